@@ -135,16 +135,18 @@ public final class MappedSnapshot: @unchecked Sendable {
     /// - Throws: `damaged` where the text is no JSON
     public func value(at path: JSONPath) throws(SnapshotFileError) -> JSONValue? {
         // What is in an array is found by reading the nearest value around it that has a place of its own.
-        for depth in stride(from: path.segments.count, through: 0, by: -1) {
-            guard let text = bytes(at: JSONPath(Array(path.segments.prefix(depth))).pointer) else { continue }
+        let segments = path.segments
+        for depth in stride(from: segments.count, through: 0, by: -1) {
+            let nearest = depth == segments.count ? path : JSONPath(Array(segments.prefix(depth)))
+            guard let text = bytes(at: nearest.pointer) else { continue }
             let value: JSONValue
             do throws(JSONError) {
                 value = try JSONValue(parsing: text)
             } catch {
                 throw SnapshotFileError(.damaged, "the snapshot file is damaged: \(error)")
             }
-            if depth == path.segments.count { return value }
-            return value.kind == .array ? value.value(at: JSONPath(Array(path.segments.dropFirst(depth)))) : nil
+            if depth == segments.count { return value }
+            return value.kind == .array ? value.value(at: JSONPath(Array(segments.dropFirst(depth)))) : nil
         }
         return nil
     }

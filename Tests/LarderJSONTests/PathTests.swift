@@ -109,6 +109,18 @@ struct PathTests {
         #expect(Set([JSONPath(["a", "b"]), JSONPath(["a", "b"]), JSONPath(["ab"])]).count == 2)
     }
 
+    @Test("paths are the same however they are written", arguments: ["a.b", "/a/b"])
+    func writtenForms(text: String) throws {
+        let path = try JSONPath(parsing: text)
+        #expect(path == JSONPath(["a", "b"]))
+        #expect(
+            Set([path, JSONPath(["a", "b"]), try JSONPath(parsing: "a.b"), try JSONPath(parsing: "/a/b")]).count == 1)
+        #expect(path.pointer == "/a/b")
+        #expect(path.description == "a.b")
+        #expect(!path.isRoot)
+        #expect(path != JSONPath([]))
+    }
+
     @Test("very long names are the same when all their bytes are")
     func longNames() {
         let name = String(repeating: "x", count: 100_000)

@@ -51,7 +51,8 @@ private struct ScalarEdit {
         for name in replacement.path {
             guard document.nodes[node].kind == Node.Kind.object else { return nil }
             var name = name
-            guard let found = name.withUTF8({ Names.find(document, object: node, UnsafeRawBufferPointer($0)) }) else {
+            guard let found = name.withUTF8({ Names.find(document.storage, object: node, UnsafeRawBufferPointer($0)) })
+            else {
                 return nil
             }
             containers.append(node)

@@ -13,6 +13,7 @@ enum EscapedString {
     }
 
     /// Whether a string says exactly `bytes`.
+    @inline(never)
     static func says(_ text: UnsafeBufferPointer<UInt8>, _ bytes: UnsafeRawBufferPointer) -> Bool {
         // An escape takes two bytes at least and six for each byte of what it says at most.
         guard bytes.count < text.count, text.count <= 6 * bytes.count else { return false }

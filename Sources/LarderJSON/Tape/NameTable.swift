@@ -50,10 +50,12 @@ enum NameTable {
     }
 
     /// The first name node that says `name` in a finished object that has a table.
-    static func find(_ document: Document, object: Int, _ name: UnsafeRawBufferPointer) -> Int? {
-        let nodes = document.nodes
+    static func find(
+        _ document: UnsafePointer<Document.Storage>, object: Int, _ name: UnsafeRawBufferPointer
+    ) -> Int? {
+        let nodes = UnsafePointer(document.pointee.nodes)
         let table = nodes[object + Int(nodes[object].span) - 1]
-        guard let allSlots = document.storage.pointee.slots else { return nil }
+        guard let allSlots = document.pointee.slots else { return nil }
         let slots = allSlots + Int(table.offset)
         let mask = Int(table.length) - 1
         let quick = NameHash.exact(name)
@@ -61,7 +63,7 @@ enum NameTable {
         while slots[slot] != 0 {
             let found = object + Int(slots[slot])
             if nodes[found].has(Node.Flag.redirected) || nodes[found].span == quick,
-                Names.matches(nodes[found], text: document.text, name)
+                Names.matches(nodes[found], text: document.pointee.text, name)
             {
                 return found
             }

@@ -8,7 +8,7 @@ enum Names {
     /// The name node whose value is that of the member `name`: the last of its duplicates.
     @inline(__always)
     static func winner(_ nodes: UnsafePointer<Node>, _ name: Int) -> Int {
-        nodes[name].has(Node.Flag.redirected) ? name + Int(nodes[name].span) : name
+        nodes[name].has(Node.Flag.redirected) ? name &+ Int(nodes[name].span) : name
     }
 
     /// Whether a string or name node says exactly `bytes`.
@@ -43,32 +43,64 @@ enum Names {
         UnsafeBufferPointer(start: text + Int(node.offset) + 1, count: Int(node.length) - 2)
     }
 
-    /// The value node of the member called `name`, or nil.
-    static func find(_ document: Document, object: Int, _ name: UnsafeRawBufferPointer) -> Int? {
-        let nodes = document.nodes
-        let text = document.text
-        if nodes[object].has(Node.Flag.indexed) {
-            guard let found = NameTable.find(document, object: object, name) else { return nil }
-            return winner(nodes, found) + 1
-        }
-        // Most names differ in length or in their first bytes, which are compared as one word.
-        let head = Word.head(name)
-        let mask = Word.lowBytes(min(name.count, 8))
-        let length = UInt32(truncatingIfNeeded: name.count &+ 2)
-        var node = object + 1
-        let end = object + Int(nodes[object].span)
+    /// The value node of the member called `name`; nil if there is none, or if the node is not an object.
+    @inline(__always)
+    static func find(
+        _ document: UnsafePointer<Document.Storage>, object: Int, _ name: UnsafeRawBufferPointer
+    ) -> Int? {
+        // An empty name may have no memory.
+        let start = name.baseAddress ?? UnsafeRawPointer(document)
+        return find(document, object: object, start.assumingMemoryBound(to: UInt8.self), name.count)
+    }
+
+    /// The value node of the member with a name of `count` bytes.
+    ///
+    /// It takes the memory of the document, which the caller keeps, because that needs no reference to be counted.
+    static func find(
+        _ document: UnsafePointer<Document.Storage>, object: Int, _ name: UnsafePointer<UInt8>, _ count: Int
+    ) -> Int? {
+        let first = document.pointee.nodes + object
+        guard first.pointee.kind == Node.Kind.object else { return nil }
+        if first.pointee.has(Node.Flag.indexed) { return findInTable(document, object: object, name, count) }
+        let text = UnsafePointer(document.pointee.text)
+        let end = first + Int(first.pointee.span)
+        var node = first + 1
         while node < end {
-            let entry = nodes[node]
-            if entry.has(Node.Flag.escaped | Node.Flag.later) {
-                if !entry.has(Node.Flag.later), matches(entry, text: text, name) { return winner(nodes, node) + 1 }
-            } else if entry.length == length, Word.load(text + Int(entry.offset) + 1) & mask == head,
-                name.count <= 8 || matches(entry, text: text, name)
-            {
-                return winner(nodes, node) + 1
-            }
-            node += 1 + Int(nodes[node + 1].span)
+            if says(node.pointee, text, name, count) { break }
+            node += 1 &+ Int(node[1].span)
         }
-        return nil
+        if node >= end { return nil }
+        // It is not marked as a later one: of names that are the same the first is found.
+        let distance = node.pointee.has(Node.Flag.redirected) ? Int(node.pointee.span) : 0
+        return object &+ (node - first) &+ distance &+ 1
+    }
+
+    /// Whether a name node says exactly `name`.
+    @inline(__always)
+    static func says(
+        _ node: Node, _ text: UnsafePointer<UInt8>, _ name: UnsafePointer<UInt8>, _ count: Int
+    ) -> Bool {
+        if node.has(Node.Flag.escaped) { return saysEscaped(node, text, name, count) }
+        // Most names differ in their lengths or in their last bytes. The last byte of an empty one is its quotation mark.
+        guard Int(node.length) == count &+ 2,
+            count == 0 || text[Int(node.offset) &+ count] == name[count &- 1]
+        else { return false }
+        return memcmp(text + Int(node.offset) + 1, name, count) == 0
+    }
+
+    @inline(never)
+    private static func findInTable(
+        _ document: UnsafePointer<Document.Storage>, object: Int, _ name: UnsafePointer<UInt8>, _ count: Int
+    ) -> Int? {
+        NameTable.find(document, object: object, UnsafeRawBufferPointer(start: name, count: count))
+            .map { winner(document.pointee.nodes, $0) + 1 }
+    }
+
+    @inline(never)
+    private static func saysEscaped(
+        _ node: Node, _ text: UnsafePointer<UInt8>, _ name: UnsafePointer<UInt8>, _ count: Int
+    ) -> Bool {
+        EscapedString.says(inner(node, text: text), UnsafeRawBufferPointer(start: name, count: count))
     }
 
     /// The value node of the member that is called as `name`, a name node of `other`, is; or nil.
@@ -77,7 +109,7 @@ enum Names {
         return withBytes(wanted, text: other.text) { bytes in
             let nodes = document.nodes
             if wanted.has(Node.Flag.redirected) || nodes[object].has(Node.Flag.indexed) {
-                return find(document, object: object, bytes)
+                return find(document.storage, object: object, bytes)
             }
             let text = document.text
             var node = object + 1

@@ -101,7 +101,7 @@ enum Comparison {
                 continue
             }
             let found = Names.withBytes(left.nodes[name], text: left.text) {
-                Names.find(right, object: rightObject, $0)
+                Names.find(right.storage, object: rightObject, $0)
             }
             guard let found else { return false }
             pending.append((value, found))

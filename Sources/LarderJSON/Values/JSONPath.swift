@@ -2,12 +2,27 @@ import Glibc
 
 /// A way from a document to a value in it: member names and, in arrays, indexes.
 public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
-    /// The steps, in order; none means the whole document.
-    public let segments: [String]
+    /// The path as it was written: names with dots between them, or an RFC 6901 pointer; empty for the whole document.
+    private let text: String
+
+    private init(text: String) { self.text = text }
 
     /// A path of these steps.
     public init(_ segments: [String]) {
-        self.segments = segments
+        text = segments.reduce(into: "") { pointer, segment in
+            pointer.unicodeScalars.append("/")
+            if segment.utf8.contains(where: Self.isEscaped) {
+                for scalar in segment.unicodeScalars {
+                    switch scalar {
+                    case "~": pointer.unicodeScalars.append(contentsOf: "~0".unicodeScalars)
+                    case "/": pointer.unicodeScalars.append(contentsOf: "~1".unicodeScalars)
+                    default: pointer.unicodeScalars.append(scalar)
+                    }
+                }
+            } else {
+                pointer.append(segment)
+            }
+        }
     }
 
     /// Reads a path as people write it: empty for the whole document, an RFC 6901 pointer if it begins with `/`, else
@@ -15,16 +30,9 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     ///
     /// - Throws: `JSONError` (`invalidPath`) for an empty name between dots, or a `~` in a pointer that is neither `~0`
     ///   nor `~1`; the offset counts UTF-8 bytes.
-    public init(parsing text: String) throws(JSONError) { try self.init(parsing: text, maximumSegments: .max) }
-
-    private init(parsing text: String, maximumSegments: Int) throws(JSONError) {
-        if text.isEmpty {
-            segments = []
-        } else if text.utf8.first == UInt8(ascii: "/") {
-            segments = try JSONPath.pointerSegments(text, maximumSegments)
-        } else {
-            segments = try JSONPath.dottedSegments(text, maximumSegments)
-        }
+    public init(parsing text: String) throws(JSONError) {
+        var text = text
+        self = try text.withUTF8 { Self.parse(UnsafeRawBufferPointer($0), .max) }.get()
     }
 
     /// Reads a path that came as JSON: a string, as `init(parsing:)` takes it, or an array of member names.
@@ -36,15 +44,15 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     ///   - maximumBytes: how long its JSON text may be.
     /// - Throws: `JSONError`: `invalidPath` as `init(parsing:)`, `typeMismatch` for any other value.
     public init(_ value: JSONValue, maximumSegments: Int = .max, maximumBytes: Int = .max) throws(JSONError) {
-        let bytes = value.withTextBytes { $0.count }
-        guard bytes <= maximumBytes else {
-            throw JSONError(.invalidPath, at: 0, "it has \(bytes) bytes, where \(maximumBytes) are the most")
+        let entry = value.entry
+        guard Int(entry.length) <= maximumBytes else {
+            throw JSONError(.invalidPath, at: 0, "it has \(entry.length) bytes, where \(maximumBytes) are the most")
         }
-        if let text = value.string {
-            try self.init(parsing: text, maximumSegments: maximumSegments)
+        if entry.kind == Node.Kind.string {
+            self = try Names.withBytes(entry, text: value.document.text) { Self.parse($0, maximumSegments) }.get()
             return
         }
-        guard value.kind == .array else {
+        guard entry.kind == Node.Kind.array else {
             throw JSONError(
                 .typeMismatch, at: 0, "a path is a string or an array of member names, not \(value.kind.article)")
         }
@@ -61,119 +69,146 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
         self.init(segments)
     }
 
+    /// Whether the path leads to the whole document.
+    public var isRoot: Bool { text.isEmpty }
+
+    private var isPointer: Bool { text.utf8.first == UInt8(ascii: "/") }
+
     /// The path as an RFC 6901 pointer.
-    public var pointer: String {
-        var pointer = ""
-        for segment in segments {
-            pointer.unicodeScalars.append("/")
-            for scalar in segment.unicodeScalars {
-                switch scalar {
-                case "~": pointer.unicodeScalars.append(contentsOf: "~0".unicodeScalars)
-                case "/": pointer.unicodeScalars.append(contentsOf: "~1".unicodeScalars)
-                default: pointer.unicodeScalars.append(scalar)
-                }
-            }
-        }
-        return pointer
-    }
+    public var pointer: String { isPointer ? text : JSONPath(segments).text }
 
-    /// The dotted form where every name allows it, else the pointer. `init(parsing:)` reads it back as the same path.
-    public var description: String {
-        let isDotted =
-            segments.allSatisfy { !$0.isEmpty && !$0.utf8.contains(UInt8(ascii: ".")) }
-            && segments.first?.utf8.first != UInt8(ascii: "/")
-        return isDotted ? segments.joined(separator: ".") : pointer
-    }
-
-    /// Whether two paths have the same steps, compared as names are: by their UTF-8, without normalisation.
-    public static func == (left: JSONPath, right: JSONPath) -> Bool {
-        left.segments.count == right.segments.count
-            && zip(left.segments, right.segments).allSatisfy { $0.isSpelled(as: $1) }
-    }
-
-    /// Feeds the steps' UTF-8 to `hasher`.
-    public func hash(into hasher: inout Hasher) {
-        for segment in segments {
-            var segment = segment
-            segment.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-            hasher.combine(0xFF as UInt8)
-        }
-    }
-
-    /// The index that a segment names in an array: digits without a leading zero (RFC 6901, section 4). nil for
-    /// everything else, `-` included, which names the element after the last.
-    static func arrayIndex(_ segment: String) -> Int? {
-        let digits = segment.utf8
-        guard let first = digits.first, digits.allSatisfy(NumberScanner.isDigit) else { return nil }
-        guard first != UInt8(ascii: "0") || digits.count == 1 else { return nil }
-        return Int(segment)
-    }
-
-    private static func pointerSegments(_ text: String, _ maximumSegments: Int) throws(JSONError) -> [String] {
-        var segments = try split(text, at: UInt8(ascii: "/"), from: 1, maximumSegments)
-        guard text.utf8.contains(UInt8(ascii: "~")) else { return segments }
-        var offset = 1
-        for index in segments.indices {
-            let length = segments[index].utf8.count
-            segments[index] = try unescaped(segments[index], at: offset)
-            offset += length + 1
+    /// The steps, in order; none means the whole document.
+    public var segments: [String] {
+        var segments: [String] = []
+        _ = forEachSegment { name in
+            segments.append(String(checked: name))
+            return true
         }
         return segments
     }
 
-    private static func unescaped(_ piece: String, at offset: Int) throws(JSONError) -> String {
-        var bytes: [UInt8] = []
-        var tilde: Int?
-        for (index, byte) in piece.utf8.enumerated() {
-            switch (tilde, byte) {
-            case (nil, UInt8(ascii: "~")): tilde = index
-            case (nil, _): bytes.append(byte)
-            case (_, UInt8(ascii: "0")), (_, UInt8(ascii: "1")):
-                bytes.append(byte == UInt8(ascii: "0") ? UInt8(ascii: "~") : UInt8(ascii: "/"))
-                tilde = nil
-            case (let index?, _): throw wrongTilde(at: offset + index)
+    /// The dotted form where every name allows it, else the pointer. `init(parsing:)` reads it back as the same path.
+    public var description: String {
+        guard isPointer else { return text }
+        let segments = segments
+        let isDotted =
+            segments.allSatisfy { !$0.isEmpty && !$0.utf8.contains(UInt8(ascii: ".")) }
+            && segments.first?.utf8.first != UInt8(ascii: "/")
+        return isDotted ? segments.joined(separator: ".") : text
+    }
+
+    /// Whether two paths have the same steps, compared as names are: by their UTF-8, without normalisation.
+    public static func == (left: JSONPath, right: JSONPath) -> Bool {
+        left.isPointer == right.isPointer
+            ? left.text.isSpelled(as: right.text) : left.pointer.isSpelled(as: right.pointer)
+    }
+
+    /// Feeds the path's UTF-8 to `hasher`.
+    public func hash(into hasher: inout Hasher) {
+        var pointer = pointer
+        pointer.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
+
+    /// The index that a segment names in an array: digits without a leading zero (RFC 6901, section 4). nil for
+    /// everything else, `-` included, which names the element after the last.
+    static func arrayIndex(_ segment: UnsafeRawBufferPointer) -> Int? {
+        guard let first = segment.first, segment.allSatisfy(NumberScanner.isDigit) else { return nil }
+        guard first != UInt8(ascii: "0") || segment.count == 1 else { return nil }
+        return Int(String(checked: segment))
+    }
+
+    /// Hands over the segments until `body` returns false.
+    /// - Returns: what the last call returned; true for the whole document.
+    func forEachSegment(_ body: (UnsafeRawBufferPointer) -> Bool) -> Bool {
+        var text = text
+        return text.withUTF8 { text in
+            guard let first = text.first else { return true }
+            let isPointer = first == UInt8(ascii: "/")
+            let separator = isPointer ? first : UInt8(ascii: ".")
+            var start = isPointer ? 1 : 0
+            while start <= text.count {
+                let end = Self.end(of: start, in: UnsafeRawBufferPointer(text), separator)
+                let segment = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(text)[start..<end])
+                let isEscaped = isPointer && segment.contains(UInt8(ascii: "~"))
+                guard isEscaped ? Self.withUnescaped(segment, body) : body(segment) else { return false }
+                start = end &+ 1
+            }
+            return true
+        }
+    }
+
+    @inline(never)
+    private static func withUnescaped(
+        _ segment: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Bool
+    ) -> Bool {
+        withUnsafeTemporaryAllocation(byteCount: segment.count, alignment: 1) { name in
+            var (index, count) = (0, 0)
+            while index < segment.count {
+                name[count] = segment[index]
+                if segment[index] == UInt8(ascii: "~") {
+                    index += 1
+                    name[count] = segment[index] == UInt8(ascii: "0") ? UInt8(ascii: "~") : UInt8(ascii: "/")
+                }
+                index += 1
+                count += 1
+            }
+            return body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(name)[..<count]))
+        }
+    }
+
+    private static func isEscaped(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "~") || byte == UInt8(ascii: "/") }
+
+    private static func parse(_ text: UnsafeRawBufferPointer, _ maximum: Int) -> Result<JSONPath, JSONError> {
+        do throws(JSONError) {
+            switch text.first {
+            case nil: break
+            case UInt8(ascii: "/"): try checkPointer(text, maximum)
+            default: try checkDotted(text, maximum)
+            }
+            return .success(JSONPath(text: String(checked: text)))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private static func checkPointer(_ text: UnsafeRawBufferPointer, _ maximum: Int) throws(JSONError) {
+        var count = 1
+        for index in 1..<text.count where text[index] == UInt8(ascii: "/") {
+            if count == maximum { throw tooManySegments(maximum, at: index + 1) }
+            count += 1
+        }
+        for index in 1..<text.count where text[index] == UInt8(ascii: "~") {
+            let next = index + 1 < text.count ? text[index + 1] : 0
+            guard next == UInt8(ascii: "0") || next == UInt8(ascii: "1") else {
+                throw JSONError(.invalidPath, at: index, "in a pointer '~' is written ~0 and '/' ~1")
             }
         }
-        if let tilde { throw wrongTilde(at: offset + tilde) }
-        return String(decoding: bytes, as: UTF8.self)
     }
 
-    private static func wrongTilde(at offset: Int) -> JSONError {
-        JSONError(.invalidPath, at: offset, "in a pointer '~' is written ~0 and '/' ~1")
-    }
-
-    private static func dottedSegments(_ text: String, _ maximumSegments: Int) throws(JSONError) -> [String] {
-        let segments = try split(text, at: UInt8(ascii: "."), from: 0, maximumSegments)
-        guard let empty = segments.firstIndex(where: \.isEmpty) else { return segments }
-        throw JSONError(
-            .invalidPath, at: segments[..<empty].reduce(0) { $0 + $1.utf8.count + 1 },
-            "a name between dots is empty; write the path as a pointer, such as /a//b, or as an array")
-    }
-
-    /// The pieces of a text between separators.
-    private static func split(
-        _ text: String, at separator: UInt8, from start: Int, _ maximum: Int
-    ) throws(JSONError) -> [String] {
-        var (text, start) = (text, start)
-        let pieces: [String]? = text.withUTF8 { bytes in
-            var pieces: [String] = []
-            pieces.reserveCapacity(min(bytes.count { $0 == separator } + 1, maximum))
-            while pieces.count < maximum {
-                let rest = UnsafeBufferPointer(rebasing: bytes[start...])
-                let length = position(of: separator, in: rest)
-                pieces.append(String(decoding: rest.prefix(length ?? rest.count), as: UTF8.self))
-                guard let length else { return pieces }
-                start += length + 1
-            }
-            return nil
+    private static func checkDotted(_ text: UnsafeRawBufferPointer, _ maximum: Int) throws(JSONError) {
+        var (count, start) = (0, 0)
+        var empty: Int?
+        while start <= text.count {
+            if count == maximum { throw tooManySegments(maximum, at: start) }
+            let end = end(of: start, in: text, UInt8(ascii: "."))
+            if end == start, empty == nil { empty = start }
+            count &+= 1
+            start = end &+ 1
         }
-        guard let pieces else { throw tooManySegments(maximum, at: start) }
-        return pieces
+        if let empty {
+            throw JSONError(
+                .invalidPath, at: empty,
+                "a name between dots is empty; write the path as a pointer, such as /a//b, or as an array")
+        }
     }
 
-    private static func position(of byte: UInt8, in bytes: UnsafeBufferPointer<UInt8>) -> Int? {
-        guard let base = bytes.baseAddress, let found = memchr(base, CInt(byte), bytes.count) else { return nil }
-        return UnsafeRawPointer(found) - UnsafeRawPointer(base)
+    /// The end of the segment that begins at `start`: the next separator, or the end of the text.
+    @inline(__always)
+    private static func end(of start: Int, in text: UnsafeRawBufferPointer, _ separator: UInt8) -> Int {
+        guard let base = text.baseAddress, let found = memchr(base + start, CInt(separator), text.count &- start) else {
+            return text.count
+        }
+        return UnsafeRawPointer(found) - base
     }
 
     private static func tooManySegments(_ maximum: Int, at offset: Int) -> JSONError {

@@ -39,7 +39,7 @@ public struct JSONValue: Sendable {
     public var numberText: String? {
         let entry = entry
         guard entry.kind == Node.Kind.number else { return nil }
-        return String(decoding: UnsafeBufferPointer(start: textStart, count: Int(entry.length)), as: UTF8.self)
+        return withTextBytes { String(checked: $0) }
     }
 
     /// The number if it is written as an integer (`1`, `-0`, not `1.0` or `1e3`) that fits; nil otherwise.
@@ -87,7 +87,7 @@ public struct JSONValue: Sendable {
 
     /// The text of a string or name node, escapes resolved.
     func text(of node: Int) -> String {
-        Names.withBytes(document.nodes[node], text: document.text) { String(decoding: $0, as: UTF8.self) }
+        Names.withBytes(document.nodes[node], text: document.text) { String(checked: $0) }
     }
 }
 
@@ -96,20 +96,73 @@ extension JSONValue {
     ///
     /// Names are the same when their UTF-8 is, with escapes resolved and without Unicode normalisation.
     public subscript(_ name: String) -> JSONValue? {
-        guard entry.kind == Node.Kind.object else { return nil }
         var name = name
-        let found = name.withUTF8 { Names.find(document, object: node, UnsafeRawBufferPointer($0)) }
+        let found = name.withUTF8 { Names.find(document.storage, object: node, UnsafeRawBufferPointer($0)) }
         return found.map { JSONValue(document: document, node: $0) }
     }
 
     /// The member called `name`, as the subscript finds it, for names that are known when the program is built.
     public func member(_ name: StaticString) -> JSONValue? {
-        guard entry.kind == Node.Kind.object else { return nil }
-        let found = name.withUTF8Buffer { bytes -> Int in
-            Names.find(document, object: node, UnsafeRawBufferPointer(bytes)) ?? -1
-        }
-        return found < 0 ? nil : JSONValue(document: document, node: found)
+        let found = Names.find(document.storage, object: node, name.utf8Start, name.utf8CodeUnitCount)
+        return found.map { JSONValue(document: document, node: $0) }
     }
+
+    /// The members with four names, as ``member(_:)`` finds them, in one pass over an object with few members.
+    package func members(
+        _ first: StaticString, _ second: StaticString, _ third: StaticString, _ fourth: StaticString
+    ) -> (JSONValue?, JSONValue?, JSONValue?, JSONValue?) {
+        let nodes = document.nodes
+        let entry = entry
+        guard entry.kind == Node.Kind.object, !entry.has(Node.Flag.indexed) else {
+            return (member(first), member(second), member(third), member(fourth))
+        }
+        var found = (0, 0, 0, 0)
+        var name = node + 1
+        let end = node &+ Int(entry.span)
+        while name < end {
+            let value = Names.winner(nodes, name) &+ 1
+            if found.0 == 0, isName(name, first) {
+                found.0 = value
+            } else if found.1 == 0, isName(name, second) {
+                found.1 = value
+            } else if found.2 == 0, isName(name, third) {
+                found.2 = value
+            } else if found.3 == 0, isName(name, fourth) {
+                found.3 = value
+            }
+            name &+= 1 &+ Int(nodes[name &+ 1].span)
+        }
+        return (optional(found.0), optional(found.1), optional(found.2), optional(found.3))
+    }
+
+    @inline(__always)
+    private func optional(_ node: Int) -> JSONValue? { node == 0 ? nil : JSONValue(document: document, node: node) }
+
+    @inline(__always)
+    private func isName(_ node: Int, _ name: StaticString) -> Bool {
+        Names.says(document.nodes[node], document.text, name.utf8Start, name.utf8CodeUnitCount)
+    }
+
+    /// Bit n is set if the object may have a member whose name has n bytes; bit 63 stands for longer names, too.
+    ///
+    /// To look for many names in a small object it is quicker to ask this first.
+    package var nameLengths: UInt64 {
+        let nodes = document.nodes
+        let entry = entry
+        guard entry.kind == Node.Kind.object, entry.storedCount <= 8 else { return .max }
+        var lengths: UInt64 = 0
+        var name = node + 1
+        while name < node &+ Int(entry.span) {
+            if nodes[name].has(Node.Flag.escaped) { return .max }
+            lengths |= Self.lengthBit(Int(nodes[name].length) &- 2)
+            name &+= 1 &+ Int(nodes[name &+ 1].span)
+        }
+        return lengths
+    }
+
+    /// The bit of ``nameLengths`` that stands for names of `count` bytes.
+    @inline(__always)
+    package static func lengthBit(_ count: Int) -> UInt64 { 1 &<< UInt64(truncatingIfNeeded: min(count, 63)) }
 
     /// Whether the value is a string that says `text`.
     public func isString(_ text: StaticString) -> Bool {
@@ -122,17 +175,20 @@ extension JSONValue {
     ///
     /// Elements before it are stepped over one by one unless all are scalars; to visit many use `elements`.
     public subscript(_ index: Int) -> JSONValue? {
-        let entry = entry
-        guard entry.kind == Node.Kind.array, index >= 0, index < Int(entry.span) - 1 else { return nil }
-        if Int(entry.storedCount) == Int(entry.span) - 1 {
-            return JSONValue(document: document, node: node + 1 + index)
-        }
-        let nodes = document.nodes
-        var element = node + 1
-        let end = node + Int(entry.span)
+        guard entry.kind == Node.Kind.array else { return nil }
+        return Self.element(of: document.nodes, node, at: index).map { JSONValue(document: document, node: $0) }
+    }
+
+    /// The node of an array's element.
+    private static func element(of nodes: UnsafePointer<Node>, _ array: Int, at index: Int) -> Int? {
+        let entry = nodes[array]
+        guard index >= 0, index < Int(entry.span) - 1 else { return nil }
+        if Int(entry.storedCount) == Int(entry.span) - 1 { return array + 1 + index }
+        var element = array + 1
+        let end = array + Int(entry.span)
         var left = index
         while element < end {
-            if left == 0 { return JSONValue(document: document, node: element) }
+            if left == 0 { return element }
             left -= 1
             element += Int(nodes[element].span)
         }
@@ -141,25 +197,30 @@ extension JSONValue {
 
     /// The value that `path` leads to, or nil.
     public func value(at path: JSONPath) -> JSONValue? {
-        var value = self
-        for segment in path.segments {
-            switch value.kind {
-            case .object:
-                guard let member = value[segment] else { return nil }
-                value = member
-            case .array:
-                guard let index = JSONPath.arrayIndex(segment), let element = value[index] else { return nil }
-                value = element
-            default: return nil
+        var node = node
+        let (storage, nodes) = (document.storage, document.nodes)
+        let isThere = path.forEachSegment { segment in
+            if let member = Names.find(storage, object: node, segment) {
+                node = member
+            } else if nodes[node].kind == Node.Kind.array, let index = JSONPath.arrayIndex(segment),
+                let element = Self.element(of: nodes, node, at: index)
+            {
+                node = element
+            } else {
+                return false
             }
+            return true
         }
-        return value
+        return isThere ? JSONValue(document: document, node: node) : nil
     }
 }
 
 extension JSONValue: CustomStringConvertible {
     /// The size of the text in bytes.
-    package var textSize: Int { withTextBytes { $0.count } }
+    package var textSize: Int { Int(entry.length) }
+
+    /// Where the text is in that of the whole document, in bytes.
+    package var textRange: Range<Int> { Int(entry.offset)..<Int(entry.offset) + Int(entry.length) }
 
     /// Whether the text that ``withTextBytes(_:)`` hands over is ``compactBytes`` already, and that of every value in it.
     public var isCompact: Bool { entry.has(Node.Flag.clean) }
@@ -175,7 +236,7 @@ extension JSONValue: CustomStringConvertible {
 
     /// `compactBytes` as text.
     public var compactText: String {
-        if isCompact { return withTextBytes { String(decoding: $0, as: UTF8.self) } }
+        if isCompact { return withTextBytes { String(checked: $0) } }
         return String(decoding: compactBytes, as: UTF8.self)
     }
 
@@ -208,16 +269,17 @@ extension JSONValue {
     /// Lines end with LF. A value that was made by a program, or copied by `detached()`, is all on one line.
     public func place(of path: JSONPath) -> Place {
         var (found, depth, start) = (self, 0, entry.offset)
-        for segment in path.segments {
-            if found.kind == .object, let member = found[segment] {
+        _ = path.forEachSegment { segment in
+            if let member = Names.find(document.storage, object: found.node, segment) {
                 // A member's name has the node before that of its value.
-                (found, start) = (member, document.nodes[member.node - 1].offset)
+                (found, start) = (JSONValue(document: document, node: member), document.nodes[member - 1].offset)
             } else if let index = JSONPath.arrayIndex(segment), let element = found[index] {
                 (found, start) = (element, element.entry.offset)
             } else {
-                break
+                return false
             }
             depth += 1
+            return true
         }
         let text = UnsafeBufferPointer(start: document.text, count: Int(start))
         let line = 1 + text.count { $0 == UInt8(ascii: "\n") }
@@ -300,4 +362,19 @@ extension JSONValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, E
     public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
     /// An object. Of members with the same name the last one counts.
     public init(dictionaryLiteral elements: (String, JSONValue)...) { self = .object(elements) }
+}
+
+extension String {
+    /// The text of a value, which the parser has checked.
+    init(checked text: UnsafeRawBufferPointer) {
+        // Up to this length a string has no memory of its own: text copied into it takes a third of what `init(decoding:)` takes.
+        guard text.count <= 15 else {
+            self = String(decoding: text, as: UTF8.self)
+            return
+        }
+        self = String(unsafeUninitializedCapacity: text.count) { buffer in
+            UnsafeMutableRawBufferPointer(buffer).copyMemory(from: text)
+            return text.count
+        }
+    }
 }

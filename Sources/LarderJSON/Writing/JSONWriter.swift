@@ -27,8 +27,12 @@ public struct JSONWriter: Sendable {
     /// The name of the member whose value comes next.
     public mutating func name(_ name: String) { quote(name, isName: true) }
 
-    /// The name of the member whose value comes next.
-    public mutating func name(_ name: StaticString) { quote(name, isName: true) }
+    /// The name of the member whose value comes next, one without characters that JSON escapes.
+    public mutating func name(_ name: StaticString) {
+        let comma = follows
+        follows = false
+        append(upTo: Self.room(forName: name)) { Self.write(name, comma: comma, into: $0) - $0 }
+    }
 
     public mutating func string(_ text: String) { quote(text, isName: false) }
 
@@ -67,15 +71,38 @@ public struct JSONWriter: Sendable {
         bytes.append(contentsOf: value)
     }
 
+    private static let largeBytes = 4096
+
     /// An array that is full has as much room again made for its next byte: what closes a message behind a large value would
     /// move and hold all of it twice.
     private mutating func makeRoom(forLarge count: Int) {
-        if count < 4096 || bytes.capacity - bytes.count >= count + 256 { return }
+        if count < Self.largeBytes || bytes.capacity - bytes.count >= count + 256 { return }
         bytes.reserveCapacity(max(bytes.count + count + 256, bytes.capacity * 2))
     }
 
     /// Any bytes, appended as they are: no comma or colon is placed before or after them on their account.
     public mutating func rawUnframed(_ part: UnsafeRawBufferPointer) { block(part) }
+
+    /// A text, appended as it is.
+    public mutating func rawUnframed(_ text: StaticString) {
+        let count = text.utf8CodeUnitCount
+        append(upTo: count) { output in
+            output.update(from: text.utf8Start, count: count)
+            return count
+        }
+    }
+
+    /// A text and any bytes, appended as they are.
+    public mutating func rawUnframed(_ text: StaticString, _ part: UnsafeRawBufferPointer) {
+        let count = text.utf8CodeUnitCount
+        append(upTo: count + part.count) { output in
+            output.update(from: text.utf8Start, count: count)
+            if let start = part.baseAddress {
+                UnsafeMutableRawPointer(output + count).copyMemory(from: start, byteCount: part.count)
+            }
+            return count + part.count
+        }
+    }
 
     /// The digits of a number, appended as they are.
     public mutating func rawUnframed(_ number: UInt64) { digits(number) }
@@ -113,14 +140,41 @@ public struct JSONWriter: Sendable {
 
 extension JSONWriter {
     public mutating func member(_ name: StaticString, _ text: String) {
-        self.name(name)
-        string(text)
+        let isWritten: Void? = text.utf8.withContiguousStorageIfAvailable { member(name, UnsafeRawBufferPointer($0)) }
+        if isWritten == nil {
+            self.name(name)
+            string(text)
+        }
+    }
+
+    private mutating func member(_ name: StaticString, _ text: UnsafeRawBufferPointer) {
+        let comma = follows
+        let isPlain = append(upTo: Self.room(forName: name) + text.count + PlainText.frameCount) { output in
+            let start = Self.write(name, comma: comma, into: output)
+            let count = PlainText.frame(text, into: start, comma: false, colon: false)
+            return count == 0 ? 0 : start - output + count
+        }
+        if !isPlain {
+            self.name(name)
+            quote(text, isName: false)
+        }
+        follows = true
     }
 
     /// A member that is an integer.
     public mutating func member(_ name: StaticString, _ number: Int) {
-        self.name(name)
-        int(number)
+        let (comma, isNegative, magnitude) = (follows, number < 0, UInt64(number.magnitude))
+        follows = true
+        let digits = Decimal.digitCount(magnitude)
+        append(upTo: Self.room(forName: name) + 1 + digits) { output in
+            var end = Self.write(name, comma: comma, into: output)
+            if isNegative {
+                end.pointee = UInt8(ascii: "-")
+                end += 1
+            }
+            Decimal.write(magnitude, endingAt: end + digits)
+            return end - output + digits
+        }
     }
 
     public mutating func member(_ name: StaticString, _ truth: Bool) {
@@ -130,8 +184,18 @@ extension JSONWriter {
 
     /// A member of another document, compact.
     public mutating func member(_ name: StaticString, _ value: JSONValue) {
-        self.name(name)
-        self.value(value)
+        let entry = value.entry
+        guard entry.has(Node.Flag.clean), entry.length < Self.largeBytes else {
+            self.name(name)
+            return self.value(value)
+        }
+        let (comma, start, count) = (follows, value.textStart, Int(entry.length))
+        follows = true
+        append(upTo: Self.room(forName: name) + count) { output in
+            let end = Self.write(name, comma: comma, into: output)
+            end.update(from: start, count: count)
+            return end - output + count
+        }
     }
 
     /// A member that is a string, or none.
@@ -191,6 +255,26 @@ extension JSONWriter {
 
     mutating func quote(_ text: StaticString, isName: Bool) {
         text.withUTF8Buffer { quote(UnsafeRawBufferPointer($0), isName: isName) }
+    }
+
+    /// The bytes that ``write(_:comma:into:)`` writes at most.
+    @inline(__always)
+    private static func room(forName name: StaticString) -> Int { name.utf8CodeUnitCount + PlainText.frameCount }
+
+    /// Writes a name in quotation marks and a colon. Returns the end of what it wrote.
+    @inline(__always)
+    private static func write(
+        _ name: StaticString, comma: Bool, into output: UnsafeMutablePointer<UInt8>
+    ) -> UnsafeMutablePointer<UInt8> {
+        // The comma is always written; where none is wanted, the quotation mark comes over it.
+        output[0] = UInt8(ascii: ",")
+        let start = comma ? output + 1 : output
+        start[0] = UInt8(ascii: "\"")
+        (start + 1).update(from: name.utf8Start, count: name.utf8CodeUnitCount)
+        let end = start + 1 + name.utf8CodeUnitCount
+        end[0] = UInt8(ascii: "\"")
+        end[1] = UInt8(ascii: ":")
+        return end + 2
     }
 
     /// Appends a string in quotation marks with the comma before it and, after a name, the colon.

@@ -35,6 +35,14 @@ enum PlainText {
             // The last word overlaps the one before.
             return found | word(text, count - 8, to: output) == 0
         }
+        if count >= 4 {
+            // Both halves in one word; they may overlap, too.
+            let low = text.loadUnaligned(as: UInt32.self)
+            let high = text.loadUnaligned(fromByteOffset: count - 4, as: UInt32.self)
+            output.storeBytes(of: low, as: UInt32.self)
+            output.storeBytes(of: high, toByteOffset: count - 4, as: UInt32.self)
+            return Word.escaped(UInt64(low) | UInt64(high) &<< 32) == 0
+        }
         for index in 0..<count {
             let byte = text[index]
             output.storeBytes(of: byte, toByteOffset: index, as: UInt8.self)

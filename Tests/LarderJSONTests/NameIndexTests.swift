@@ -1,0 +1,87 @@
+import TestSupport
+import Testing
+
+@testable import LarderJSON
+
+@Suite("Index of names")
+struct NameIndexTests {
+    @Test("a name has its position in the list")
+    func positions() {
+        let names = ["config.get", "", "größe", "config.set", "config.ge", "onfig.get"]
+        let index = NameIndex(names)
+        for (position, name) in names.enumerated() {
+            #expect(index.position(of: name) == position)
+            #expect(index.position(of: JSONValue.string(name)) == position)
+        }
+        for name in ["config", "config.get ", "Config.get", "gro\u{308}ße"] {
+            #expect(index.position(of: name) == nil)
+            #expect(index.position(of: JSONValue.string(name)) == nil)
+        }
+    }
+
+    @Test("a string says a name however it is escaped, and no other value does")
+    func values() throws {
+        let index = NameIndex(["limit", "1", "null"])
+        #expect(index.position(of: try JSONValue(parsing: #""\u006cimi\u0074""#)) == 0)
+        for text in ["1", "null", "[\"1\"]", "{\"1\":1}", #""limi\t""#] {
+            #expect(index.position(of: try JSONValue(parsing: text)) == nil)
+        }
+    }
+
+    @Test("an index without names finds none")
+    func empty() {
+        #expect(NameIndex([]).position(of: "") == nil)
+    }
+
+    @Test("an index agrees with a dictionary", arguments: [1, 2, 3, 8, 100, 1000] as [Int])
+    func random(count: Int) {
+        var random = SeededGenerator(seed: UInt64(count))
+        var names: [String] = []
+        var known: [String: Int] = [:]
+        while names.count < count {
+            let name = "n" + String(Int.random(in: 0..<4 * count, using: &random), radix: 36)
+            if known.updateValue(names.count, forKey: name) == nil {
+                names.append(name)
+            } else {
+                known[name] = names.firstIndex(of: name)
+            }
+        }
+        let index = NameIndex(names)
+        for number in 0..<4 * count {
+            let name = "n" + String(number, radix: 36)
+            #expect(index.position(of: name) == known[name])
+        }
+    }
+}
+
+@Suite("Several members at once")
+struct MembersTests {
+    @Test("four members are the same as one by one")
+    func four() throws {
+        let texts = [
+            "{}", "1", "[1]", #"{"a":1}"#, #"{"d":1,"c":2,"b":3,"a":4}"#, #"{"a":1,"b":2,"a":3,"\u0061":4}"#,
+            #"{"\u0062":1,"b":2,"":3}"#, #"{"ab":1,"b ":2,"c":null}"#,
+            "{" + (0..<40).map { "\"n\($0)\":\($0)" }.joined(separator: ",") + #","c":1,"a":2,"c":3}"#,
+        ]
+        for text in texts {
+            let value = try JSONValue(parsing: text)
+            let found = value.members("a", "b", "", "c")
+            #expect(found.0 == value.member("a"))
+            #expect(found.1 == value.member("b"))
+            #expect(found.2 == value.member(""))
+            #expect(found.3 == value.member("c"))
+        }
+    }
+
+    @Test("the lengths of the names of an object never leave one out")
+    func lengths() throws {
+        for seed in 0..<200 as Range<UInt64> {
+            var generator = Generator(seed: seed)
+            let value = try JSONValue(parsing: generator.object(depth: 2))
+            let lengths = value.nameLengths
+            for (name, _) in value.members { #expect(lengths & JSONValue.lengthBit(name.utf8.count) != 0) }
+        }
+        #expect(try JSONValue(parsing: #"{"a":1,"abc":2}"#).nameLengths == 0b1010)
+        #expect(JSONValue.emptyObject.nameLengths == 0)
+    }
+}
