@@ -15,20 +15,20 @@ extension MemberReader {
     /// A member that confirms a change of the whole document, so that an empty path alone does not make it.
     /// - Parameter effect: what the change does, to begin the error with
     /// - Throws: `invalidParams` if it is missing for the root, or given for another path.
-    func confirmation(_ name: String, of path: JSONPath, _ effect: String) throws(WireError) -> Bool {
+    func confirmation(_ name: StaticString, of path: JSONPath, _ effect: String) throws(WireError) -> Bool {
         let isConfirmed = try bool(name) ?? false
-        if path.segments.isEmpty, !isConfirmed {
+        if path.isRoot, !isConfirmed {
             throw WireError(
                 .invalidParams, "\"path\" is empty, and \(effect); add \"\(name)\": true if that is intended")
         }
-        if !path.segments.isEmpty, isConfirmed {
+        if !path.isRoot, isConfirmed {
             throw WireError(.invalidParams, "\"\(name)\" is only for an empty \"path\"; leave it out")
         }
         return isConfirmed
     }
 
     /// A number of seconds up to ten years, fractions allowed; nil where the member is absent or null.
-    func seconds(_ name: String) throws(WireError) -> Double? {
+    func seconds(_ name: StaticString) throws(WireError) -> Double? {
         guard let seconds = try number(name) else { return nil }
         guard (0...longestSeconds).contains(seconds) else {
             throw WireError(
@@ -38,7 +38,7 @@ extension MemberReader {
     }
 
     /// A time; nil where the member is absent or null.
-    func timestamp(_ name: String) throws(WireError) -> Timestamp? {
+    func timestamp(_ name: StaticString) throws(WireError) -> Timestamp? {
         guard let text = try string(name) else { return nil }
         guard let time = Timestamp(text) else {
             throw WireError(.invalidParams, "\"\(name)\" must be a time such as 2026-01-31T12:00:00.000Z")
@@ -47,14 +47,14 @@ extension MemberReader {
     }
 
     /// A time that must be there.
-    func requiredTimestamp(_ name: String) throws(WireError) -> Timestamp {
-        guard let time = try timestamp(name) else { throw WireError(.invalidParams, "\"\(name)\" is missing") }
+    func requiredTimestamp(_ name: StaticString) throws(WireError) -> Timestamp {
+        guard let time = try timestamp(name) else { throw Self.missing(name) }
         return time
     }
 
     /// A string of a length in bytes; nil where the member is absent or null. An error does not repeat it: a URL may
     /// carry a secret.
-    func text(_ name: String, bytes range: ClosedRange<Int>) throws(WireError) -> String? {
+    func text(_ name: StaticString, bytes range: ClosedRange<Int>) throws(WireError) -> String? {
         guard let text = try string(name) else { return nil }
         guard range.contains(text.utf8.count) else {
             throw WireError(
@@ -66,13 +66,13 @@ extension MemberReader {
     }
 
     /// A string of a length in bytes that must be there.
-    func requiredText(_ name: String, bytes range: ClosedRange<Int>) throws(WireError) -> String {
-        guard let text = try text(name, bytes: range) else { throw WireError(.invalidParams, "\"\(name)\" is missing") }
+    func requiredText(_ name: StaticString, bytes range: ClosedRange<Int>) throws(WireError) -> String {
+        guard let text = try text(name, bytes: range) else { throw Self.missing(name) }
         return text
     }
 
     /// A string for people of at most so many bytes; nil where the member is absent or null.
-    func text(_ name: String, atMost most: Int) throws(WireError) -> String? {
+    func text(_ name: StaticString, atMost most: Int) throws(WireError) -> String? {
         let text = try string(name)
         if let text, text.utf8.count > most {
             throw WireError(.invalidParams, "\"\(name)\" has \(text.utf8.count) bytes, it may have \(most)")
@@ -82,7 +82,7 @@ extension MemberReader {
 
     /// One of several words; nil where the member is absent or null.
     func word<Word: RawRepresentable<String> & CaseIterable>(
-        _ name: String, _ type: Word.Type
+        _ name: StaticString, _ type: Word.Type
     ) throws(WireError) -> Word? {
         guard let text = try string(name) else { return nil }
         guard let word = Word(rawValue: text) else {
@@ -103,7 +103,7 @@ extension MemberReader {
     }
 
     /// A digest; nil where the member is absent or null.
-    func digest(_ name: String) throws(WireError) -> WireDigest? {
+    func digest(_ name: StaticString) throws(WireError) -> WireDigest? {
         guard let text = try string(name) else { return nil }
         guard let digest = WireDigest(text) else {
             throw WireError(
@@ -113,13 +113,13 @@ extension MemberReader {
     }
 
     /// A digest that must be there.
-    func requiredDigest(_ name: String) throws(WireError) -> WireDigest {
-        guard let digest = try digest(name) else { throw WireError(.invalidParams, "\"\(name)\" is missing") }
+    func requiredDigest(_ name: StaticString) throws(WireError) -> WireDigest {
+        guard let digest = try digest(name) else { throw Self.missing(name) }
         return digest
     }
 
     /// The id of a request that must be there; null is an id.
-    func requiredRequestID(_ name: String) throws(WireError) -> RequestID {
+    func requiredRequestID(_ name: StaticString) throws(WireError) -> RequestID {
         guard let id = RequestID(try requiredValue(name)) else {
             throw WireError(.invalidParams, "\"\(name)\" must be a string, a number or null")
         }
@@ -127,7 +127,7 @@ extension MemberReader {
     }
 
     /// A JSON object that must be there.
-    func requiredObject(_ name: String) throws(WireError) -> JSONValue {
+    func requiredObject(_ name: StaticString) throws(WireError) -> JSONValue {
         let value = try requiredValue(name)
         guard value.kind == .object else {
             throw WireError(.invalidParams, "\"\(name)\" must be an object, not \(value.kind)")
@@ -136,7 +136,7 @@ extension MemberReader {
     }
 
     /// A reader of the object at a member; nil where the member is absent or null.
-    func object(_ name: String) throws(WireError) -> MemberReader? {
+    func object(_ name: StaticString) throws(WireError) -> MemberReader? {
         guard let found = value(name), !found.isNull else { return nil }
         return try MemberReader(object: found)
     }
@@ -166,7 +166,7 @@ extension JSONWriter {
 
     /// `path`, left out for the whole document.
     mutating func path(_ path: JSONPath) {
-        if !path.segments.isEmpty { member("path", path.pointer) }
+        if !path.isRoot { member("path", path.pointer) }
     }
 
     /// `namespace`, left out for the default one.

@@ -8,6 +8,8 @@ public struct Request: Sendable {
     public let method: JSONValue
     /// The parameters: an object, an array, or nil where there are none.
     public let params: JSONValue?
+    /// Where the id is in the text that the request was parsed from.
+    package let idRange: Range<Int>?
 
     /// Checks the envelope: JSON-RPC 2.0 section 4, with `jsonrpc` optional.
     /// - Throws: ``Invalid`` with `invalidRequest`.
@@ -15,22 +17,26 @@ public struct Request: Sendable {
         guard value.kind == .object else {
             throw Invalid(id: .null, "a request is a JSON object such as {\"id\":1,\"method\":\"agent.ping\"}")
         }
-        let rawID = value.member("id")
-        let id = rawID.flatMap(RequestID.init)
-        if rawID != nil, id == nil { throw Invalid(id: .null, "\"id\" must be a string, a number or null") }
-        if let version = value.member("jsonrpc"), !version.isString("2.0") {
+        let (rawID, version, method, givenParams) = value.members("id", "jsonrpc", "method", "params")
+        var id: RequestID?
+        if let rawID {
+            id = RequestID(rawID)
+            if id == nil { throw Invalid(id: .null, "\"id\" must be a string, a number or null") }
+        }
+        if let version, !version.isString("2.0") {
             throw Invalid(id: id, "\"jsonrpc\" must be \"2.0\" or be left out")
         }
-        guard let method = value.member("method") else { throw Invalid(id: id, "\"method\" is missing") }
+        guard let method else { throw Invalid(id: id, "\"method\" is missing") }
         guard method.kind == .string else { throw Invalid(id: id, "\"method\" must be a string") }
         // Some libraries write null where they have no parameters.
-        let params = value.member("params").flatMap { $0.isNull ? nil : $0 }
+        let params = givenParams.flatMap { $0.isNull ? nil : $0 }
         if let kind = params?.kind, kind != .object, kind != .array {
             throw Invalid(id: id, "\"params\" must be an object or an array, or be left out")
         }
         self.id = id
         self.method = method
         self.params = params
+        idRange = rawID?.textRange
     }
 
     /// A message that is no request, with the id that the error reply carries.

@@ -63,7 +63,7 @@ final class Topic {
     /// - Returns: whether the value changed.
     func advance(from old: ConfigSnapshot, to new: ConfigSnapshot) -> Bool {
         forgetBodies()
-        guard old.revision == 0 || path.segments.isEmpty || !Self.isSame(value(in: old), value(in: new))
+        guard old.revision == 0 || path.isRoot || !Self.isSame(value(in: old), value(in: new))
         else { return false }
         base = Base(snapshot: old, since: lastChanged)
         lastChanged = new.revision
@@ -141,7 +141,7 @@ final class Topic {
 
     /// Whether the value at the path is the one of a revision.
     private func isUnchanged(since revision: Int) -> Bool {
-        if path.segments.isEmpty { return false }
+        if path.isRoot { return false }
         guard let base = channel.publication.recent(revision: revision) else { return false }
         return Self.isSame(value(in: base), value(in: channel.snapshot))
     }
@@ -164,7 +164,7 @@ final class Topic {
     }
 
     private func value(in snapshot: ConfigSnapshot) -> JSONValue? {
-        path.segments.isEmpty ? snapshot.value : snapshot.value.value(at: path)
+        path.isRoot ? snapshot.value : snapshot.value.value(at: path)
     }
 
     /// Whether two values are equal, in any order of their members. Texts of different lengths differ.
