@@ -1,5 +1,6 @@
 import LarderConfigSources
 package import LarderConfigStorage
+import LarderJSON
 package import LarderUpstream
 package import Logging
 package import NIOPosix
@@ -9,7 +10,7 @@ import Synchronization
 /// All namespaces of the agent, by name. A lookup never suspends.
 package final class ConfigNamespaces: Sendable {
     private let environment: NamespaceEnvironment
-    private let byName: Mutex<[String: ConfigNamespace]>
+    private let namespaces: Mutex<NamedNamespaces>
     /// Holds the lock on the state directory.
     private let stateDirectory: StateDirectory
 
@@ -41,7 +42,7 @@ package final class ConfigNamespaces: Sendable {
             watcher: FileWatcher(clock: clock, logger: logger), fetcher: fetcher, hostIdentity: hostIdentity,
             clock: clock, wallClock: wallClock, generator: generator, logger: logger)
         self.environment = environment
-        byName = Mutex([:])
+        namespaces = Mutex(NamedNamespaces([]))
         // Several per thread switch: for a hundred namespaces the switches take longer than the reads.
         let opened = try await withThrowingTaskGroup { group in
             for start in stride(from: 0, to: configurations.count, by: Self.openedTogether) {
@@ -50,7 +51,7 @@ package final class ConfigNamespaces: Sendable {
             }
             return try await group.reduce(into: []) { $0 += $1 }
         }
-        byName.withLock { $0 = Dictionary(uniqueKeysWithValues: opened.map { ($0.name, $0) }) }
+        namespaces.withLock { $0 = NamedNamespaces(opened) }
     }
 
     private static let openedTogether = 16
@@ -71,12 +72,10 @@ package final class ConfigNamespaces: Sendable {
     }
 
     /// The namespace with a name; nil if the settings do not declare it.
-    package subscript(name: String) -> ConfigNamespace? { byName.withLock { $0[name] } }
+    package subscript(name: String) -> ConfigNamespace? { namespaces.withLock { $0[name] } }
 
     /// All namespaces in the order of their names.
-    package var all: [ConfigNamespace] {
-        byName.withLock { $0.values.sorted { $0.name < $1.name } }
-    }
+    package var all: [ConfigNamespace] { namespaces.withLock { $0.all } }
 
     /// Starts to watch and poll the sources of all namespaces.
     package func start() {
@@ -88,7 +87,7 @@ package final class ConfigNamespaces: Sendable {
     package func apply(_ configurations: [NamespaceConfiguration]) async {
         let names = Set(configurations.map(\.name))
         for namespace in all where !names.contains(namespace.name) {
-            _ = byName.withLock { $0.removeValue(forKey: namespace.name) }
+            namespaces.withLock { $0 = NamedNamespaces($0.all.filter { $0 !== namespace }) }
             namespace.publication.withdraw()
             await namespace.stop()
             namespace.publication.end()
@@ -100,7 +99,7 @@ package final class ConfigNamespaces: Sendable {
             }
             do {
                 for namespace in try await Self.open([configuration], environment) {
-                    byName.withLock { $0[namespace.name] = namespace }
+                    namespaces.withLock { $0 = NamedNamespaces($0.all + [namespace]) }
                     namespace.start()
                 }
             } catch {
@@ -118,4 +117,18 @@ package final class ConfigNamespaces: Sendable {
         }
         await environment.watcher.stop()
     }
+}
+
+/// Namespaces with different names.
+private struct NamedNamespaces {
+    /// In the order of their names.
+    let all: [ConfigNamespace]
+    private let positions: NameIndex
+
+    init(_ namespaces: [ConfigNamespace]) {
+        all = namespaces.sorted { $0.name < $1.name }
+        positions = NameIndex(all.map(\.name))
+    }
+
+    subscript(name: String) -> ConfigNamespace? { positions.position(of: name).map { all[$0] } }
 }
