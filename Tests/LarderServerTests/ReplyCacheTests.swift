@@ -87,6 +87,20 @@ struct ReplyCacheTests {
         #expect(cache.count == 0)
     }
 
+    @Test("a line is repeated if it came before, with any id, and no other line took its slot")
+    func repetition() throws {
+        var cache = ReplyCache()
+        func isRepeated(_ line: String) throws -> Bool {
+            try Array(line.utf8).withUnsafeBytes { cache.isRepeated(try #require(RequestTemplate($0))) }
+        }
+        #expect(try !isRepeated(#"{"id":1,"method":"config.get"}"#))
+        #expect(try isRepeated(#"{"id":2,"method":"config.get"}"#))
+        #expect(try isRepeated(#"{"id":"x","method":"config.get"}"#))
+        #expect(try !isRepeated(#"{"id":2,"method":"config.get" }"#))
+        for number in 0..<10_000 { #expect(try !isRepeated(#"{"id":2,"method":"\#(number)"}"#)) }
+        #expect(try !isRepeated(#"{"id":2,"method":"config.get"}"#))
+    }
+
     @Test("a cached reply is only for peers that may read its namespace")
     func rights() async throws {
         try await ConnectionFixture.with { _, context in

@@ -13,7 +13,8 @@ struct RequestTemplateTests {
     private func parts(_ line: String) -> [String]? {
         Array(line.utf8).withUnsafeBytes { bytes in
             guard let words = RequestTemplate(bytes) else { return nil }
-            let isConfirmed = (try? JSONValue(parsing: line)).map { words.confirms(idOf: $0) } ?? false
+            let isConfirmed =
+                (try? JSONValue(parsing: line)).map { words.confirms(idAt: $0.member("id")?.textRange) } ?? false
             return [words.head, words.id, words.rest].map { String(decoding: $0, as: UTF8.self) } + ["\(isConfirmed)"]
         }
     }

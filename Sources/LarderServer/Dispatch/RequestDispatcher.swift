@@ -39,7 +39,7 @@ struct RequestDispatcher {
         connection.usage.lineBytes = line.count
         defer { connection.usage.lineBytes = 0 }
         if message.kind == .array { return dispatchBatch(message) }
-        serve(message, in: nil, template.flatMap { $0.confirms(idOf: message) ? $0 : nil })
+        serve(message, in: nil, template)
     }
 
     /// Writes the reply to a read that came before with another id.
@@ -119,6 +119,7 @@ struct RequestDispatcher {
         } catch {
             return output.reply(id: error.id, error.error, in: slot)
         }
+        let template = template.flatMap { $0.confirms(idAt: request.idRange) ? $0 : nil }
         if let slot, let error = refusal(of: request, in: slot.batch) {
             return output.reply(id: request.id, error, in: slot)
         }
@@ -187,7 +188,7 @@ struct RequestDispatcher {
         result.write(to: &loop.output.writer)
         loop.output.writer.rawUnframed("}")
         loop.output.writer.endLine()
-        if let template, let source {
+        if let template, let source, loop.caches.replies.isRepeated(template) {
             loop.caches.replies.keep(
                 loop.output.writer.bytes[start...], for: template, requiring: requirement, source.publication,
                 source.current)

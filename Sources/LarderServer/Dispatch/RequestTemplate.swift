@@ -5,7 +5,7 @@ import LarderProtocol
 ///
 /// Two lines with the same head and rest, each with a whole number or a plain string in between, are either both valid
 /// requests for the same or both invalid. After one of them was parsed, the other need not be, provided that the text in
-/// between is the id: ``confirms(idOf:)`` checks that with a parsed message.
+/// between is the id: ``confirms(idAt:)`` checks that with a parsed message.
 struct RequestTemplate {
     let head: UnsafeRawBufferPointer
     let id: UnsafeRawBufferPointer
@@ -29,20 +29,16 @@ struct RequestTemplate {
     }
 
     /// Whether the part that was found is the id of the parsed message of the line.
-    func confirms(idOf message: JSONValue) -> Bool {
-        guard let value = message.member("id") else { return false }
-        return message.withTextBytes { whole in
-            value.withTextBytes { id in
-                guard let start = whole.baseAddress, let position = id.baseAddress else { return false }
-                return position - start == head.count && id.count == self.id.count
-            }
-        }
-    }
+    /// - Parameter range: where the id of the message is in the line.
+    func confirms(idAt range: Range<Int>?) -> Bool { range == head.count..<head.count + id.count }
 
     /// A slot for the template in a table. A client that makes slots collide takes the benefit of the table from the other
     /// connections of the loop, too: their requests are then parsed like any other, and no worse.
     /// - Parameter slots: how many there are, a power of two.
     func slot(of slots: Int) -> Int { Int(truncatingIfNeeded: (hash ^ (hash >> 32)) & UInt64(slots - 1)) }
+
+    /// What distinguishes the template from most others.
+    var fingerprint: UInt64 { hash }
 
     /// FNV-1a over eight bytes at a time.
     private static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {

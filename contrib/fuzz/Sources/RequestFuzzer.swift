@@ -14,7 +14,7 @@ func fuzzRequests(_ line: UnsafeRawBufferPointer) {
                 && words.rest.baseAddress.map { $0 + words.rest.count } == line.baseAddress.map { $0 + line.count },
             "the words are not the line's")
         require((0..<256).contains(words.slot(of: 256)), "a place beyond the table")
-        if let message, words.confirms(idOf: message) {
+        if let message, words.confirms(idAt: message.member("id")?.textRange) {
             if let request = try? Request(message) {
                 require(request.id == RequestID(words), "another id than the request's")
             }
@@ -39,7 +39,7 @@ private func again(_ head: [UInt8], _ id: String, _ rest: [UInt8], _ message: JS
         require(
             words.head.elementsEqual(head) && words.rest.elementsEqual(rest) && words.id.elementsEqual(id.utf8),
             "with the id \(id) there are other words")
-        require(words.confirms(idOf: parsed), "the id \(id) is somewhere else")
+        require(words.confirms(idAt: parsed.member("id")?.textRange), "the id \(id) is somewhere else")
         guard let request = try? Request(message), let same = try? Request(parsed) else {
             return require(
                 (try? Request(message)) == nil && (try? Request(parsed)) == nil, "a request with one id alone")
