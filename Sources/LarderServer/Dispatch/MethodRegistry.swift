@@ -1,3 +1,4 @@
+import LarderJSON
 import LarderProtocol
 
 /// The methods that the server carries out, by their names.
@@ -11,14 +12,26 @@ struct MethodRegistry {
         let serve: Serve
     }
 
-    private var handlers: [String: Handler] = [:]
+    private var handlers: [Handler] = []
+    /// The names of the handlers, in their order.
+    private var registered: [String] = [] { didSet { index = NameIndex(registered) } }
+    private var index = NameIndex([])
 
     /// The names of all methods, sorted.
-    var names: [String] { handlers.keys.sorted() }
+    var names: [String] { registered.sorted() }
 
-    subscript(name: String) -> Handler? { handlers[name] }
+    /// The handler of the method that a JSON string names; nil for any other value.
+    subscript(name: JSONValue) -> Handler? { index.position(of: name).map { handlers[$0] } }
 
-    mutating func add(_ name: String, _ handler: Handler) { handlers[name] = handler }
+    /// Adds a handler, or replaces the one with the same name.
+    mutating func add(_ name: String, _ handler: Handler) {
+        if let position = index.position(of: name) {
+            handlers[position] = handler
+        } else {
+            registered.append(name)
+            handlers.append(handler)
+        }
+    }
 
     mutating func register<M: Method>(_ method: M.Type) {
         add(

@@ -123,7 +123,7 @@ struct RequestDispatcher {
         if let slot, let error = refusal(of: request, in: slot.batch) {
             return output.reply(id: request.id, error, in: slot)
         }
-        guard let name = request.method.string, let handler = loop.methods[name] else {
+        guard let handler = loop.methods[request.method] else {
             let error = WireError(
                 .methodNotFound, "there is no method \(request.method.compactText); rpc.discover lists them")
             return output.reply(id: request.id, error, in: slot)
