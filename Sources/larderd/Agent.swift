@@ -95,9 +95,9 @@ struct Agent {
             socket.remove()
             throw error
         }
-        let copies = await copies(beside: socket, BlockingWork(threads))
+        let copies = await copies(of: namespaces, beside: socket, BlockingWork(threads))
         let rules = plan.settings.accessRules(isForHost: isForHost(socket), logger: logger)
-        await copies?.start(namespaces.all, by: rules)
+        await copies?.start(by: rules)
         let context = ServerContext(
             namespaces: namespaces,
             identity: ServerContext.Identity(
@@ -211,7 +211,9 @@ struct Agent {
         }
     }
 
-    private func copies(beside socket: ListeningSocket, _ blocking: BlockingWork) async -> SnapshotExporter? {
+    private func copies(
+        of namespaces: ConfigNamespaces, beside socket: ListeningSocket, _ blocking: BlockingWork
+    ) async -> SnapshotExporter? {
         guard socket.directory != nil else {
             logger.info("there are no plain copies of the configuration, because the socket is in no directory")
             return nil
@@ -221,7 +223,8 @@ struct Agent {
             await SnapshotExporter.clear(besideSocket: socket.path, blocking: blocking)
             return nil
         }
-        return SnapshotExporter(besideSocket: socket.path, settings: settings, blocking: blocking, logger: logger)
+        return SnapshotExporter(
+            of: namespaces, besideSocket: socket.path, settings: settings, blocking: blocking, logger: logger)
     }
 
     private func listeningSocket() throws -> ListeningSocket {

@@ -89,7 +89,6 @@ struct ReloadService: AgentService {
                 await context.namespaces.apply(next.namespaces)
                 await server.use(rules)
                 await context.copies?.use(rules)
-                context.copies?.follow(context.namespaces.all)
                 context.settings = next.settingsSource
                 inForce = next
                 logger.notice("settings re-read", metadata: ["settings": "\(next.settingsPath ?? "none")"])

@@ -20,6 +20,13 @@ private final class Steps: Sendable {
     func clear() { seen.withLock { $0 = [] } }
 }
 
+/// Runs the steps of its tasks in place, on the thread that makes them ready.
+private final class InPlaceExecutor: TaskExecutor {
+    func enqueue(_ job: consuming ExecutorJob) {
+        UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor())
+    }
+}
+
 /// The order of a commit: a client must never read an acknowledged change that is not yet published, nor a durable change
 /// that is not on disk.
 @Suite("The order of a commit")
@@ -37,8 +44,11 @@ struct CommitOrderTests {
 
     /// Notes each publication from now on.
     private func observe(_ store: ConfigStore, _ steps: Steps, _ describe: @escaping @Sendable () -> String) {
-        _ = store.publication.observe { steps.add(describe()) }
-        // The first call reports what was current already.
+        let snapshots = store.publication.snapshots()
+        Task(executorPreference: InPlaceExecutor()) {
+            for await _ in snapshots { steps.add(describe()) }
+        }
+        // The first snapshot was current already.
         steps.clear()
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import LarderJSON
+import LarderPlatform
 import Synchronization
 import Testing
 
@@ -14,7 +15,7 @@ struct ConfigPublicationTests {
         ConfigSnapshot(value: .emptyObject, revision: revision, publishedAt: 0)
     }
 
-    @Test("followers may be cancelled at any moment while others publish, and nobody waits for ever")
+    @Test("consumers may be cancelled at any moment while others publish, and no thread waits indefinitely")
     func cancellationWhilePublishing() async {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
@@ -28,9 +29,9 @@ struct ConfigPublicationTests {
         for _ in 0..<2 {
             Thread.detachNewThread {
                 for _ in 0..<rounds {
-                    let follower = Task { for await _ in publication.follow() {} }
+                    let consumer = Task { for await _ in publication.snapshots() {} }
                     sched_yield()
-                    follower.cancel()
+                    consumer.cancel()
                 }
                 ended.signal()
             }
@@ -42,7 +43,8 @@ struct ConfigPublicationTests {
                 done.resume(returning: (0..<3).allSatisfy { _ in ended.wait(timeout: patience) == .success })
             }
         }
-        #expect(isEverybodyDone, "a publisher and a cancelled follower wait for each other")
+        #expect(isEverybodyDone, "a publisher and a cancelled consumer wait for each other")
+        while publication.streamCount > 0 { await Task.yield() }
     }
 
     @Test("an observer of the state is told of each other state, and of no snapshot without one")
@@ -63,17 +65,17 @@ struct ConfigPublicationTests {
         #expect(reported.withLock { $0 } == [.fresh, .stale, .fresh])
     }
 
-    @Test("a follower that begins while others publish ends on the last snapshot and never goes back")
-    func lateFollower() async {
+    @Test("a consumer that begins while others publish gets the last snapshot and never an older one")
+    func lateConsumer() async {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
         let last = 5000
-        let followers = (0..<8).map { _ in
+        let consumers = (0..<8).map { _ in
             Task {
                 var revision = -1
-                for await current in publication.follow() {
-                    #expect(current.snapshot.revision > revision)
-                    revision = current.snapshot.revision
+                for await snapshot in publication.snapshots() {
+                    #expect(snapshot.revision > revision)
+                    revision = snapshot.revision
                     if revision == last { break }
                 }
                 return revision
@@ -82,30 +84,59 @@ struct ConfigPublicationTests {
         Thread.detachNewThread {
             for revision in 1...last { publication.publish(Self.snapshot(revision), status: Self.status) }
         }
-        for follower in followers { #expect(await follower.value == last) }
+        for consumer in consumers { #expect(await consumer.value == last) }
+        #expect(publication.streamCount == 0)
     }
 
-    @Test("an observer is told at once, of each publication and of the end, and nothing once it is removed")
-    func observers() {
+    @Test("a stream begins with the current snapshot, continues with the newest, and finishes with the namespace")
+    func stream() async {
+        let publication = ConfigPublication(
+            namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
+        var snapshots = publication.snapshots().makeAsyncIterator()
+        #expect(await snapshots.next()?.revision == 0)
+        for revision in 1...3 { publication.publish(Self.snapshot(revision), status: Self.status) }
+        #expect(await snapshots.next()?.revision == 3)
+        publication.publish(Self.snapshot(4), status: Self.status)
+        publication.end()
+        publication.end()
+        #expect(await snapshots.next()?.revision == 4)
+        #expect(await snapshots.next() == nil)
+        #expect(await snapshots.next() == nil)
+        var late = publication.snapshots().makeAsyncIterator()
+        #expect(await late.next()?.revision == 4)
+        #expect(await late.next() == nil)
+    }
+
+    @Test("a stream that is no longer used gets no snapshots")
+    func unused() async {
+        let publication = ConfigPublication(
+            namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
+        _ = publication.snapshots()
+        #expect(publication.streamCount == 0)
+        for await _ in publication.snapshots() { break }
+        #expect(publication.streamCount == 0)
+        let consumer = Task { for await _ in publication.snapshots() {} }
+        while publication.streamCount == 0 { await Task.yield() }
+        consumer.cancel()
+        await consumer.value
+        #expect(publication.streamCount == 0)
+    }
+
+    @Test("a signal is raised at once, at each publication and at the end")
+    func signal() {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
         let seen = Mutex<[Int]>([])
-        let note: @Sendable () -> Void = {
-            let current = publication.current
-            seen.withLock { $0.append(current.hasEnded ? -1 : current.snapshot.revision) }
-        }
-        let first = publication.observe(note)
+        publication.raise(
+            Signal { signal in
+                signal.take()
+                let current = publication.current
+                seen.withLock { $0.append(current.hasEnded ? -1 : current.snapshot.revision) }
+            })
         publication.publish(Self.snapshot(1), status: Self.status)
-        let second = publication.observe {}
-        publication.remove(first)
-        publication.publish(Self.snapshot(2), status: Self.status)
-        #expect(seen.withLock { $0 } == [0, 1])
-        publication.remove(second)
-        _ = publication.observe(note)
+        publication.update(Self.status)
         publication.end()
         publication.end()
-        #expect(seen.withLock { $0 } == [0, 1, 2, -1])
-        _ = publication.observe(note)
-        #expect(seen.withLock { $0 } == [0, 1, 2, -1, -1])
+        #expect(seen.withLock { $0 } == [0, 1, -1])
     }
 }

@@ -199,14 +199,14 @@ private final class ExpiryFixture: Sendable {
 
 /// The values that a store publishes after this is made.
 private struct PublishedValues {
-    private var publications: AsyncStream<ConfigPublication.Current>.AsyncIterator
+    private var publications: AsyncStream<ConfigSnapshot>.AsyncIterator
 
     init(of store: ConfigStore) async {
-        publications = store.publication.follow().makeAsyncIterator()
+        publications = store.publication.snapshots().makeAsyncIterator()
         _ = await publications.next(isolation: #isolation)
     }
 
-    mutating func next() async -> JSONValue? { await publications.next(isolation: #isolation)?.snapshot.value }
+    mutating func next() async -> JSONValue? { await publications.next(isolation: #isolation)?.value }
 
     /// Returns when a value is published.
     mutating func wait(for value: JSONValue) async {

@@ -71,17 +71,17 @@ struct SetClockTests {
         }
         defer { fixture.remove() }
         try await fixture.withStore { (store) async throws in
-            var changes = store.publication.follow().makeAsyncIterator()
+            var changes = store.publication.snapshots().makeAsyncIterator()
             _ = await changes.next()
             offset.milliseconds.store(days * Self.day, ordering: .relaxed)
             _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: .seconds(10))
-            while await changes.next()?.snapshot.value != ["a": 1] {}
+            while await changes.next()?.value != ["a": 1] {}
             await clock.waitForSleepers(2)
             clock.advance(by: .seconds(9))
             #expect(store.value == ["a": 1])
             await clock.waitForSleepers(1)
             clock.advance(by: .seconds(1))
-            #expect(await changes.next()?.snapshot.value == .emptyObject)
+            #expect(await changes.next()?.value == .emptyObject)
         }
     }
 }

@@ -20,7 +20,7 @@ final class ConnectionClient: Sendable {
     struct NoSocket: Error {}
 
     /// Connects to a connection.
-    init(_ connect: @escaping @Sendable (any EventLoop, CInt) throws -> ConnectionProbe) async throws {
+    init(_ connect: @escaping @Sendable (any ServerEventLoop, CInt) throws -> ConnectionProbe) async throws {
         var ends: [CInt] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw NoSocket() }

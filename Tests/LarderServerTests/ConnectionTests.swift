@@ -179,7 +179,7 @@ struct ConnectionTests {
     func goneAtOnce(leavingReplies: Bool) async throws {
         try await ConnectionFixture.with { client, context in
             let publication = try #require(context.namespaces["default"]).publication
-            let next = Task { await publication.follow().first { $0.snapshot.value["last"] != nil } }
+            let next = Task { await publication.snapshots().first { $0.value["last"] != nil } }
             let first = #"{"method":"config.set","params":["first",1]}"#
             let last = #"{"method":"config.set","params":["last",2]}"#
             if leavingReplies {
@@ -194,7 +194,7 @@ struct ConnectionTests {
                 try await Task.sleep(for: .seconds(60))
                 next.cancel()
             }
-            #expect(await next.value?.snapshot.value == ["first": 1, "last": 2])
+            #expect(await next.value?.value == ["first": 1, "last": 2])
             deadline.cancel()
         }
     }

@@ -161,7 +161,7 @@ struct PublicationTurnTests {
         let new = try snapshot(8)
         let texts = try await loop.submit {
             let crowd = try ConnectionCrowd(1, on: loop, context)
-            let channel = SnapshotChannel(publication: publication)
+            let channel = SnapshotChannel(publication, on: loop)
             let subscriptions = (0..<count).map { number in
                 let topic = channel.topic(JSONPath(["p\(number)"]))
                 let subscription = Subscription(
@@ -175,7 +175,7 @@ struct PublicationTurnTests {
             }
             publication.publish(new, status: status)
             let before = bodies()
-            channel.advanceInSlices(on: loop)
+            channel.advance(to: new)
             let after = bodies()
             crowd.close()
             for subscription in subscriptions { channel.remove(subscription.topic) }

@@ -24,7 +24,7 @@ struct TopicTests {
         var topic: Topic?
         weak var channel: SnapshotChannel?
         do {
-            let made = SnapshotChannel(publication: Self.publication())
+            let made = SnapshotChannel(Self.publication(), on: EmbeddedEventLoop())
             topic = made.topic(try JSONPath("a"))
             channel = made
             if let topic { made.remove(topic) }

@@ -56,6 +56,7 @@ package final class ConfigNamespace: Sendable {
             status: recovered.status, wallClock: environment.wallClock, clock: environment.clock,
             logger: environment.logger)
         self.store = store
+        store.publication.raise(environment.changes)
         let source = configuration.remote.map(environment.sources.source)
         refresher = ConfigRefreshService(store: store, source: source, wallClock: environment.wallClock)
         state = Mutex(

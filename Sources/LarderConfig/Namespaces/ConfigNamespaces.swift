@@ -10,6 +10,8 @@ import Synchronization
 /// All namespaces of the agent, by name. A lookup never suspends.
 package final class ConfigNamespaces: Sendable {
     private let environment: NamespaceEnvironment
+    /// An element each time that the environment's signal was raised.
+    private let wakeUps: AsyncStream<Void>
     private let namespaces: Mutex<NamedNamespaces>
     /// Holds the lock on the state directory.
     private let stateDirectory: StateDirectory
@@ -37,10 +39,12 @@ package final class ConfigNamespaces: Sendable {
                 "the state directory was restored, copied or moved to another machine: its state is kept under a new epoch, and clients that resume get whole snapshots",
                 metadata: ["directory": "\(path)", "epoch": "\(stateDirectory.epoch)"])
         }
+        let changes: Signal
+        (changes, wakeUps) = Signal.makeStream()
         let environment = NamespaceEnvironment(
             epoch: stateDirectory.epoch, stateDirectory: path, files: files, blocking: BlockingWork(threads),
             watcher: FileWatcher(clock: clock, logger: logger), fetcher: fetcher, hostIdentity: hostIdentity,
-            clock: clock, wallClock: wallClock, generator: generator, logger: logger)
+            clock: clock, wallClock: wallClock, changes: changes, generator: generator, logger: logger)
         self.environment = environment
         namespaces = Mutex(NamedNamespaces([]))
         // Several per thread switch: for a hundred namespaces the switches take longer than the reads.
@@ -76,6 +80,24 @@ package final class ConfigNamespaces: Sendable {
 
     /// All namespaces in the order of their names.
     package var all: [ConfigNamespace] { namespaces.withLock { $0.all } }
+
+    /// An element after each publication of any namespace, and after a namespace has begun or ended. Changes that are not taken
+    /// yet are joined into one element. It has one consumer.
+    ///
+    /// One stream for all namespaces: until its consumer asks for the next element, a change costs one atomic operation.
+    package func changes() -> AsyncStream<Void> {
+        let (signal, wakeUps) = (environment.changes, wakeUps)
+        return AsyncStream {
+            for await _ in wakeUps {
+                signal.take()
+                return ()
+            }
+            return nil
+        }
+    }
+
+    /// Adds an element to ``changes()`` for a change that no namespace makes, such as of the rules of access.
+    package func noteChange() { environment.changes.raise() }
 
     /// Starts to watch and poll the sources of all namespaces.
     package func start() {

@@ -16,6 +16,8 @@ struct NamespaceEnvironment: Sendable {
     let hostIdentity: String
     let clock: any Clock<Duration>
     let wallClock: WallClock
+    /// Raised at each publication of a namespace, and when one begins or ends.
+    let changes: Signal
     /// The random numbers of delays.
     let generator: any RandomNumberGenerator & Sendable
     let logger: Logger

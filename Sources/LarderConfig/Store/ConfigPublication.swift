@@ -1,5 +1,6 @@
 import DequeModule
 package import LarderConfigModel
+import LarderPlatform
 import Synchronization
 
 /// The place where one namespace's current snapshot is read: by any thread, at any time, without waiting for a writer.
@@ -26,16 +27,23 @@ package final class ConfigPublication: Sendable {
         var current: Current
         var status: StatusRecord
         var history: RecentSnapshots
-        var nextFollower = 0
-        var followers: [Int: AsyncStream<Current>.Continuation] = [:]
-        var observers: [Observer] = []
+        /// One for each stream of snapshots.
+        var slots: [SnapshotSlot] = []
+        /// Raised at each publication and at the end.
+        var changes: Signal?
         var freshnessObservers: [@Sendable (Freshness) -> Void] = []
     }
 
-    /// Somebody who is told that something else is current.
-    package final class Observer: Sendable {
-        fileprivate let tell: @Sendable () -> Void
-        fileprivate init(_ tell: @escaping @Sendable () -> Void) { self.tell = tell }
+    /// Ends the delivery to a stream that is no longer used.
+    private final class Subscriber: Sendable {
+        let slot: SnapshotSlot
+        private let publication: ConfigPublication
+
+        init(_ slot: SnapshotSlot, _ publication: ConfigPublication) {
+            (self.slot, self.publication) = (slot, publication)
+        }
+
+        deinit { publication.remove(slot) }
     }
 
     /// The namespace's name.
@@ -68,44 +76,29 @@ package final class ConfigPublication: Sendable {
     /// A snapshot published not long ago, as the base of a patch; nil where it is no longer held.
     package func recent(revision: Int) -> ConfigSnapshot? { state.withLock { $0.history[revision] } }
 
-    /// Everything current from now on, beginning with what is current: the newest only, for a reader that is slower
-    /// than the changes. It ends with the namespace.
-    package func follow() -> AsyncStream<Current> {
-        let (stream, continuation) = AsyncStream.makeStream(of: Current.self, bufferingPolicy: .bufferingNewest(1))
-        let id = state.withLock { state in
-            state.nextFollower += 1
-            continuation.yield(state.current)
-            if state.current.hasEnded {
-                continuation.finish()
-            } else {
-                state.followers[state.nextFollower] = continuation
-            }
-            return state.nextFollower
+    /// Every snapshot from now on, beginning with the current one. A slow consumer gets the newest one next. The stream finishes
+    /// when the namespace is removed from the settings. It has one consumer.
+    package func snapshots() -> AsyncStream<ConfigSnapshot> {
+        let slot = state.withLock { state in
+            let slot = SnapshotSlot(state.current.snapshot, isFinished: state.current.hasEnded)
+            if !state.current.hasEnded { state.slots.append(slot) }
+            return slot
         }
-        // A strong reference, until the follower or the namespace ends: counting references to what has a weak one takes twice
-        // the time, and each read of a snapshot counts some.
-        continuation.onTermination = { _ in
-            _ = self.state.withLock { $0.followers.removeValue(forKey: id) }
-        }
-        return stream
+        let subscriber = Subscriber(slot, self)
+        return AsyncStream(unfolding: { await subscriber.slot.next() }, onCancel: { slot.finish() })
     }
 
-    /// Has it told that another snapshot is current, or that the namespace ended; and once at the beginning. Costs less than
-    /// ``follow()``, which is for whom can wait.
-    /// - Parameter tell: called by whoever publishes, which it must not keep for more than some microseconds.
-    /// - Returns: what ``remove(_:)`` takes.
-    package func observe(_ tell: @escaping @Sendable () -> Void) -> Observer {
-        let observer = Observer(tell)
-        state.withLock { state in
-            if !state.current.hasEnded { state.observers.append(observer) }
-        }
-        tell()
-        return observer
+    /// The number of streams that get the next snapshot.
+    var streamCount: Int { state.withLock { $0.slots.count } }
+
+    private func remove(_ slot: SnapshotSlot) {
+        state.withLock { state in state.slots.removeAll { $0 === slot } }
     }
 
-    /// Tells an observer nothing more.
-    package func remove(_ observer: Observer) {
-        state.withLock { state in state.observers.removeAll { $0 === observer } }
+    /// Raises `changes` now, at each publication and at the end.
+    func raise(_ changes: Signal) {
+        state.withLock { $0.changes = changes }
+        changes.raise()
     }
 
     /// Reports the state of the namespace now, and each other state that it takes until it ends.
@@ -118,9 +111,9 @@ package final class ConfigPublication: Sendable {
         report(freshness)
     }
 
-    /// Replaces the snapshot and tells the followers. Only the store calls it, and it publishes one after the other.
+    /// Replaces the snapshot. Called by the store only, which publishes one snapshot after the other.
     func publish(_ snapshot: ConfigSnapshot, status: StatusRecord) {
-        let (current, followers, observers, freshnessObservers) = state.withLock { state in
+        let (slots, changes, freshnessObservers) = state.withLock { state in
             let freshnessObservers = status.freshness == state.current.freshness ? [] : state.freshnessObservers
             state.current.snapshot = snapshot
             state.current.freshness = status.freshness
@@ -128,16 +121,15 @@ package final class ConfigPublication: Sendable {
             state.status = status
             state.history.append(snapshot)
             changed(&state)
-            return (state.current, state.followers, state.observers, freshnessObservers)
+            return (state.slots, state.changes, freshnessObservers)
         }
-        // Outside the lock: a yield may wait for a task that is being cancelled, and the stream that ends with that task
-        // waits for the lock.
-        for observer in observers { observer.tell() }
-        for follower in followers.values { follower.yield(current) }
+        // Outside the lock: a consumer may run in place, and reads what is current.
+        for slot in slots { slot.put(snapshot) }
+        changes?.raise()
         for report in freshnessObservers { report(status.freshness) }
     }
 
-    /// Replaces the status; subscribers hear of snapshots only.
+    /// Replaces the status. Streams carry snapshots only.
     func update(_ status: StatusRecord) {
         let observers = state.withLock { state -> [@Sendable (Freshness) -> Void] in
             let previous = state.current.freshness
@@ -164,19 +156,16 @@ package final class ConfigPublication: Sendable {
         }
     }
 
-    /// Says that nothing follows.
+    /// Finishes the streams: the namespace is removed from the settings.
     func end() {
-        let (current, followers, observers) = state.withLock { state in
+        let (slots, changes) = state.withLock { state in
             state.current.hasEnded = true
             changed(&state)
-            defer { (state.followers, state.observers, state.freshnessObservers) = ([:], [], []) }
-            return (state.current, state.followers, state.observers)
+            defer { (state.slots, state.changes, state.freshnessObservers) = ([], nil, []) }
+            return (state.slots, state.changes)
         }
-        for observer in observers { observer.tell() }
-        for follower in followers.values {
-            follower.yield(current)
-            follower.finish()
-        }
+        for slot in slots { slot.finish() }
+        changes?.raise()
     }
 }
 

@@ -2,17 +2,16 @@ import LarderConfigModel
 import LarderJSON
 package import LarderConfig
 public import LarderPlatform
-public import Logging
+package import Logging
 import Synchronization
 import Glibc
 
 /// Plain copies of the current snapshots, `current/NAMESPACE.json` beside the socket, for readers that only know files.
 ///
-/// One task writes all of them. It compares what is published with what it wrote last, so it matters neither how often it
-/// is woken nor in which order: the newest is what ends up in the file. Nothing ever waits for it.
+/// One task writes all of them, after changes of any namespace. It compares the current snapshots with the copies that it wrote
+/// last, so several changes may share one write. No publication waits for it.
 public final class SnapshotExporter: Sendable {
     private struct State {
-        var publications: [String: ConfigPublication] = [:]
         /// Who may read what: nobody, until somebody says it.
         var rules = AccessRules()
         var written: [String: Position] = [:]
@@ -28,6 +27,7 @@ public final class SnapshotExporter: Sendable {
         var mode: UInt32
     }
 
+    private let namespaces: ConfigNamespaces
     private let socket: String
     private let settings: ExportOptions
     private let blocking: BlockingWork
@@ -37,8 +37,6 @@ public final class SnapshotExporter: Sendable {
     /// The directory, once it is open. It is held for as long as something is done there: by threads that may wait for the
     /// disk, one at a time.
     private let directory = Mutex<ExportDirectory?>(nil)
-    /// Wakes the task that writes: to wake it at each publication would take more time than the publication.
-    private let (changes, wakeUps) = Signal.makeStream()
 
     /// After a write, changes within this time are joined into the next.
     private static let pause = Duration.milliseconds(20)
@@ -46,12 +44,14 @@ public final class SnapshotExporter: Sendable {
 
     /// Makes it; nothing is written yet.
     /// - Parameters:
+    ///   - namespaces: the namespaces whose snapshots are exported
     ///   - socket: the path of the agent's socket, whose group the copies get.
     ///   - blocking: where the disk is waited for.
-    public init(
-        besideSocket socket: String, settings: ExportOptions, blocking: BlockingWork,
-        clock: any Clock<Duration> = ContinuousClock(), logger: Logger
+    package init(
+        of namespaces: ConfigNamespaces, besideSocket socket: String, settings: ExportOptions,
+        blocking: BlockingWork, clock: any Clock<Duration> = ContinuousClock(), logger: Logger
     ) {
+        self.namespaces = namespaces
         self.socket = socket
         self.settings = settings
         self.blocking = blocking
@@ -78,9 +78,8 @@ public final class SnapshotExporter: Sendable {
 
     /// Writes the first copies, so that they are there when the agent says that it is ready.
     /// - Parameter rules: who may read them.
-    package func start(_ namespaces: [ConfigNamespace], by rules: AccessRules) async {
+    package func start(by rules: AccessRules) async {
         state.withLock { $0.rules = rules }
-        follow(namespaces)
         _ = await writeDifferences()
     }
 
@@ -93,24 +92,12 @@ public final class SnapshotExporter: Sendable {
         } catch {
             note(problem: error.description)
         }
-        changes.raise()
-    }
-
-    /// Keeps copies of these namespaces from now on. Those that left the settings end by themselves.
-    package func follow(_ namespaces: [ConfigNamespace]) {
-        let new = state.withLock { state in
-            namespaces.map(\.publication).filter { publication in
-                let former = state.publications.updateValue(publication, forKey: publication.namespace)
-                return former !== publication
-            }
-        }
-        for publication in new { _ = publication.observe { [changes] in changes.raise() } }
+        namespaces.noteChange()
     }
 
     /// Writes each new snapshot, until the task is cancelled; then what came last is written, too.
     public func run() async {
-        for await _ in wakeUps {
-            changes.take()
+        for await _ in namespaces.changes() {
             // A directory that was removed is made again at once; anything else may take its time.
             if await !writeDifferences() {
                 while await !writeDifferences(), !Task.isCancelled {
@@ -138,12 +125,17 @@ public final class SnapshotExporter: Sendable {
     private func writeDifferencesHere() throws(ExportError) {
         try inDirectory { directory throws(ExportError) in
             var failure: ExportError?
-            for (name, publication) in self.state.withLock({ $0.publications }) {
+            let publications = self.namespaces.all.map(\.publication)
+            for publication in publications {
                 do throws(ExportError) {
-                    try self.bringUpToDate(name, publication, directory)
+                    try self.bringUpToDate(publication, directory)
                 } catch {
                     failure = error
                 }
+            }
+            for name in self.exportedNames.subtracting(publications.map(\.namespace)) {
+                try directory.remove(name)
+                self.state.withLock { $0.written[name] = nil }
             }
             if let failure { throw failure }
         }
@@ -167,8 +159,9 @@ public final class SnapshotExporter: Sendable {
     }
 
     private func narrow(_ directory: ExportDirectory) throws(ExportError) {
-        let (written, rules, names) = state.withLock { ($0.written, $0.rules, $0.publications.keys) }
-        for name in names {
+        let (written, rules) = state.withLock { ($0.written, $0.rules) }
+        // A namespace that was removed still has its copy until the next write.
+        for name in exportedNames.union(namespaces.all.map(\.name)) {
             let mode = rules.copyMode(settings.mode, of: name, group: directory.group)
             if written[name]?.mode != mode { try directory.narrow(name, to: mode) }
         }
@@ -177,7 +170,7 @@ public final class SnapshotExporter: Sendable {
     private func open() throws(ExportError) -> ExportDirectory {
         let directory = try ExportDirectory(
             path: Self.directory(besideSocket: socket), mode: settings.mode, group: socketGroup())
-        directory.removeStale(keeping: state.withLock { Set($0.publications.keys) })
+        directory.removeStale(keeping: Set(namespaces.all.map(\.name)))
         state.withLock { $0.written = [:] }
         return directory
     }
@@ -195,38 +188,31 @@ public final class SnapshotExporter: Sendable {
         return group
     }
 
-    private func bringUpToDate(
-        _ name: String, _ publication: ConfigPublication, _ directory: ExportDirectory
-    ) throws(ExportError) {
-        let current = publication.current
+    /// The namespaces whose copies were compared since the directory was opened.
+    private var exportedNames: Set<String> { state.withLock { Set($0.written.keys) } }
+
+    private func bringUpToDate(_ publication: ConfigPublication, _ directory: ExportDirectory) throws(ExportError) {
+        let (name, current) = (publication.namespace, publication.current)
         let (written, rules) = state.withLock { ($0.written[name], $0.rules) }
         let mode = rules.copyMode(settings.mode, of: name, group: directory.group)
         let position = Position(epoch: publication.epoch, revision: current.snapshot.revision, mode: mode)
-        if current.hasEnded {
+        if position == written { return }
+        if current.snapshot.revision == 0 {
             try directory.remove(name)
-            state.withLock { state in
-                // It may have come back meanwhile, as another one.
-                if state.publications[name] === publication { state.publications[name] = nil }
-                state.written[name] = nil
+        } else {
+            let text = current.snapshot.value.withTextBytes { bytes in
+                var text: [UInt8] = []
+                text.reserveCapacity(bytes.count + 1)
+                text.append(contentsOf: bytes)
+                text.append(UInt8(ascii: "\n"))
+                return text
             }
-        } else if position != written {
-            if current.snapshot.revision == 0 {
-                try directory.remove(name)
-            } else {
-                let text = current.snapshot.value.withTextBytes { bytes in
-                    var text: [UInt8] = []
-                    text.reserveCapacity(bytes.count + 1)
-                    text.append(contentsOf: bytes)
-                    text.append(UInt8(ascii: "\n"))
-                    return text
-                }
-                // What was written here before is another one.
-                if written != nil || !directory.holds(text, of: name, mode: mode) {
-                    try directory.write(text, of: name, mode: mode)
-                }
+            // A copy that this agent wrote differs from the current snapshot.
+            if written != nil || !directory.holds(text, of: name, mode: mode) {
+                try directory.write(text, of: name, mode: mode)
             }
-            state.withLock { $0.written[name] = position }
         }
+        state.withLock { $0.written[name] = position }
     }
 
     private func note(problem: String?) {

@@ -168,10 +168,10 @@ private final class Listener: EpollTarget {
 
 /// How many connections an event loop serves.
 final class LoopLoad: Sendable {
-    let eventLoop: any EventLoop
+    let eventLoop: any ServerEventLoop
     private let count = Atomic<Int>(0)
 
-    init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
+    init(eventLoop: any ServerEventLoop) { self.eventLoop = eventLoop }
 
     var connections: Int { count.load(ordering: .relaxed) }
 

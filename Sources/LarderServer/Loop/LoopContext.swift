@@ -15,7 +15,7 @@ final class LoopContext {
         var rights = RightsCache()
     }
 
-    let eventLoop: any EventLoop
+    let eventLoop: any ServerEventLoop
     /// Runs short tasks on the loop; nil if the loop is not an ``EpollLoop``.
     let taskExecutor: LoopTaskExecutor?
     /// The descriptors that the loop waits for.
@@ -40,7 +40,7 @@ final class LoopContext {
     ) {
         self.epoll = epoll
         eventLoop = load.eventLoop
-        taskExecutor = (load.eventLoop as? EpollLoop).map(LoopTaskExecutor.init)
+        taskExecutor = (load.eventLoop as? EpollLoop).map { LoopTaskExecutor($0) }
         self.server = server
         self.methods = methods
         self.registry = registry
@@ -98,7 +98,7 @@ final class LoopContext {
     // MARK: Time slices
 
     /// Begins to serve a connection that has an event.
-    func beginSlice() { slice.begin(in: (eventLoop as? EpollLoop)?.round) }
+    func beginSlice() { slice.begin(in: eventLoop.iteration) }
 
     /// Begins to serve a connection with deferred work.
     func beginDeferredSlice() { slice.beginDeferred() }
@@ -110,10 +110,7 @@ final class LoopContext {
     var isSliceOver: Bool { slice.isOver() }
 
     /// Runs `work` after all connections with input were served.
-    func deferWork(_ work: @escaping () -> Void) {
-        if let loop = eventLoop as? EpollLoop { return loop.deferWork(work) }
-        eventLoop.assumeIsolated().execute(work)
-    }
+    func deferWork(_ work: @escaping () -> Void) { eventLoop.deferWork(work) }
 
     /// Runs `body` for each item, and then `end`. The rest is deferred at the end of each time slice.
     func forEachInSlices<Item>(

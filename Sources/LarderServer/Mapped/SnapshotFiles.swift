@@ -53,7 +53,7 @@ final class SnapshotFiles: Sendable {
                 return (opened, true)
             }
         }
-        if let opened, isNew { letGo(of: opened, after: publication) }
+        if let opened, isNew { release(opened, after: publication) }
         return opened
     }
 
@@ -89,16 +89,15 @@ final class SnapshotFiles: Sendable {
         }
         let opened = try? result.get()
         holdings.withLock { $0[ObjectIdentifier(publication)] = opened.map(Holding.made) }
-        if let opened { letGo(of: opened, after: publication) }
+        if let opened { release(opened, after: publication) }
         return result
     }
 
-    /// Lets a file go when something newer is published, or the namespace ends.
-    private func letGo(of opened: OpenedSnapshot, after publication: ConfigPublication) {
+    /// Releases a file when something newer is published, or the namespace ends.
+    private func release(_ opened: OpenedSnapshot, after publication: ConfigPublication) {
         let revision = opened.revision
         Task { [weak self] in
-            for await current in publication.follow()
-            where current.hasEnded || current.snapshot.revision > revision { break }
+            for await snapshot in publication.snapshots() where snapshot.revision > revision { break }
             self?.holdings.withLock { holdings in
                 guard case .made(let held) = holdings[ObjectIdentifier(publication)], held.revision == revision
                 else { return }

@@ -40,7 +40,7 @@ struct BroadcastTests {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: old,
             status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
-        let channel = SnapshotChannel(publication: publication)
+        let channel = SnapshotChannel(publication, on: connection.loop.eventLoop)
         let topics = (0..<count).map { channel.topic(JSONPath(["p\($0)"])) }
         // Subscriptions that were removed are kept: their identities are compared.
         var all: [Subscription] = []

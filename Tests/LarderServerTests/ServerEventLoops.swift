@@ -1,0 +1,36 @@
+import NIOCore
+import NIOEmbedded
+
+@testable import LarderServer
+
+/// Runs the steps of tasks on an event loop of NIO.
+private final class NIOTaskExecutor: TaskExecutor {
+    private let eventLoop: any EventLoop
+
+    init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        eventLoop.execute { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}
+
+extension EventLoop {
+    fileprivate func deferred(_ work: @escaping () -> Void) { assumeIsolated().execute(work) }
+}
+
+extension EmbeddedEventLoop: ServerEventLoop {
+    var iteration: Int? { nil }
+    func deferWork(_ work: @escaping () -> Void) { deferred(work) }
+    func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor {
+        NIOTaskExecutor(self)
+    }
+}
+
+extension NIOAsyncTestingEventLoop: ServerEventLoop {
+    var iteration: Int? { nil }
+    func deferWork(_ work: @escaping () -> Void) { deferred(work) }
+    func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor {
+        NIOTaskExecutor(self)
+    }
+}
