@@ -1,8 +1,8 @@
 import LarderJSON
 import LarderProtocol
 
-/// The state of one iteration over ``ConfigSnapshots``: subscribes, waits, and subscribes again after an interruption.
-/// Everything happens in the consumer's own task, while it asks for the next snapshot.
+/// The state of one iteration over ``ConfigSnapshots``: subscribes, waits, and subscribes again after an interruption. It runs
+/// in the consumer's task, while that awaits the next snapshot.
 final class SnapshotFollower {
     /// What comes next.
     enum Step {
@@ -12,6 +12,7 @@ final class SnapshotFollower {
 
     private let snapshots: ConfigSnapshots
     private let mailbox: SnapshotMailbox
+    private var deliveries: AsyncStream<SnapshotMailbox.Delivery>.Iterator
     private var subscription: Subscription?
     private var failures = 0
     private var pause: Duration?
@@ -25,10 +26,11 @@ final class SnapshotFollower {
     init(_ snapshots: ConfigSnapshots) {
         self.snapshots = snapshots
         mailbox = SnapshotMailbox(mode: snapshots.mode)
+        deliveries = mailbox.deliveries().makeAsyncIterator()
     }
 
     /// Waits for the next snapshot or interruption; nil once the task is cancelled.
-    /// - Throws: what another attempt cannot mend, such as `remote` with `unknownNamespace`.
+    /// - Throws: an error that another attempt would meet again, such as `remote` with `unknownNamespace`.
     func next() async throws(LarderClientError) -> Step? {
         while true {
             if let pause {
@@ -40,17 +42,17 @@ final class SnapshotFollower {
                 let current: Subscription
                 if let subscription { current = subscription } else { current = try await subscribe() }
                 subscription = current
-                switch await mailbox.next() {
-                case .cancelled: return nil
+                switch await deliveries.next(isolation: #isolation) {
+                case nil: return nil
                 case .snapshot(let snapshot):
                     failures = 0
                     return .snapshot(snapshot)
                 case .withdrawal:
-                    // The agent is there, so nothing is interrupted: its answer to the next attempt is what counts.
+                    // The agent is reachable, so this is no interruption. Its reply to the next attempt decides.
                     subscription = nil
                     _ = planNextAttempt()
                 case .interruption(let error):
-                    // A subscription that lasted counts as a success even if nothing changed in its time.
+                    // A subscription that lasted counts as a success, even without a snapshot.
                     if current.age() > configuration.backoff.cap { failures = 0 }
                     throw error
                 }

@@ -1,27 +1,29 @@
 import LarderProtocol
 import Synchronization
 
-/// Where the connection leaves what a subscription brings, and its one consumer picks it up. It holds one snapshot at
-/// most, the newest. It outlives a connection: the next subscription goes on with it.
+/// Holds the newest snapshot that a subscription brought until the consumer of ``deliveries()`` takes it. The connection puts the
+/// snapshots in. A mailbox outlives a connection: the next subscription continues with it.
 final class SnapshotMailbox: EventReceiver {
-    /// What the consumer finds.
+    /// An element of the stream.
     enum Delivery: Sendable {
         case snapshot(ConfigSnapshot)
-        /// The subscription is over.
+        /// The subscription has ended.
         case interruption(LarderClientError)
-        /// The subscription is over by a change of the settings; the agent says what is true now when it is asked again.
+        /// A change of the settings has ended the subscription. The next attempt shows what is in force.
         case withdrawal
-        /// The consumer's task was cancelled.
-        case cancelled
     }
+
+    private typealias Consumer = CheckedContinuation<Delivery?, Never>
 
     private struct State {
         var receiver: SnapshotReceiver
-        /// How the subscription ended; nil while it goes on.
+        /// How the subscription ended; nil while it is open.
         var end: Delivery?
-        var consumer: CheckedContinuation<Void, Never>?
+        var consumer: Consumer?
+        var isCancelled = false
 
-        var isEmpty: Bool { !receiver.hasSnapshot && end == nil }
+        /// The newest snapshot, or the end of the subscription once every snapshot was taken; nil if neither has come.
+        mutating func take() -> Delivery? { receiver.take().map(Delivery.snapshot) ?? end }
     }
 
     private let state: Mutex<State>
@@ -30,7 +32,36 @@ final class SnapshotMailbox: EventReceiver {
         state = Mutex(State(receiver: SnapshotReceiver(mode: mode)))
     }
 
-    /// Says that a subscription is about to begin, and from where it resumes.
+    /// The newest snapshot each time, and the end of each subscription behind its last snapshot. The stream finishes when the
+    /// task that awaits it is cancelled. It has one consumer.
+    ///
+    /// The mailbox is the buffer of the stream, because a snapshot that replaces another one counts it as skipped.
+    func deliveries() -> AsyncStream<Delivery> {
+        AsyncStream(unfolding: { await self.next() }, onCancel: { self.cancel() })
+    }
+
+    private func next() async -> Delivery? {
+        await withCheckedContinuation { consumer in
+            let (delivery, isReady) = state.withLock { state -> (Delivery?, Bool) in
+                if state.isCancelled { return (nil, true) }
+                if let delivery = state.take() { return (delivery, true) }
+                state.consumer = consumer
+                return (nil, false)
+            }
+            if isReady { consumer.resume(returning: delivery) }
+        }
+    }
+
+    private func cancel() {
+        let consumer = state.withLock { state in
+            state.isCancelled = true
+            return state.consumer.take()
+        }
+        consumer?.resume(returning: nil)
+    }
+
+    /// Prepares for a new subscription.
+    /// - Returns: the position that it resumes from; nil for a full snapshot.
     func begin() -> SnapshotReceiver.Position? {
         state.withLock { state in
             state.receiver.begin()
@@ -45,55 +76,28 @@ final class SnapshotMailbox: EventReceiver {
         try change { state throws(LarderClientError) in try state.receiver.receive(event) }
     }
 
-    /// Says that the subscription is over.
+    /// Ends the subscription because of an error.
     func interrupt(_ error: LarderClientError) {
         change { $0.end = .interruption(error) }
     }
 
-    /// Says that the settings ended the subscription.
+    /// Ends the subscription because of a change of the settings.
     func withdraw() {
         change { $0.end = .withdrawal }
     }
 
-    /// Waits for the newest snapshot, or for the end of the subscription once every snapshot was picked up.
-    func next() async -> Delivery {
-        while true {
-            if Task.isCancelled { return .cancelled }
-            if let delivery = take() { return delivery }
-            await withTaskCancellationHandler {
-                await withCheckedContinuation { consumer in
-                    let mustWait = state.withLock { state in
-                        if state.isEmpty, !Task.isCancelled { state.consumer = consumer }
-                        return state.consumer != nil
-                    }
-                    if !mustWait { consumer.resume() }
-                }
-            } onCancel: {
-                change { _ in }
-            }
-        }
-    }
-
-    private func take() -> Delivery? {
-        state.withLock { state in
-            if let snapshot = state.receiver.take() { return .snapshot(snapshot) }
-            return state.end
-        }
-    }
-
-    /// Changes the state and wakes the consumer.
+    /// Changes the state and resumes the consumer if there is something for it.
     private func change<E: Error>(_ body: (inout State) throws(E) -> Void) throws(E) {
-        // The lock is given back before anybody is woken, also where the change is refused.
-        let (failure, consumer) = state.withLock { state -> (E?, CheckedContinuation<Void, Never>?) in
-            let consumer = state.consumer.take()
+        let (failure, consumer, delivery) = state.withLock { state -> (E?, Consumer?, Delivery?) in
             do throws(E) {
                 try body(&state)
-                return (nil, consumer)
             } catch {
-                return (error, consumer)
+                return (error, nil, nil)
             }
+            guard state.consumer != nil, let delivery = state.take() else { return (nil, nil, nil) }
+            return (nil, state.consumer.take(), delivery)
         }
-        consumer?.resume()
         if let failure { throw failure }
+        consumer?.resume(returning: delivery)
     }
 }
