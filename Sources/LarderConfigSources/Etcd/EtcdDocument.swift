@@ -1,15 +1,14 @@
 import LarderConfigModel
 import LarderJSON
 
-/// Turns the keys and values that a source reads into a configuration.
+/// Makes a configuration of the keys and values of a source.
 ///
-/// Under a prefix each key is one value: what follows the prefix is its path, with `/` between the segments. The same
-/// keys always make the same document, whatever the order they were written in. What cannot be a document is refused as
-/// a whole, with the keys that are in the way by name; nothing is left out in silence.
+/// Under a prefix each key is one value. The rest of the key is its path, with `/` between the segments. The same keys always make
+/// the same document. Keys that do not make a document are rejected as a whole, with an error that names them.
 struct EtcdDocument: Sendable {
     let keys: EtcdSourceSettings.Keys
     let format: EtcdSourceSettings.Format
-    /// The most bytes that the document may have.
+    /// The maximum size of the document.
     let maximumBytes: Int
 
     private struct Leaf {
@@ -18,8 +17,8 @@ struct EtcdDocument: Sendable {
     }
 
     /// The document of these keys.
-    /// - Parameter mayBeEmpty: whether no key at all means an empty configuration.
-    /// - Throws: `rejected` with the key that is in the way.
+    /// - Parameter mayBeEmpty: whether an empty configuration is accepted if there are no keys
+    /// - Throws: `rejected`, naming the key
     func value(of entries: [[UInt8]: [UInt8]], mayBeEmpty: Bool) throws(ConfigError) -> JSONValue {
         switch keys {
         case .key(let key):
@@ -37,15 +36,14 @@ struct EtcdDocument: Sendable {
         }
     }
 
-    /// The key that what is at a path comes from; a prefix that ends in `/` where it comes from several; nil where it comes
-    /// from none.
+    /// The key of the value at a path; a prefix that ends with `/` if it is made of several keys; nil if it is made of none.
     func key(of path: [String], in entries: [[UInt8]: [UInt8]]) -> String? {
         guard case .prefix(var key) = keys else {
             if case .key(let key) = keys { return key }
             return nil
         }
         for segment in path {
-            // A name with a slash cannot be a segment; it is inside of a value that would have been found.
+            // A name with a slash is not a segment, and the value that may contain it was not found.
             if segment.contains("/") { return nil }
             key += segment
             if entries[Array(key.utf8)] != nil { return key }
@@ -57,12 +55,12 @@ struct EtcdDocument: Sendable {
     /// Whether there is no key with a value under the prefix.
     func isEmpty(_ entries: [[UInt8]: [UInt8]]) -> Bool { entries.allSatisfy { Self.isMark($0.key, $0.value) } }
 
-    /// Whether a key only marks a directory, as some tools make them: it ends in `/` and has no value.
+    /// Whether a key only marks a directory, as some tools do: it ends with `/` and has no value.
     private static func isMark(_ key: [UInt8], _ value: [UInt8]) -> Bool {
         value.isEmpty && key.last == UInt8(ascii: "/")
     }
 
-    // MARK: One key with all of it
+    // MARK: One key with the whole document
 
     private func whole(_ bytes: [UInt8], _ key: [UInt8]) throws(ConfigError) -> JSONValue {
         try checkSize(bytes.count)
@@ -81,7 +79,7 @@ struct EtcdDocument: Sendable {
 
     // MARK: One key for each value
 
-    /// The keys sorted by path, so that what belongs together is together.
+    /// The keys sorted by path, so that the keys of an object are adjacent.
     private func leaves(of entries: [[UInt8]: [UInt8]]) throws(ConfigError) -> [Leaf] {
         var leaves: [Leaf] = []
         leaves.reserveCapacity(entries.count)
@@ -156,9 +154,9 @@ struct EtcdDocument: Sendable {
         return name
     }
 
-    /// What the value of a key is in the document.
-    /// - Parameter parser: Its memory is used again for the next value if this one is gone by then.
-    /// - Throws: `rejected` if the format does not allow it.
+    /// The value of a key in the document.
+    /// - Parameter parser: reuses its memory for the next value if this one was released by then
+    /// - Throws: `rejected` if the format does not allow the value
     func value(_ bytes: [UInt8], of key: [UInt8], _ parser: inout JSONParser) throws(ConfigError) -> JSONValue {
         if format != .text {
             let result: Result<JSONValue, JSONError> = bytes.withUnsafeBytes { bytes in
@@ -167,7 +165,7 @@ struct EtcdDocument: Sendable {
             switch result {
             case .success(let value): return value
             case .failure(let error):
-                // What begins like an array or object was meant as one; as a text it would be a surprise.
+                // Text that begins like an array or object is probably invalid JSON, not text.
                 let first = bytes.first { !" \t\r\n".utf8.contains($0) }
                 guard format == .auto, first != UInt8(ascii: "{"), first != UInt8(ascii: "[") else {
                     throw Self.rejected(
@@ -189,14 +187,14 @@ struct EtcdDocument: Sendable {
 
     // MARK: Errors
 
-    /// The error for keys that are more than a document may have.
+    /// The error for keys that exceed the maximum size.
     static func tooLarge(_ maximumBytes: Int) -> ConfigError {
         rejected("the keys have more than \(maximumBytes) bytes, which limits.documentBytes in the settings allows")
     }
 
     private static func rejected(_ message: String) -> ConfigError { ConfigError(.rejected, "etcd: " + message) }
 
-    /// A key for people: in quotation marks, in one line, cut if it is long.
+    /// A key in messages: quoted, in one line, truncated if it is long.
     static func shown(_ key: [UInt8]) -> String {
         let isLong = key.count > 200
         let text = String(decoding: isLong ? key.prefix(200) : key[...], as: UTF8.self)

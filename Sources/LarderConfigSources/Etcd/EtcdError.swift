@@ -2,25 +2,25 @@ import LarderConfigModel
 import LarderJSON
 import LarderUpstream
 
-/// Why etcd did not give what it was asked for.
+/// The error of a request to etcd.
 struct EtcdError: Error, Sendable, Equatable {
     package enum Kind: Sendable {
-        /// This endpoint does not answer, or not now; another one, or this one later, may.
+        /// The endpoint does not answer now. Another one may.
         case unavailable
-        /// The token is no longer good, or there has to be one.
+        /// The token is missing or has expired.
         case unauthenticated
-        /// The revision asked for is gone, or never was: all has to be read again.
+        /// The requested revision does not exist. All keys have to be read again.
         case compacted
-        /// Every endpoint would say the same.
+        /// Every endpoint would answer the same.
         case refused
-        /// The keys make no document that may be taken.
+        /// The keys do not make a valid document.
         case rejected
-        /// The task that asked was cancelled.
+        /// The task was cancelled.
         case cancelled
     }
 
     let kind: Kind
-    /// What happened and what to do, in one line, without secrets.
+    /// The reason and a hint, in one line, without secrets.
     let message: String
 
     init(_ kind: Kind, _ message: String) {
@@ -28,7 +28,7 @@ struct EtcdError: Error, Sendable, Equatable {
         self.message = message
     }
 
-    /// What a namespace's flow is told.
+    /// The error for the refresh flow.
     var configError: ConfigError {
         switch kind {
         case .cancelled: ConfigError(.cancelled, message)
@@ -38,17 +38,17 @@ struct EtcdError: Error, Sendable, Equatable {
     }
 }
 
-/// An error as etcd's gateway words it. The shapes differ with the version and the place:
+/// An error in the format of etcd's gateway, which depends on the version and the call:
 ///
 /// - a call, 3.4 and 3.5: `{"error":"TEXT","message":"TEXT","code":11}`; 3.6: `{"code":11,"message":"TEXT","details":[]}`
 /// - in a watch, 3.4: `{"error":{"grpc_code":14,"http_code":503,"message":"TEXT","http_status":"…"}}`; later:
 ///   `{"error":{"code":14,"message":"TEXT","details":[]}}`
 struct EtcdComplaint: Sendable, Equatable {
-    /// The gRPC status code; nil where it could not be found.
+    /// The gRPC status code; nil if it is missing.
     var code: Int?
     var text: String
 
-    /// Reads the body of an answer with an error status, or a message of a watch; nil if it is no error.
+    /// Reads the body of a response with an error status, or a message of a watch; nil if it is not an error.
     init?(_ value: JSONValue) {
         let inner = value["error"]?.kind == .object ? value["error"] : value
         guard let inner, let text = inner["message"]?.string ?? inner["error"]?.string else { return nil }
@@ -56,8 +56,7 @@ struct EtcdComplaint: Sendable, Equatable {
         code = (inner["code"] ?? inner["grpc_code"])?.int
     }
 
-    /// Reads what a cancelled watch gives as its reason: `rpc error: code = PermissionDenied desc = TEXT`, or only the
-    /// text.
+    /// Reads the reason of a cancelled watch: `rpc error: code = PermissionDenied desc = TEXT`, or only the text.
     init(cancelReason reason: String) {
         guard let start = reason.firstRange(of: " desc = ") else {
             code = nil
@@ -69,8 +68,7 @@ struct EtcdComplaint: Sendable, Equatable {
         code = ["Unauthenticated": 16, "PermissionDenied": 7, "InvalidArgument": 3, "Unavailable": 14][name]
     }
 
-    /// The error that this is, for an endpoint.
-    /// - Parameter status: the HTTP status of the answer, if it was an error.
+    /// - Parameter status: the HTTP status of the response; nil in a watch
     func error(from endpoint: String, status: Int? = nil) -> EtcdError {
         let said = "etcd at \(endpoint) says: \(Self.line(text))"
         if text.contains("auth token") || text.contains("auth store is old") || text.contains("user name is empty") {
@@ -88,7 +86,7 @@ struct EtcdComplaint: Sendable, Equatable {
         }
     }
 
-    /// Somebody else's words, held to one line of a sensible length.
+    /// Text of another program in one line of at most 300 characters.
     static func line(_ text: String) -> String {
         String(text.unicodeScalars.prefix(300).map { $0.value < 0x20 || $0.value == 0x7f ? " " : Character($0) })
     }

@@ -1,17 +1,17 @@
 import LarderConfigModel
 import LarderUpstream
 
-/// How a source follows its keys: what is known, what is wrong, and what to do next. It does nothing itself: it is told
-/// what happened and says what is to be done.
+/// The state machine of an etcd source: the known keys, the present failure, and the next step. It does no I/O. Its methods take
+/// events and return what the source does.
 ///
-/// All keys are read first, as of one revision; a watch then tells every change after it. A watch that ends, for whatever
-/// reason, is followed by a new reading: what happened meanwhile may be compacted, and a cluster that was restored from a
-/// backup may have passed the revision that is known with other keys.
+/// First all keys are read at one revision, then a watch reports every change after it. When a watch ends, for any reason, all keys
+/// are read again: the changes since may have been compacted, and a cluster that was restored from a backup may have reached the
+/// known revision with other keys.
 struct EtcdFollower: Sendable {
-    /// What is to be done now, until it is done or another step takes its place.
+    /// The present task of the source, until it ends or another step replaces it.
     struct Step: Sendable, Equatable {
         enum Task: Sendable, Equatable {
-            /// Wait, then read. Somebody else's reading does as well.
+            /// Wait, then read. A read of the refresh flow ends the pause.
             case pause(Duration)
             /// Read all keys.
             case read
@@ -20,41 +20,41 @@ struct EtcdFollower: Sendable {
         }
 
         let task: Task
-        /// Tells one step from another that has the same task.
+        /// Distinguishes steps with the same task.
         let number: Int
     }
 
-    /// What must be done beside the step because of something that happened.
+    /// What the source does after an event, besides the step.
     struct Effects: OptionSet, Sendable {
         let rawValue: Int
-        /// What the source would answer is another than before.
+        /// The answer of the source has changed.
         static let signal = Effects(rawValue: 1)
         /// The step was replaced.
         static let newStep = Effects(rawValue: 2)
-        /// There is reason to think that the watch is dead. It is, if it goes on to be silent.
+        /// The watch may be dead. It is considered dead if it stays silent.
         static let suspicion = Effects(rawValue: 4)
     }
 
-    /// What was known when a reading began.
-    struct ReadingStart: Sendable {
+    /// The known revision when a read began.
+    struct ReadStart: Sendable {
         fileprivate let cluster: String?
         fileprivate let revision: Int
     }
 
     private(set) var step = Step(task: .read, number: 0)
-    /// The keys; nil before the first reading.
+    /// The keys; nil before the first read.
     private(set) var known: EtcdKeyspace?
-    /// What is wrong with the watch, or with the reading that must come before it; nil while all is well.
+    /// The failure of the watch, or of the read before it; nil while both work.
     private(set) var failure: EtcdError?
     /// Whether the watch is suspected to be dead.
     private(set) var isSuspect = false
-    /// Whether the watch under way has begun.
+    /// Whether the present watch has begun.
     private var hasBegun = false
     private var plan: ReconnectPlan
-    /// Events whose rest has not come yet.
+    /// The events of an incomplete message.
     private var fragments: [EtcdEvent] = []
 
-    /// The most bytes that a document may have.
+    /// The maximum size of a document.
     private let maximumBytes: Int
 
     init(maximumBytes: Int, plan: ReconnectPlan) {
@@ -62,7 +62,7 @@ struct EtcdFollower: Sendable {
         self.plan = plan
     }
 
-    /// Begins to follow the keys. The flow reads them at about the same time; the pause usually saves a second reading.
+    /// Begins to follow the keys. The refresh flow reads them at about the same time. The pause usually saves a second read.
     mutating func begin(using generator: inout some RandomNumberGenerator) -> Effects {
         go(to: .pause(.random(from: Self.shortestStart, to: Self.longestStart, using: &generator)))
     }
@@ -83,24 +83,24 @@ struct EtcdFollower: Sendable {
         return failure == error ? [] : .signal
     }
 
-    // MARK: Readings
+    // MARK: Reads
 
-    /// A reading begins, by whomever.
-    func readingBegins() -> ReadingStart { ReadingStart(cluster: known?.cluster, revision: known?.revision ?? 0) }
+    /// A read begins, by a step or by the refresh flow.
+    func readBegins() -> ReadStart { ReadStart(cluster: known?.cluster, revision: known?.revision ?? 0) }
 
-    /// A reading has come.
-    /// - Parameter isElsewhere: whether another endpoint than that of the watch gave it, because that one did not answer.
-    mutating func readingCame(
-        _ reading: EtcdKeyspace, began start: ReadingStart, isElsewhere: Bool = false
+    /// A read has returned all keys.
+    /// - Parameter isElsewhere: whether another endpoint than that of the watch returned them, because that one did not answer
+    mutating func readCompleted(
+        _ reading: EtcdKeyspace, began start: ReadStart, isElsewhere: Bool = false
     ) -> Effects {
-        let former = known
-        // A reading is never older than what was known in its cluster when it began, unless the cluster was set back.
+        let previous = known
+        // A read is never older than the revision that was known in its cluster when it began, unless the cluster was restored.
         let lowest = start.cluster == reading.cluster ? start.revision : 0
-        let isOtherPast = former.map { $0.cluster != reading.cluster } ?? true || reading.revision < lowest
-        if isOtherPast || reading.revision >= former?.revision ?? 0 {
-            known = reading.replacing(former)
-        }  // else the watch has told more since the cluster answered
-        let hasChanged = known?.cluster != former?.cluster || known?.changedAt != former?.changedAt
+        let isOtherPast = previous.map { $0.cluster != reading.cluster } ?? true || reading.revision < lowest
+        if isOtherPast || reading.revision >= previous?.revision ?? 0 {
+            known = reading.replacing(previous)
+        }  // else the watch has reported changes since the response
+        let hasChanged = known?.cluster != previous?.cluster || known?.changedAt != previous?.changedAt
         failure = nil
         guard case .watch = step.task else { return [.signal, watchOn()] }
         let signal: Effects = hasChanged ? .signal : []
@@ -108,8 +108,8 @@ struct EtcdFollower: Sendable {
         return hasChanged ? signal.union(suspect()) : signal
     }
 
-    /// A reading that the flow asked for has failed, which the flow knows. A watch that is as silent may be as dead.
-    mutating func flowsReadingFailed() -> Effects {
+    /// A read of the refresh flow has failed. The flow gets the error. The watch may be dead, too.
+    mutating func refreshReadFailed() -> Effects {
         if case .watch = step.task { suspect() } else { [] }
     }
 
@@ -118,8 +118,8 @@ struct EtcdFollower: Sendable {
         return isSuspect ? [] : .suspicion
     }
 
-    /// Our own reading has failed.
-    mutating func readingFailed(
+    /// The read of a step has failed.
+    mutating func readFailed(
         _ error: EtcdError, number: Int, using generator: inout some RandomNumberGenerator
     ) -> Effects {
         guard number == step.number else { return [] }
@@ -130,12 +130,12 @@ struct EtcdFollower: Sendable {
 
     // MARK: Steps
 
-    /// The wait is over.
+    /// The pause of a step has ended.
     mutating func pauseEnded(_ number: Int) -> Effects { number == step.number ? go(to: .read) : [] }
 
-    /// The watch said something.
-    /// - Throws: why the watch is of no use any more; ``watchEnded(_:number:using:)`` is to be told.
-    mutating func watchSaid(_ message: EtcdWatchMessage, number: Int) throws(EtcdError) -> Effects {
+    /// The watch has received a message.
+    /// - Throws: The error that ends the watch. The caller then calls ``watchEnded(_:number:using:)``.
+    mutating func watchReceived(_ message: EtcdWatchMessage, number: Int) throws(EtcdError) -> Effects {
         guard number == step.number, case .watch(let after) = step.task, let cluster = known?.cluster else { return [] }
         if message.compactRevision > 0 {
             throw EtcdError(.compacted, "etcd has compacted the revisions after \(known?.revision ?? 0)")
@@ -148,7 +148,7 @@ struct EtcdFollower: Sendable {
             throw EtcdError(.compacted, "the watch is answered by another cluster than the keys were read from")
         }
         if message.isCreated {
-            // A member that is behind would keep the watch waiting for a future that may be another one.
+            // On a member that lags behind, the watch would wait for revisions that may never come.
             guard message.header.revision >= after else {
                 throw EtcdError(.compacted, "the watch is answered from a revision before \(after)")
             }
@@ -170,15 +170,15 @@ struct EtcdFollower: Sendable {
         return hasChanged ? .signal : []
     }
 
-    /// The watch has ended. A watch that had begun followed a complete reading, so the cluster works.
-    /// - Parameter error: the reason; nil if the endpoint ended it in order or it was silent for too long, neither of which is
-    ///   a failure
+    /// The watch has ended. If it had begun, the cluster works, because a complete read preceded it.
+    /// - Parameter error: the reason; nil if the endpoint closed the watch properly or it was silent for too long, which are no
+    ///   failures
     mutating func watchEnded(
         _ error: EtcdError?, number: Int, using generator: inout some RandomNumberGenerator
     ) -> Effects {
         guard number == step.number else { return [] }
         let pause = go(to: .pause(plan.delay(after: hasBegun ? .delivered : .failed, using: &generator)))
-        // What was compacted is read again; that is no failure.
+        // After a compaction all keys are read again. This is not a failure.
         guard let error, error.kind != .compacted else { return pause }
         return fail(error).union(pause)
     }

@@ -1,30 +1,29 @@
-/// Cuts what a watch answers into its messages, JSON objects one after the other, whatever pieces it comes in.
+/// Splits the response to a watch into its messages, which are JSON objects, however the bytes are divided.
 ///
-/// etcd ends each message with a line feed. Brackets are counted all the same, so that neither a message without one nor
-/// one with line feeds inside leads astray, and a message is known to be complete with its last byte.
+/// etcd ends each message with a line feed. The framer counts brackets instead, so that it accepts messages without a line feed and
+/// with line feeds inside, and a message is complete with its last byte.
 struct EtcdFramer {
-    /// What came is no row of JSON objects, or one of them is too large.
     enum Failure: Error, Equatable { case notObjects, tooLarge }
 
     private let maximumBytes: Int
     private var buffer: [UInt8] = []
-    /// How far the buffer was looked through.
+    /// The number of scanned bytes of the buffer.
     private var position = 0
-    /// Open brackets at the position.
+    /// The number of open brackets at the position.
     private var depth = 0
     private var isInString = false
     private var isEscaped = false
 
-    /// - Parameter maximumBytes: the longest message that is taken.
+    /// - Parameter maximumBytes: the maximum size of a message
     init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
 
     /// Whether a message has begun and not ended.
     var isInMessage: Bool { !buffer.isEmpty }
 
-    /// Takes the next piece.
+    /// Appends the next bytes.
     mutating func append(_ piece: some Collection<UInt8>) { buffer.append(contentsOf: piece) }
 
-    /// The next complete message; nil if more must come first.
+    /// The next complete message; nil if it needs more bytes.
     mutating func next() throws(Failure) -> [UInt8]? {
         if depth == 0 { try skipBlanks() }
         while position < buffer.count {

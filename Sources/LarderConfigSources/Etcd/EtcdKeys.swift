@@ -1,29 +1,29 @@
 import FoundationEssentials
 package import LarderJSON
 
-/// Which keys of etcd a source reads, as its range requests say it.
+/// The range of keys that a source reads.
 ///
-/// A key in etcd is bytes, and a "directory" nothing but a common beginning of keys.
+/// Keys of etcd are bytes. A "directory" is only a common prefix of keys.
 package struct EtcdKeys: Sendable, Equatable {
     /// The first key of the range.
     package let first: [UInt8]
-    /// The key behind the last one; nil for a range of one key.
+    /// The key after the last one; nil for a range of one key.
     package let end: [UInt8]?
 
-    /// The one key, or every key that begins with a prefix.
+    /// One key, or all keys with a prefix.
     init(_ keys: EtcdSourceSettings.Keys) {
         switch keys {
         case .key(let key):
             first = Array(key.utf8)
             end = nil
         case .prefix(let prefix):
-            // etcd has no empty key; NUL as first and end means all of them.
+            // etcd has no empty key. NUL as first and end means all keys.
             first = prefix.isEmpty ? [0] : Array(prefix.utf8)
             end = Self.end(ofPrefix: Array(prefix.utf8))
         }
     }
 
-    /// The same range from behind a key on: the next page.
+    /// The rest of the range after a key, for the next page.
     package func from(after key: [UInt8]) -> EtcdKeys { EtcdKeys(first: key + [0], end: end) }
 
     private init(first: [UInt8], end: [UInt8]?) {
@@ -31,8 +31,7 @@ package struct EtcdKeys: Sendable, Equatable {
         self.end = end
     }
 
-    /// The smallest key that is larger than all that begin with a prefix; NUL, which stands for "no end", where there is
-    /// none.
+    /// The smallest key that is larger than all keys with a prefix; NUL, which means "no end", if there is none.
     private static func end(ofPrefix prefix: [UInt8]) -> [UInt8] {
         var end = prefix
         while let last = end.popLast() {
@@ -42,7 +41,7 @@ package struct EtcdKeys: Sendable, Equatable {
     }
 }
 
-/// The bytes of protocol buffers in JSON: base64 with padding.
+/// Base64 with padding, the format of bytes in the JSON of protocol buffers.
 enum Base64 {
     static func text(of bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
 

@@ -5,7 +5,7 @@ import LarderEncoding
 struct EtcdKeyspace: Sendable {
     /// Identifies the content of a keyspace.
     struct Stamp: Sendable {
-        /// The identity of the reading that the keyspace began with.
+        /// The identity of the read with which the keyspace began.
         fileprivate final class Reading: Sendable {}
 
         fileprivate let reading: Reading
@@ -13,15 +13,15 @@ struct EtcdKeyspace: Sendable {
         fileprivate let mark: Int
     }
 
-    /// The cluster's id.
+    /// The ID of the cluster.
     let cluster: String
-    /// Every change up to this revision is in here.
+    /// The revision up to which the keyspace is complete.
     private(set) var revision: Int
-    /// The revision from which on the values are as they are, as far as is known.
+    /// The revision of the last known change of the values.
     private(set) var changedAt: Int
     /// Values by key.
     private(set) var values: [[UInt8]: [UInt8]] = [:]
-    /// Keys and values together.
+    /// The size of all keys and values.
     private(set) var bytes = 0
     private let reading = Stamp.Reading()
     private var sum = EtcdDigestSum()
@@ -34,11 +34,11 @@ struct EtcdKeyspace: Sendable {
         changedAt = header.revision
     }
 
-    /// Whether there is more than can make a document of so many bytes: keys are longer than the paths that they become,
-    /// but hardly longer than that and their values together.
+    /// Whether the keyspace is too large for a document of this size. Keys are longer than their paths, but hardly ever longer than
+    /// paths and values together.
     func exceeds(_ documentBytes: Int) -> Bool { bytes > 2 * documentBytes }
 
-    /// Takes the pairs of a page that was read at this revision.
+    /// Adds the pairs of a page that was read at this revision.
     mutating func add(_ pairs: [EtcdPair]) {
         for pair in pairs { set(pair.key, to: pair.value) }
     }

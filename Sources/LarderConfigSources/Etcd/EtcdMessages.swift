@@ -1,10 +1,10 @@
 import LarderJSON
 
-/// What every answer of etcd says about itself.
+/// The header of every response of etcd.
 struct EtcdHeader: Sendable, Equatable {
-    /// The cluster's id. One that was restored from a backup under another token has another, and counts anew.
+    /// The ID of the cluster. A cluster that was restored from a backup with another token has another ID and counts from the start.
     var cluster: String
-    /// The revision of the member that answers.
+    /// The revision of the member that responds.
     var revision: Int
 
     init(cluster: String, revision: Int) {
@@ -12,7 +12,7 @@ struct EtcdHeader: Sendable, Equatable {
         self.revision = revision
     }
 
-    /// - Parameter value: `header`; members that are 0 are left out by the gateway.
+    /// - Parameter value: the member `header`; the gateway omits members that are 0
     init?(_ value: JSONValue?) {
         guard let value, value.kind == .object, let cluster = value["cluster_id"] else { return nil }
         guard let cluster = cluster.string ?? cluster.numberText else { return nil }
@@ -24,17 +24,17 @@ struct EtcdHeader: Sendable, Equatable {
 
 /// 64-bit integers of protocol buffers, which JSON carries as strings.
 enum EtcdNumber {
-    /// The number; 0 where there is none, nil where it is something else.
+    /// The number; 0 if it is missing, nil if it is invalid.
     static func int(_ value: JSONValue?) -> Int? {
         guard let value else { return 0 }
         return value.int ?? value.string.flatMap { Int($0) }
     }
 
-    /// A truth value; false where there is none.
+    /// The Boolean; false if it is missing.
     static func bool(_ value: JSONValue?) -> Bool { value?.bool ?? false }
 }
 
-/// A key as an answer or an event has it.
+/// A key in a response or an event.
 struct EtcdPair: Sendable, Equatable {
     var key: [UInt8]
     /// Empty for a deletion.
@@ -56,11 +56,11 @@ struct EtcdPair: Sendable, Equatable {
     }
 }
 
-/// One page of a range request's answer.
+/// One page of the response to a range request.
 struct EtcdPage: Sendable, Equatable {
     var header: EtcdHeader
     var pairs: [EtcdPair]
-    /// Whether there are keys behind the last one.
+    /// Whether more keys follow.
     var hasMore: Bool
 
     init?(_ value: JSONValue) {
@@ -88,22 +88,22 @@ struct EtcdEvent: Sendable, Equatable {
     init?(_ value: JSONValue) {
         guard let pair = value["kv"].flatMap({ EtcdPair($0) }) else { return nil }
         self.pair = pair
-        // PUT is 0 and left out.
+        // PUT is 0 and omitted.
         isDeletion = value["type"]?.string == "DELETE" || value["type"]?.int == 1
     }
 }
 
 struct EtcdWatchMessage: Sendable, Equatable {
     var header: EtcdHeader
-    /// The answer to the request: what happens from now on is told.
+    /// Whether the message confirms the request. Events follow.
     var isCreated = false
-    /// Nothing more will come, for this reason.
+    /// The reason if the watch was cancelled.
     var cancelReason: String?
-    /// The oldest revision that is left, if the one asked for is not.
+    /// The oldest available revision if the requested one was compacted.
     var compactRevision = 0
-    /// The rest of these events comes with the next message.
+    /// Whether the next message has the rest of these events.
     var isFragment = false
-    /// -1 for what is said to no watch in particular.
+    /// -1 in a message for no watch in particular.
     var watchID = 0
     var events: [EtcdEvent] = []
 
@@ -126,10 +126,10 @@ struct EtcdWatchMessage: Sendable, Equatable {
         }
     }
 
-    /// Whether the message is a progress notification: whatever happened up to its revision was told before it.
+    /// Whether the message is a progress notification. All events up to its revision precede it.
     ///
-    /// One that is addressed to no watch answers a progress request. From servers before 3.4.25 and 3.5.8 it may overtake
-    /// events, so it proves that the stream lives and nothing else (etcd-io/etcd#15220). We send no such request: over
-    /// HTTP/1.1 the gateway does not answer before the request has ended.
+    /// A notification for no watch in particular answers a progress request. From servers before 3.4.25 and 3.5.8 it may overtake
+    /// events, so that it only proves that the stream works (etcd-io/etcd#15220). The agent sends no such request, because over
+    /// HTTP/1.1 the gateway does not respond before the request has ended.
     var isProgress: Bool { !isCreated && cancelReason == nil && events.isEmpty && !isFragment && watchID != -1 }
 }

@@ -1,14 +1,14 @@
 import LarderConfigModel
 import LarderJSON
 
-/// A document that was made of a keyspace, from which the next one can be made if only scalars have changed.
+/// A document made of a keyspace. The next document can be made from it if only scalars have changed.
 struct EtcdRendering: Sendable {
     /// The keys that the document was made of.
     let stamp: EtcdKeyspace.Stamp
     let document: JSONValue
 
-    /// Returns the keys that have changed since, with their new values; nil if that is not known, if a key was deleted, or if one
-    /// is below another key, which makes no document.
+    /// The keys that have changed since, with their new values; nil if they are unknown, if a key was deleted, or if a key is below
+    /// another one, so that they make no document.
     func pairs(changedIn keyspace: EtcdKeyspace) -> [(key: [UInt8], value: [UInt8])]? {
         guard let keys = keyspace.keys(changedSince: stamp) else { return nil }
         var pairs: [(key: [UInt8], value: [UInt8])] = []
@@ -22,10 +22,9 @@ struct EtcdRendering: Sendable {
 }
 
 extension EtcdDocument {
-    /// The document after some keys that it has got other values. It takes the time of copying the document, and not that of
-    /// making it of all keys.
-    /// - Returns: The document, and how it differs; nil if it does not differ by scalars alone, and has to be made anew.
-    /// - Throws: `rejected`, with the key whose value cannot be used.
+    /// Replaces the values of some keys in a document, in the time that it takes to copy the document.
+    /// - Returns: The document and the differences; nil if not only scalars differ, so that it has to be made of all keys.
+    /// - Throws: `rejected`, naming the key whose value cannot be used
     func editing(
         _ document: JSONValue, _ pairs: [(key: [UInt8], value: [UInt8])]
     ) throws(ConfigError) -> (document: JSONValue, edits: SourceDocument.Edits)? {
@@ -35,9 +34,9 @@ extension EtcdDocument {
             guard let path = path(of: key, under: prefix) else { return nil }
             var parser = JSONParser()
             let scalar = try self.value(value, of: key, &parser)
-            // An equal object in the document may be of the keys below this one, which makes no document.
+            // An equal object in the document may be made of keys below this one. Both together make no document.
             if scalar.kind == .object { return nil }
-            // The key may have had another value for a moment.
+            // The key may have changed to another value and back.
             if document.value(at: JSONPath(path)) == scalar { continue }
             replacements.append(JSONValue.Replacement(at: path, by: scalar))
         }
@@ -46,7 +45,7 @@ extension EtcdDocument {
         return (edited, SourceDocument.Edits(base: document, replacements: replacements))
     }
 
-    /// The names that a key stands for; nil for a key that cannot be a path.
+    /// The path of a key; nil if the key is not a path.
     private func path(of key: [UInt8], under prefix: String) -> [String]? {
         let segments = key.dropFirst(prefix.utf8.count)
             .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)

@@ -5,17 +5,17 @@ import LarderUpstream
 import Logging
 import Synchronization
 
-/// A remote layer in etcd: read once, then followed by a watch for as long as somebody wants to hear of changes.
+/// A source that reads keys of etcd and, while its changes have a consumer, watches them.
 final class EtcdSource: ConfigSource {
     private struct State {
         var follower: EtcdFollower
-        /// The document that was answered last.
+        /// The last answered document.
         var rendering: EtcdRendering?
-        /// The source of chance for the distance between two connections.
+        /// The random numbers of delays.
         var generator: any RandomNumberGenerator & Sendable
-        /// Who hears of changes.
+        /// Signals changes to the consumer.
         var changes: AsyncStream<Void>.Continuation?
-        /// What tells the step under way to look at the state.
+        /// Makes the present step check the state.
         var attention: AsyncStream<Void>.Continuation?
     }
 
@@ -63,7 +63,7 @@ final class EtcdSource: ConfigSource {
         return try await answer(validator, mayBeEmpty: occasion == .forced)
     }
 
-    /// Large documents are made away from every actor.
+    /// Makes the document outside of any actor.
     @concurrent
     private func answer(_ validator: Validator?, mayBeEmpty: Bool) async throws(ConfigError) -> SourceAnswer {
         if let answer = try answerByEditing(validator) { return answer }
@@ -76,9 +76,9 @@ final class EtcdSource: ConfigSource {
         return answer(value, head)
     }
 
-    /// The answer if it is the last document, or this one with other scalars; nil if it has to be made of all keys.
+    /// The answer if it is the last document, or differs from it in scalars; nil if it has to be made of all keys.
     private func answerByEditing(_ validator: Validator?) throws(ConfigError) -> SourceAnswer? {
-        // The keys stay in the state: a copy outside of the lock would make the next event copy all of them.
+        // Not copied out of the lock, because the next event would then copy all keys.
         let known = state.withLock { state -> (Head, EtcdRendering, [(key: [UInt8], value: [UInt8])])? in
             guard let known = state.follower.known, let rendering = state.rendering,
                 let pairs = rendering.pairs(changedIn: known)
@@ -91,11 +91,11 @@ final class EtcdSource: ConfigSource {
         return answer(value, head, edits)
     }
 
-    /// What an answer says about the keys.
+    /// The version and validator of an answer.
     private struct Head {
         let stamp: EtcdKeyspace.Stamp
         let version: UpstreamVersion
-        /// It says what was read and not when, so that neither a restart nor a change of other keys makes old news of it.
+        /// Made of the content and not of the revision, so that it stays valid after a restart or a change of other keys.
         let validator: Validator?
     }
 
@@ -117,24 +117,24 @@ final class EtcdSource: ConfigSource {
     }
 
     /// Reads all keys.
-    /// - Parameter number: that of the step to read; nil where the flow asks.
+    /// - Parameter number: the number of the step; nil for the refresh flow
     private func read(step number: Int? = nil) async throws(EtcdError) {
-        let start = state.withLock { $0.follower.readingBegins() }
+        let start = state.withLock { $0.follower.readBegins() }
         do throws(EtcdError) {
             let reading = try await client.read()
-            let former = state.withLock { $0.follower.known?.cluster }
-            if let former, former != reading.cluster {
+            let previous = state.withLock { $0.follower.known?.cluster }
+            if let previous, previous != reading.cluster {
                 logger.notice(
                     "the endpoints belong to another cluster than before; its revisions are counted anew",
                     metadata: ["source": "\(location)"])
             }
             let isElsewhere = client.isWatchElsewhere
-            tell { follower, _ in follower.readingCame(reading, began: start, isElsewhere: isElsewhere) }
+            update { follower, _ in follower.readCompleted(reading, began: start, isElsewhere: isElsewhere) }
         } catch {
             if error.kind == .cancelled { throw error }
-            tell { follower, generator in
-                guard let number else { return follower.flowsReadingFailed() }
-                return follower.readingFailed(error, number: number, using: &generator)
+            update { follower, generator in
+                guard let number else { return follower.refreshReadFailed() }
+                return follower.readFailed(error, number: number, using: &generator)
             }
             throw error
         }
@@ -150,9 +150,9 @@ final class EtcdSource: ConfigSource {
         return stream
     }
 
-    /// Goes from step to step, until it is cancelled.
+    /// Runs one step after another until the task is cancelled.
     private func follow() async {
-        tell { follower, generator in follower.begin(using: &generator) }
+        update { follower, generator in follower.begin(using: &generator) }
         while !Task.isCancelled {
             let (attention, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             let step = state.withLock { state in
@@ -160,65 +160,65 @@ final class EtcdSource: ConfigSource {
                 return state.follower.step
             }
             await withTaskGroup { group in
-                group.addTask { await self.carryOut(step) }
-                group.addTask { await self.attend(step, attention) }
+                group.addTask { await self.run(step) }
+                group.addTask { await self.awaitReplacement(of: step, attention) }
                 await group.next()
                 group.cancelAll()
             }
         }
     }
 
-    private func carryOut(_ step: EtcdFollower.Step) async {
+    private func run(_ step: EtcdFollower.Step) async {
         switch step.task {
         case .pause(let time):
             try? await clock.sleep(for: time)
-            if !Task.isCancelled { tell { follower, _ in follower.pauseEnded(step.number) } }
+            if !Task.isCancelled { update { follower, _ in follower.pauseEnded(step.number) } }
         case .read:
-            // The follower is told of a failure, too.
+            // read(step:) has reported a failure to the follower.
             try? await read(step: step.number)
         case .watch(let revision):
             let end = await client.watch(after: revision) { message throws(EtcdError) in
-                try self.heard(message, step.number)
+                try self.receive(message, step.number)
             }
             if Task.isCancelled { return }
-            tell { follower, generator in follower.watchEnded(end, number: step.number, using: &generator) }
+            update { follower, generator in follower.watchEnded(end, number: step.number, using: &generator) }
         }
     }
 
-    private func heard(_ message: EtcdWatchMessage, _ number: Int) throws(EtcdError) {
+    private func receive(_ message: EtcdWatchMessage, _ number: Int) throws(EtcdError) {
         let result = state.withLock { state in
-            Result { () throws(EtcdError) in try state.follower.watchSaid(message, number: number) }
+            Result { () throws(EtcdError) in try state.follower.watchReceived(message, number: number) }
         }
         perform(try result.get())
     }
 
-    /// Returns when the step was replaced. A watch under suspicion is given as long as a request may take.
-    private func attend(_ step: EtcdFollower.Step, _ attention: AsyncStream<Void>) async {
+    /// Returns when the step was replaced. A suspected watch ends if it stays silent for the timeout of a request.
+    private func awaitReplacement(of step: EtcdFollower.Step, _ attention: AsyncStream<Void>) async {
         for await _ in attention {
             guard let isSuspect = suspicion(step) else { return }
             if !isSuspect { continue }
             try? await clock.sleep(for: timeout)
             guard !Task.isCancelled, let isStillSuspect = suspicion(step) else { return }
             if !isStillSuspect { continue }
-            tell { follower, generator in follower.watchEnded(nil, number: step.number, using: &generator) }
+            update { follower, generator in follower.watchEnded(nil, number: step.number, using: &generator) }
             return
         }
     }
 
-    /// Whether the watch of a step is suspected to be dead; nil if the step is over.
+    /// Whether the watch of a step is suspected to be dead; nil if the step was replaced.
     private func suspicion(_ step: EtcdFollower.Step) -> Bool? {
         state.withLock { $0.follower.step == step ? $0.follower.isSuspect : nil }
     }
 
     // MARK: The follower
 
-    private func tell(
+    private func update(
         _ event: (inout EtcdFollower, inout any RandomNumberGenerator & Sendable) -> EtcdFollower.Effects
     ) {
         perform(state.withLock { event(&$0.follower, &$0.generator) })
     }
 
-    /// Nothing is yielded under the lock.
+    /// Yields without the lock.
     private func perform(_ effects: EtcdFollower.Effects) {
         let (changes, attention) = state.withLock { ($0.changes, $0.attention) }
         if effects.contains(.signal) { changes?.yield() }

@@ -1,30 +1,28 @@
 import LarderUpstream
 
-/// A source that is some keys of an etcd cluster, over its JSON gateway.
+/// The settings of a source that reads keys of an etcd cluster over its JSON gateway.
 package struct EtcdSourceSettings: Sendable, Equatable {
-    /// Which keys make the document.
+    /// The keys of the document.
     package enum Keys: Sendable, Equatable {
-        /// Every key that begins with this is one value; what follows is its path, with `/` between the segments.
+        /// Each key with this prefix is one value. The rest of the key is its path, with `/` between the segments.
         case prefix(String)
         /// One key holds the whole document.
         case key(String)
     }
 
-    /// What the values under a prefix are.
+    /// The format of the values under a prefix.
     package enum Format: String, Sendable, CaseIterable {
-        /// JSON, each of them.
+        /// Each value is JSON.
         case json
-        /// Text: each becomes a string.
+        /// Each value becomes a string.
         case text
-        /// JSON where it is JSON, else text.
+        /// A value that is JSON is read as JSON, any other as text.
         case auto
     }
 
-    /// Who to be, where the cluster wants to know.
+    /// The user for a cluster with authentication.
     package struct User: Sendable, Equatable {
-        /// The user's name.
         package var name: String
-        /// Where the password is kept.
         package var password: Credential
 
         package init(name: String, password: Credential) {
@@ -33,26 +31,26 @@ package struct EtcdSourceSettings: Sendable, Equatable {
         }
     }
 
-    /// The members' client URLs, at least one.
+    /// The client URLs of the members, at least one.
     package var endpoints: [String]
-    /// Which keys make the document.
+    /// The keys of the document.
     package var keys: Keys
-    /// What the values under a prefix are.
+    /// The format of the values under a prefix.
     package var format: Format
-    /// Who to be, where the cluster wants to know.
+    /// The user; nil for a cluster without authentication.
     package var user: User?
     /// Certificates and keys.
     package var tls: TLSFiles
-    /// The longest silence in an answer, and the longest time until a watch begins.
+    /// The maximum time without data in a response, and until a watch begins.
     package var timeout: Duration
-    /// The time between two readings of all keys, which find what a watch should have told and did not.
+    /// The time between two reads of all keys, which find changes that a watch has missed.
     package var interval: Duration
-    /// The time over which hosts that have nothing to serve spread their first requests.
+    /// The time over which hosts without a document spread their first requests.
     package var firstFetchWindow = SourceDefaults.firstFetchWindow
     /// The time over which hosts spread their first attempts after a watch ended; nil for the default. If there is another
     /// endpoint it is a tenth of this.
     package var reconnectWindow: Duration?
-    /// The largest document taken.
+    /// The maximum size of the document, in bytes.
     package var maximumBytes: Int
 
     package init(
@@ -70,7 +68,7 @@ package struct EtcdSourceSettings: Sendable, Equatable {
         self.maximumBytes = maximumBytes
     }
 
-    /// What status and logs show: the endpoints and the keys.
+    /// The endpoints and the keys, for status and logs.
     package var location: String {
         let place = endpoints.joined(separator: ",")
         switch keys {
@@ -79,21 +77,20 @@ package struct EtcdSourceSettings: Sendable, Equatable {
         }
     }
 
-    /// The endpoint that a host begins with. Each host has its own, or all of them would ask the first one.
+    /// The first endpoint of a host. Hosts begin with different endpoints to spread the load.
     func firstEndpoint(hostIdentity: String) -> Int {
-        // A moment within as many seconds as there are endpoints.
+        // The phase within an interval of one second per endpoint.
         let schedule = PollSchedule(interval: .seconds(endpoints.count), seed: hostIdentity + "\u{0}endpoint")
         return Int(schedule.phase.components.seconds)
     }
 
-    /// The longest answer or message that is taken: base64 makes three bytes four, and each key has revisions.
+    /// The maximum size of a response or message: base64 makes three bytes four, and each key has revisions.
     var maximumAnswerBytes: Int { 3 * maximumBytes + (1 << 20) }
 }
 
 extension EtcdSourceSettings {
     func seed(_ hostIdentity: String) -> String { hostIdentity + "\u{0}" + location }
 
-    /// When a watch that ended is replaced.
     func reconnectPlan(hostIdentity: String) -> ReconnectPlan {
         ReconnectPlan(
             window: ReconnectPlan.window(

@@ -5,8 +5,8 @@ import LarderPlatform
 import LarderUpstream
 import Synchronization
 
-/// A remote layer that is on this machine, such as another program writes or a ConfigMap brings: a file, or a directory
-/// whose `*.json` and `*.json5` files are merged in the order of their names. Which of the two is seen anew each time.
+/// A source on this host, such as a file of another program or a ConfigMap: a file, or a directory whose `*.json` and `*.json5` files are
+/// merged in the order of their names. Each read checks which of the two it is.
 final class FileSource: ConfigSource {
     private let configuration: FileSourceSettings
     private let watcher: FileWatcher

@@ -39,17 +39,17 @@ struct EtcdFollowerTests {
     }
 
     private mutating func read(_ keyspace: EtcdKeyspace) -> EtcdFollower.Effects {
-        follower.readingCame(keyspace, began: follower.readingBegins())
+        follower.readCompleted(keyspace, began: follower.readBegins())
     }
 
     private mutating func begin() -> EtcdFollower.Effects { follower.begin(using: &generator) }
 
     private mutating func failReading(_ error: EtcdError) -> EtcdFollower.Effects {
-        follower.readingFailed(error, number: follower.step.number, using: &generator)
+        follower.readFailed(error, number: follower.step.number, using: &generator)
     }
 
     private mutating func hear(_ message: EtcdWatchMessage) throws(EtcdError) -> EtcdFollower.Effects {
-        try follower.watchSaid(message, number: follower.step.number)
+        try follower.watchReceived(message, number: follower.step.number)
     }
 
     private mutating func endWatch(_ error: EtcdError?) -> EtcdFollower.Effects {
@@ -206,7 +206,7 @@ struct EtcdFollowerTests {
         var end = Self.message(0)
         end.cancelReason = ""
         end.compactRevision = 7
-        let error = #expect(throws: EtcdError.self) { try follower.watchSaid(end, number: follower.step.number) }
+        let error = #expect(throws: EtcdError.self) { try follower.watchReceived(end, number: follower.step.number) }
         #expect(error?.kind == .compacted)
         #expect(endWatch(error) == .newStep)
         #expect(follower.failure == nil)
@@ -228,7 +228,7 @@ struct EtcdFollowerTests {
             _ = begin()
             _ = read(Self.keyspace(5))
             let error = #expect(throws: EtcdError.self) {
-                try follower.watchSaid(message, number: follower.step.number)
+                try follower.watchReceived(message, number: follower.step.number)
             }
             #expect(error?.kind == kind)
         }
@@ -239,10 +239,10 @@ struct EtcdFollowerTests {
         try watching()
         let old = follower.step.number
         _ = endWatch(nil)
-        #expect(try follower.watchSaid(Self.events(6, [("b", 6)]), number: old) == [])
+        #expect(try follower.watchReceived(Self.events(6, [("b", 6)]), number: old) == [])
         #expect(keys() == ["a"])
         #expect(follower.watchEnded(Self.broken, number: old, using: &generator) == [])
-        #expect(follower.readingFailed(Self.broken, number: old, using: &generator) == [])
+        #expect(follower.readFailed(Self.broken, number: old, using: &generator) == [])
         #expect(follower.pauseEnded(old) == [])
         #expect(follower.failure == nil)
     }
@@ -250,9 +250,9 @@ struct EtcdFollowerTests {
     @Test("when the watch told more while somebody's reading was on its way, the watch wins")
     mutating func overtaken() throws {
         try watching()
-        let start = follower.readingBegins()
+        let start = follower.readBegins()
         _ = try hear(Self.events(7, [("b", 7)]))
-        #expect(follower.readingCame(Self.keyspace(6), began: start) == [])
+        #expect(follower.readCompleted(Self.keyspace(6), began: start) == [])
         #expect(keys() == ["a", "b"])
         #expect(follower.known?.revision == 7)
     }
@@ -291,7 +291,9 @@ struct EtcdFollowerTests {
         var message = Self.message(6)
         let value = [UInt8](repeating: 0, count: 2000)
         message.events = [EtcdEvent(pair: EtcdPair(key: [0x62], value: value, modified: 6), isDeletion: false)]
-        let error = #expect(throws: EtcdError.self) { try follower.watchSaid(message, number: follower.step.number) }
+        let error = #expect(throws: EtcdError.self) {
+            try follower.watchReceived(message, number: follower.step.number)
+        }
         #expect(error?.kind == .rejected)
         #expect(keys() == ["a"])
     }
@@ -311,7 +313,7 @@ struct EtcdFollowerTests {
                 let messages = model.messages(after: max(after, model.told), using: &chance)
                 for message in messages { _ = try hear(message) }
             case 7:
-                let start = follower.readingBegins()
+                let start = follower.readBegins()
                 let reading = model.keyspace
                 if Bool.random(using: &chance) { model.change(using: &chance) }
                 if case .watch(let after) = follower.step.task, Bool.random(using: &chance) {
@@ -319,7 +321,7 @@ struct EtcdFollowerTests {
                         _ = try hear(message)
                     }
                 }
-                _ = follower.readingCame(reading, began: start)
+                _ = follower.readCompleted(reading, began: start)
             case 8:
                 guard case .watch = follower.step.task else { break }
                 _ = endWatch(Bool.random(using: &chance) ? Self.broken : nil)
