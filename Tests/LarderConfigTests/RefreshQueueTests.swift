@@ -240,7 +240,8 @@ private struct RefreshQueueWalk {
 
     mutating func step() {
         now += 1
-        switch random(10) {
+        // The queue is often empty, so that callers share running commands, too.
+        switch random(12) {
         case ..<4: add()
         case 4: leave()
         case 5: overtake()
@@ -280,7 +281,7 @@ private struct RefreshQueueWalk {
         ]
         let command = commands[random(commands.count)]
         lastCaller += 1
-        let earliest = random(2) == 0 ? Int.min : now - random(20)
+        let earliest = random(2) == 0 ? Int.min : now - random(4)
         let isLongPollRunning = attempt?.occasion == .awaiting || rerun == .awaiting
         callers[lastCaller] = Caller(occasion: command.occasion, arrivedAt: now, earliest: earliest)
         switch queue.add(command, for: lastCaller, sharingSince: earliest) {

@@ -45,7 +45,7 @@ struct RefreshQueue: Sendable {
     /// Identifies a caller until it is answered.
     typealias WaiterID = Int
 
-    /// What happened to a caller's command.
+    /// The result of ``add(_:for:sharingSince:)``.
     enum Admission: Sendable {
         /// The caller shares a command that waits or runs.
         case shared
@@ -57,7 +57,7 @@ struct RefreshQueue: Sendable {
         case stopped
     }
 
-    /// What happened when a caller left.
+    /// The result of ``leave(_:)``.
     enum Departure: Sendable {
         /// The caller was answered before.
         case unknown
@@ -68,7 +68,7 @@ struct RefreshQueue: Sendable {
         case abandoned
     }
 
-    /// What the flow does next.
+    /// The next action of the flow.
     enum Step: Sendable {
         /// Run the command, then call ``attemptEnded(isStopping:)``.
         case run(RefreshCommand)
