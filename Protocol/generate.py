@@ -4,14 +4,17 @@
     generate.py            write the generated files, and remove those that are no longer generated
     generate.py --check    write nothing; fail when a generated file is missing, out of date or left over
 
-The generated files are the OpenRPC document (openrpc.json), the tables of section 9 of README.md, the Swift types in
-Sources/LarderProtocol/Generated, and the list of methods in Sources/LarderServer/Dispatch/Generated. swift-names.json has
-what the schemas do not say: the names of Swift types and properties. The manual page
+The generated files are the OpenRPC document (openrpc.json), the tables of sections 9 and 12 of README.md, the Swift types in
+Sources/LarderProtocol/Generated, the list of methods in Sources/LarderServer/Dispatch/Generated, and the names in the
+transcript of rpc.discover. A method that section 9 does not describe gets a section there. swift-names.json has what the
+schemas do not say: the names of Swift types and properties. The manual page
 larder-protocol(7) is made of the OpenRPC document when a package is built (packaging/man).
 """
 
 import argparse
+import json
 import pathlib
+import re
 import sys
 
 sys.dont_write_bytecode = True
@@ -22,6 +25,14 @@ from generator.tables import Tables  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 README = HERE / "README.md"
+DISCOVER = HERE / "transcripts" / "discover.jsonl"
+METHODS = re.compile(r'(?<="methods":)\[(?:\{"name":"[^"]*","\$others":true\},?)*\]')
+
+
+def transcript_of(schemas):
+    """The methods as the transcript of rpc.discover expects them."""
+    names = sorted(schemas.files[file]["title"] for file in schemas.methods)
+    return json.dumps([{"name": name, "$others": True} for name in names], separators=(",", ":"))
 
 
 def outputs():
@@ -34,6 +45,7 @@ def outputs():
     for path, text in generator.files().items():
         files[swift.OUTPUT / path] = text
     files[swift.REGISTRY] = generator.registry()
+    files[DISCOVER] = METHODS.sub(lambda _: transcript_of(schemas), DISCOVER.read_text(encoding="utf-8"), count=1)
     return files, problems + more
 
 

@@ -1,12 +1,23 @@
-"""The tables of section 9 of README.md: the parameters of each method, and the members of results that have a table."""
+"""The tables of README.md: the parameters of each method and the members of results that have a table (section 9), and the
+methods that need each right (section 12). A method without a section gets one, which is then improved by hand; its table and
+its rights stay generated.
+"""
 
 import json
 import re
+import textwrap
 
 SECTION = re.compile(r"(\n## 9\. Methods\n)(.*?)(?=\n## )", re.DOTALL)
 METHOD = re.compile(r"(?<=\n)### (\S+)\n.*?(?=\n### |\Z)", re.DOTALL)
 PARAMETERS = re.compile(r"(?<=\n)\| parameter \| type \| \|\n(?:\|.*\n)+")
 MEMBERS = re.compile(r"(?<=\n)\| (member(?: of `([\w.]+)`)?) \| type \| \|\n(?:\|.*\n)+")
+RIGHTS = re.compile(r"(?<=\n\| right \| what needs it \|\n\| --- \| --- \|\n)(?:\|.*\n)+")
+# What the table of rights says besides the methods.
+NOTES = {
+    "read": ", which tell of those namespaces only that the peer may read",
+    "secrets": "in the namespace: to be shown what is masked for others (section 6)",
+    "images": "; without access to the cache directory, by descriptor",
+}
 # What the text calls a type of common.json that sections 2 and 6 describe.
 CALLED = {"Path": "path", "Revision": "revision", "Value": "any", "Time": "time", "Epoch": "epoch", "State": "state"}
 
@@ -21,16 +32,90 @@ class Tables:
         """The text with all tables as the schemas have them."""
         section = SECTION.search(text)
         methods = {source["title"]: file for file, source in self.schemas.files.items() if file.startswith("methods/")}
+        added = self.with_missing_sections(section[2], methods)
         found = []
 
         def replaced(match):
             found.append(match[1])
             return self.method(match[0], methods[match[1]]) if match[1] in methods else match[0]
 
-        body = METHOD.sub(replaced, section[2])
-        missing = [f"README.md: section 9 does not describe {name}" for name in methods if name not in found]
-        problems = [f"README.md: {name} is not a method" for name in found if name not in methods] + missing
-        return text[: section.start(2)] + body + text[section.end(2) :], problems
+        body = METHOD.sub(replaced, added)
+        problems = [f"README.md: {name} is not a method" for name in found if name not in methods]
+        order = [methods[name] for name in found if name in methods]
+        rest = RIGHTS.sub(lambda _: self.rights_table(order), text[section.end(2) :])
+        return text[: section.start(2)] + body + rest, problems
+
+    # Sections
+
+    def with_missing_sections(self, text, methods):
+        """Section 9 with a section for each method, behind the others of its family."""
+        for name, file in methods.items():
+            sections = list(METHOD.finditer(text))
+            if any(match[1] == name for match in sections):
+                continue
+            family = [match for match in sections if match[1].split(".")[0] == name.split(".")[0]] or sections
+            end = family[-1].end()
+            text = f"{text[:end].rstrip()}\n\n{self.section(name, file)}\n{text[end:].lstrip()}"
+        return text
+
+    def section(self, name, file):
+        """What the schema says of a method, as a section."""
+        source = self.schemas.files[file]
+        parts = [f"### {name}"]
+        if "x-right" in source:
+            place = " in the namespace" if self.has_namespace(file) else ""
+            parts.append(f"Needs the right `{source['x-right']}`{place}.")
+        members = self.schemas.node(self.schemas.resolved(f"{file}#/$defs/result")).get("properties", {})
+        result = "Result: " + ", ".join(f"`{member}`" for member in members) + "."
+        errors = "; ".join(f"`{error}`" for error in source.get("x-errors", []))
+        about = marked(f"{source['summary']} {source['description']}", members)
+        parts += [fill(about), fill(result + (f" Errors: {errors}." if errors else ""))]
+        for example in source.get("examples", []):
+            request = {"id": 1, "method": name, **({"params": example["params"]} if example["params"] else {})}
+            reply = {"jsonrpc": "2.0", "id": 1, "result": example["result"]}
+            lines = [f"→ {compact(request)}", f"← {compact(reply)}"]
+            parts.append("\n".join(["```jsonl", *lines, "```"]))
+        return "\n\n".join(parts) + "\n"
+
+    # Rights
+
+    def has_namespace(self, file):
+        return "namespace" in self.schemas.node(f"{file}#/$defs/params").get("properties", {})
+
+    def rights_table(self, files):
+        """The methods that need each right, in the order of section 9."""
+        common = self.schemas.node("common.json#/$defs/Right")["enum"]
+        rows = {right: {"in the namespace": [], "in any": [], "for the whole agent": []} for right in ["none", *common]}
+        for file in files:
+            source = self.schemas.files[file]
+            name, right = f"`{source['title']}`", source.get("x-right", "none")
+            also = source.get("x-right-also", [])
+            if "x-right" not in source:
+                rows[right]["for the whole agent"].append(name)
+            elif self.has_namespace(file):
+                for flag, other in source.get("x-right-if", {}).items():
+                    rows[other]["in the namespace"].append(f"{name} with `{flag}`")
+                    name += f" without `{flag}`"
+                if also:
+                    name += f" (which also needs {' and '.join(f'`{one}`' for one in also)} there)"
+                if source.get("x-scope") == "anywhere":
+                    rows[right]["in any"].append(f"{name} of all")
+                    name += " of one namespace"
+                rows[right]["in the namespace"].append(name)
+            else:
+                where = "in any" if source.get("x-scope") == "anywhere" else "for the whole agent"
+                for one in [right, *also]:
+                    rows[one][where].append(name)
+        lines = []
+        for right, places in rows.items():
+            parts = [f"{place}: {', '.join(names)}" for place, names in places.items() if names]
+            if right == "none":
+                parts = [part.removeprefix("for the whole agent: ") for part in parts]
+            text = "; ".join(parts) + NOTES.get(right, "")
+            lines.append(f"| {right if right == 'none' else f'`{right}`'} | {text} |\n")
+        return "".join(lines)
+
+    # Tables
 
     def method(self, text, file):
         params = f"{file}#/$defs/params"
@@ -115,6 +200,14 @@ class Tables:
             counts = [node[key] for key in ("minItems", "maxItems") if key in node]
             return f"array of {counts[0]:,} to {counts[1]:,}" if len(counts) == 2 and counts[0] != counts[1] else "array"
         return kind
+
+
+def compact(value):
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def fill(text):
+    return textwrap.fill(text, 128, break_long_words=False, break_on_hyphens=False)
 
 
 def either(kinds):

@@ -24,17 +24,7 @@ struct SchemaExamplesTests {
         }
     }
 
-    private static let methods = [
-        Method(AgentClients.self), Method(AgentInfo.self), Method(AgentPing.self), Method(AgentStats.self),
-        Method(ConfigAcknowledge.self), Method(ConfigBackup.self), Method(ConfigDiff.self), Method(ConfigExplain.self),
-        Method(ConfigGet.self), Method(ConfigHistory.self), Method(ConfigOpen.self), Method(ConfigPin.self),
-        Method(ConfigPush.self), Method(ConfigRefresh.self), Method(ConfigRollback.self), Method(ConfigSet.self),
-        Method(ConfigStatus.self), Method(ConfigSubscribe.self), Method(ConfigUnset.self),
-        Method(ConfigUnsubscribe.self), Method(ConfigWait.self), Method(ImageClear.self), Method(ImageGet.self),
-        Method(ImageList.self), Method(ImagePeek.self), Method(ImagePin.self), Method(ImagePrefetch.self),
-        Method(ImagePut.self), Method(ImageRelease.self), Method(ImageRemove.self), Method(ImageUnpin.self),
-        Method(RPCDiscover.self), Method(RequestCancel.self),
-    ]
+    private static let methods = AllMethods.types.map { Method($0) }
 
     /// The schema of each method by its name.
     private static func schemas() throws -> [String: JSONValue] {
@@ -96,5 +86,8 @@ struct RequirementTests {
         #expect(ImageClear.requirement(ImageClear.Parameters()) == .general(.administer))
         let put = ImagePut.Parameters(ImageReference(url: "https://a/1.png"), .inline([]))
         #expect(ImagePut.requirement(put) == .image(url: "https://a/1.png", .images, and: .push))
+        #expect(
+            ImageRemove.requirement(ImageRemove.Parameters(.prefix("https://a/")))
+                == .image(url: "https://a/", .administer))
     }
 }

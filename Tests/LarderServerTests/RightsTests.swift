@@ -98,8 +98,29 @@ struct RightsTests {
         }
     }
 
-    /// A request for each method that is in order but for the right, and the right that it lacks.
-    private static let requests: [(line: String, right: Right?, namespace: String?)] = [
+    private typealias Probe = (line: String, right: Right?, namespace: String?)
+
+    /// Requests that are valid but for the right that they lack: those below, and the first example of each other method.
+    private static func requests() throws -> [Probe] {
+        let known = Set(chosen.map { $0.line.split(separator: "\"")[0] })
+        return try chosen + AllMethods.types.filter { !known.contains(Substring($0.name)) }.map { try probe($0) }
+    }
+
+    private static func probe<M: AuthorizedMethod>(_ method: M.Type) throws -> Probe {
+        let folder = URL(filePath: #filePath).appending(path: "../../../Protocol/schemas/methods").standardized
+        let schema = try JSONValue(
+            parsing: Array(Data(contentsOf: folder.appending(path: "\(M.name).json"))))
+        let params = try #require(schema["examples"]?[0]?["params"])
+        let line = "\"\(M.name)\",\"params\":\(params.compactText)"
+        return switch M.requirement(try M.Parameters(params: params)) {
+        case .nothing: (line, nil, nil)
+        case .general(let right), .anywhere(let right), .image(_, let right, _): (line, right, nil)
+        case .inNamespace(let right, let name): (line, right, name)
+        case .allInNamespace(let rights, let name): (line, rights.first, name)
+        }
+    }
+
+    private static let chosen: [Probe] = [
         (#""agent.ping""#, nil, nil), (#""agent.info""#, nil, nil), (#""rpc.discover""#, nil, nil),
         (#""request.cancel","params":[7]"#, nil, nil), (#""config.unsubscribe","params":[1]"#, nil, nil),
         (#""image.release","params":[1]"#, nil, nil), (#""config.get""#, .read, "default"),
@@ -129,7 +150,7 @@ struct RightsTests {
 
     @Test("each method asks for its right and for no other, alone and in a batch; without it nothing is done")
     func everyMethod() async throws {
-        let named = Set(Self.requests.map { $0.line.split(separator: "\"")[0] })
+        let named = Set(try Self.requests().map { $0.line.split(separator: "\"")[0] })
         #expect(named == Set(MethodRegistry.agent.names.map { Substring($0) }))
         try await tryEveryMethod(with: [])
         for right in Right.allCases {
@@ -145,7 +166,7 @@ struct RightsTests {
         try await ConnectionFixture.with(
             limits: limits, peer: Self.peer(), access: Self.rules(given, ["x": given]), namespaces: ["default", "x"]
         ) { client, context in
-            for (number, (line, needed, namespace)) in Self.requests.enumerated() {
+            for (number, (line, needed, namespace)) in try Self.requests().enumerated() {
                 // The one method that needs two rights.
                 let needsPush = line.hasPrefix("\"image.put\"") && given.contains(.images)
                 let right = needsPush ? .push : needed

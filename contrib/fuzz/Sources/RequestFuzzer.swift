@@ -72,18 +72,7 @@ private func decode(_ message: JSONValue) {
 }
 
 /// Each method's parameters: read, written and read again they write the same.
-private let methods: [@Sendable (JSONValue?) -> Void] = [
-    parameters(AgentClients.self), parameters(AgentInfo.self), parameters(AgentPing.self), parameters(AgentStats.self),
-    parameters(ConfigAcknowledge.self), parameters(ConfigBackup.self), parameters(ConfigDiff.self),
-    parameters(ConfigExplain.self),
-    parameters(ConfigGet.self), parameters(ConfigHistory.self), parameters(ConfigPin.self), parameters(ConfigPush.self),
-    parameters(ConfigRefresh.self), parameters(ConfigRollback.self), parameters(ConfigSet.self),
-    parameters(ConfigStatus.self), parameters(ConfigSubscribe.self), parameters(ConfigUnset.self),
-    parameters(ConfigUnsubscribe.self), parameters(ConfigWait.self), parameters(ImageClear.self),
-    parameters(ImageGet.self), parameters(ImageList.self), parameters(ImagePeek.self), parameters(ImagePin.self),
-    parameters(ImagePrefetch.self), parameters(ImageRelease.self), parameters(ImageRemove.self),
-    parameters(ImageUnpin.self), parameters(RPCDiscover.self), parameters(RequestCancel.self),
-]
+private let methods: [@Sendable (JSONValue?) -> Void] = AllMethods.types.map { parameters($0) }
 
 private func parameters<Method: WireMethod>(_: Method.Type) -> @Sendable (JSONValue?) -> Void {
     { params in
