@@ -78,13 +78,12 @@ public actor ImageCache {
 
     // MARK: From any thread
 
-    /// Answers a request from the cache, if the rules allow it without the network and without the disk. Any thread may call
-    /// it, event loops included.
+    /// Answers a request from the cache, if the rules allow it without the network and without the disk.
     ///
     /// - Returns: nil if ``image(_:)`` has to answer
     public nonisolated func hit(_ request: ImageRequest, now: Int) -> CachedImage? { catalog.hit(request, now: now) }
 
-    /// Computes the key of a request. Any thread may call it.
+    /// Computes the key of a request.
     ///
     /// - Returns: nil if the URL is invalid
     public nonisolated func prepare(_ request: ImageRequest) -> PreparedImageRequest? {
@@ -128,7 +127,6 @@ public actor ImageCache {
     }
 
     private func noteRemovable() { reclaimer.imagesBecameRemovable() }
-
     private func noteFreedSpace() { reclaimer.spaceFreed() }
 
     /// The path of a blob, for clients.

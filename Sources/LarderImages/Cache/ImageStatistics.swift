@@ -1,40 +1,38 @@
-/// The image cache in figures. Counters begin at 0 with the process.
+/// Statistics of the image cache. Counters start at 0 with the process.
 public struct ImageStatistics: Sendable, Hashable {
-    /// Requests that were answered with what was held.
+    /// Requests that were answered with a cached image.
     public var hits = 0
-    /// Requests that began a flight.
+    /// Requests that began a download.
     public var misses = 0
-    /// Requests that waited for a flight of another one.
+    /// Requests that waited for the download of another one.
     public var joined = 0
-    /// Times that an origin said that what is held is current.
+    /// Responses of origins that a cached image is current.
     public var revalidations = 0
-    /// Requests that were answered with something stale.
+    /// Requests that were answered with a stale image.
     public var staleAnswers = 0
-    /// Flights that failed; those that nobody waited for any more are not counted.
+    /// Downloads that failed. Those whose last waiter left are not counted.
     public var failures = 0
-    /// Images that were removed to make room, or for their age.
+    /// Images that were removed to make room, or because of their age.
     public var evictions = 0
-    /// Bytes of bodies that came over the network.
+    /// Received bytes of bodies.
     public var downloadedBytes = 0
-    /// Images that are held: rows of the index. Several of them may have the same bytes.
+    /// Cached images: rows of the index. Several of them may have the same bytes.
     public var entries = 0
     /// Disk space of all files of images and of their directories, in bytes. Files that only a lease keeps are included.
     public var bytes = 0
     /// Disk space of the index, its log and its copy, in bytes. No limit applies to it.
     public var indexBytes = 0
-    /// Files.
     public var files = 0
-    /// Bytes promised to images that are being written.
+    /// Bytes that are reserved for images being written.
     public var reservedBytes = 0
-    /// Bytes of files that somebody refers to besides the index.
+    /// Bytes of files with references besides those of the index.
     public var leasedBytes = 0
-    /// Bytes of files that nothing but such a reference keeps.
+    /// Bytes of files with such references only.
     public var leftoverBytes = 0
-    /// Images that are being fetched.
+    /// Running downloads.
     public var flights = 0
-    /// Images that wait for a place among these.
+    /// Queued downloads.
     public var queued = 0
-    /// The limits that hold.
     public var limits = SpaceLimits()
 
     public init() {}

@@ -3,15 +3,15 @@ internal import LarderImageFormats
 internal import LarderUpstream
 internal import Synchronization
 
-/// What is held, in memory, for everybody who asks: event loops read it and count uses in it; ``ImageCache`` alone changes
-/// which images there are. Nothing waits for the disk while its lock is held.
+/// The in-memory table of cached images. Event loops look up images and count hits; only ``ImageCache`` adds and removes
+/// images. The lock is never held across disk I/O.
 final class ImageCatalog: Sendable {
     struct State: Sendable {
         var table: ImageTable
         let store: BlobStore
         var order = S3FIFO()
         var pinned: PinnedBlobs
-        /// Slots of images that were used since their rows were told.
+        /// Slots of images that were used since their rows were updated.
         var touched: Set<UInt32> = []
         /// By slot; nil until the image is used first.
         var details: [ImageDetails?] = []
@@ -22,13 +22,13 @@ final class ImageCatalog: Sendable {
 
     let state: Mutex<State>
     let store: BlobStore
-    /// Of all that we send, as far as `Vary` may name it.
+    /// Hash of the request fields that `Vary` may name.
     let fingerprint: UInt64
     /// The bytes that downloads have received.
     let receivedBytes = ByteCounter()
     private let versions = Atomic(0)
 
-    /// Makes a catalog of what the index has, and counts its references.
+    /// Makes a catalog of the rows of the index, and counts their references.
     init(_ entries: [ImageEntry], store: BlobStore, settings: ImageCacheSettings, fingerprint: UInt64) {
         self.store = store
         self.fingerprint = fingerprint
@@ -37,14 +37,14 @@ final class ImageCatalog: Sendable {
             table: ImageTable(capacity: entries.count), store: store, pinned: PinnedBlobs(store),
             keys: ImageKeyResolver(settings.origins),
             maximumAge: settings.maximumAge)
-        // What was used last is what an order of arrival should remove last. Positions are sorted, since they are small.
+        // The image that was used last should be evicted last. Positions are sorted, since they are small.
         for position in entries.indices.sorted(by: { entries[$0].lastUse < entries[$1].lastUse }) {
             _ = state.put(entries[position])
         }
         self.state = Mutex(state)
     }
 
-    /// Takes what concerns it of new settings.
+    /// Applies new settings.
     func update(_ settings: ImageCacheSettings) {
         state.withLock { state in
             state.keys = ImageKeyResolver(settings.origins)
@@ -58,13 +58,11 @@ final class ImageCatalog: Sendable {
 
     var keys: ImageKeyResolver { state.withLock { $0.keys } }
 
-    /// Whether the settings say for how long images are kept.
+    /// Whether the settings limit the age of images.
     var hasMaximumAge: Bool { state.withLock { $0.maximumAge != nil } }
 
-    /// Counts something.
     func count(_ change: (inout ImageStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
 
-    /// What was counted, and how many images there are.
     var statistics: ImageStatistics {
         state.withLock { state in
             var statistics = state.statistics
@@ -76,7 +74,7 @@ final class ImageCatalog: Sendable {
 
     // MARK: Answers
 
-    /// Answers a request with what is held; see ``ImageCache/hit(_:now:)``.
+    /// Answers a request from the cache; see ``ImageCache/hit(_:now:)``.
     func hit(_ request: ImageRequest, now: Int) -> CachedImage? {
         guard let location = keys.resolve(request) else { return nil }
         return hit(request, location.key, now: now)
@@ -96,7 +94,7 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Answers with an image, if it is still there and needs no look at its file: takes a reference, and counts the use.
+    /// Answers with an image if it is still cached and its file is verified: adds a reference and counts the use.
     func take(_ entry: ImageEntry, now: Int) -> CachedImage? {
         state.withLock { state in
             guard let slot = state.table.slot(of: entry.key), state.table[slot]?.digest == entry.digest else {
@@ -117,7 +115,7 @@ final class ImageCatalog: Sendable {
         return image
     }
 
-    /// What is held for a request, whether its file was looked at or not; not counted as a use.
+    /// The cached image of a request, verified or not. It does not count as a use.
     func held(_ location: CacheLocation, _ expected: BlobDigest?, now: Int) -> ImageEntry? {
         state.withLock { state in
             state.slot(of: location.key, expected, now).flatMap { state.table[$0] }
@@ -126,12 +124,14 @@ final class ImageCatalog: Sendable {
 
     // MARK: Changes, for the actor only
 
-    /// The image of a key, whatever the settings say of its age.
+    /// The image of a key, even if it is too old by the settings.
     func entry(_ key: ImageKey) -> ImageEntry? {
         state.withLock { state in state.table.slot(of: key).flatMap { state.table[$0] } }
     }
 
-    /// Puts an image in; what was there before.
+    /// Adds or replaces an image.
+    ///
+    /// - Returns: the previous image of its key
     func put(_ entry: ImageEntry, _ details: ImageDetails?) -> ImageEntry? {
         state.withLock { state in
             let old = state.put(entry)
@@ -158,7 +158,7 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Takes an image out, if it is still the one that is meant.
+    /// Removes an image, unless it was replaced in the meantime.
     func remove(_ entry: ImageEntry) -> Bool {
         state.withLock { state in
             guard let slot = state.table.slot(of: entry.key), state.table[slot]?.digest == entry.digest else {
@@ -168,7 +168,9 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Puts an image back whose removal failed; no if there is another one by now.
+    /// Adds an image again whose removal failed.
+    ///
+    /// - Returns: false if there is another one by now
     func restore(_ entry: ImageEntry) -> Bool {
         state.withLock { state in
             guard state.table.slot(of: entry.key) == nil else { return false }
@@ -177,7 +179,9 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Pins an image or unpins it; no if there is none.
+    /// Pins an image or unpins it.
+    ///
+    /// - Returns: false if it is not cached
     func pin(_ key: ImageKey, _ isPinned: Bool) -> Bool {
         state.withLock { state in
             guard let slot = state.table.slot(of: key), var entry = state.table[slot] else { return false }
@@ -193,7 +197,7 @@ final class ImageCatalog: Sendable {
     /// The blobs of pinned images.
     var pinned: PinnedBlobs { state.withLock { $0.pinned } }
 
-    /// The bytes that would be pinned if an image were, in the place of the one of the same key.
+    /// The bytes that would be pinned if this image were, instead of the one with its key.
     func pinnedBytes(with entry: ImageEntry) -> Int {
         state.withLock { state in
             if let old = state.table.slot(of: entry.key).flatMap({ state.table[$0] }) { state.pinned.remove(old) }
@@ -203,7 +207,9 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Takes images out that can go, one slice: the images, and whether there is nothing more that could.
+    /// Removes a slice of images that may be evicted.
+    ///
+    /// - Returns: the images, and whether there are no more
     func takeVictims(limit: Int, bytes: Int) -> (entries: [ImageEntry], isExhausted: Bool) {
         state.withLock { state in
             let slice = Self.victims(&state.order, state.table, store, limit: limit, bytes: bytes)
@@ -221,9 +227,9 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Takes out those of a slice of slots that a condition names.
+    /// Removes the images of a slice of slots that meet a condition.
     ///
-    /// - Returns: the images, and where to go on, or nothing at the end
+    /// - Returns: the images, and the next slot; nil at the end
     func take(
         from slot: UInt32, count: UInt32 = 1024, limit: Int = .max, where isMeant: (ImageEntry, State) -> Bool
     ) -> (entries: [ImageEntry], next: UInt32?) {
@@ -240,7 +246,7 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// The blobs of a slice of slots, and where to go on.
+    /// The blobs of a slice of slots, and the next slot; nil at the end.
     func digests(from slot: UInt32, count: UInt32 = 1024) -> (digests: [BlobDigest], next: UInt32?) {
         state.withLock { state in
             let end = min(slot + count, state.table.slotCount)
@@ -249,7 +255,7 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// What was used since this was asked last, at most so many.
+    /// Returns when images were used since the previous call.
     func takeTouches(limit: Int) -> [(key: ImageKey, time: Int)] {
         state.withLock { state in
             let slots = Array(state.touched.prefix(limit))
@@ -260,7 +266,7 @@ final class ImageCatalog: Sendable {
 }
 
 extension ImageCatalog.State {
-    /// The slot of an image that answers a key: not one that is too old by the settings, nor another one than is wanted.
+    /// The slot of the image of a key, unless it is too old by the settings or has another digest.
     func slot(of key: ImageKey, _ expected: BlobDigest?, _ now: Int) -> UInt32? {
         guard let slot = table.slot(of: key), let entry = table[slot], !isTooOld(entry, now),
             expected == nil || expected == entry.digest
@@ -268,7 +274,7 @@ extension ImageCatalog.State {
         return slot
     }
 
-    /// Whether the settings say that it was kept for long enough.
+    /// Whether an image is older than the settings allow.
     func isTooOld(_ entry: ImageEntry, _ now: Int) -> Bool {
         guard let maximumAge, !entry.isPinned else { return false }
         return now - entry.freshness.responseTime > maximumAge
@@ -299,7 +305,7 @@ extension ImageCatalog.State {
             pinned.remove(old)
         }
         pinned.add(entry)
-        // A new body is a new size for the order; a new head is a use.
+        // A new body may have another size; a new response for the same body counts as a use.
         if old?.digest == entry.digest {
             order.touch(slot)
         } else {
@@ -331,19 +337,19 @@ struct PinnedBlobs: Sendable {
 
     var count: Int { images.count }
 
-    /// Counts an image, if it is pinned.
+    /// Adds an image if it is pinned.
     mutating func add(_ entry: ImageEntry) {
         guard entry.isPinned else { return }
         if images[entry.digest, default: 0] == 0 { bytes += store.space(of: entry.size) }
         images[entry.digest, default: 0] += 1
     }
 
-    /// What ``bytes`` would be with another pinned image.
+    /// The value of ``bytes`` with another pinned image.
     func bytes(with entry: ImageEntry) -> Int {
         images[entry.digest] == nil ? bytes + store.space(of: entry.size) : bytes
     }
 
-    /// Stops counting an image, if it is pinned.
+    /// Removes an image if it is pinned.
     mutating func remove(_ entry: ImageEntry) {
         guard entry.isPinned, let number = images[entry.digest] else { return }
         images[entry.digest] = number > 1 ? number - 1 : nil
@@ -352,7 +358,6 @@ struct PinnedBlobs: Sendable {
 }
 
 extension CachedImage {
-    /// An answer with what is held.
     init(
         _ entry: ImageEntry, _ details: ImageDetails, source: Source, now: Int, freshness: Freshness? = nil
     ) {

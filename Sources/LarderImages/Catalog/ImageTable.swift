@@ -1,12 +1,11 @@
-/// The images that are held, in memory: by key, and by slot for what orders them.
-///
-/// A slot is a small number that stays with an image and is used again after it is gone.
+/// The cached images by key and by slot. A slot is a small number that identifies an image, and is reused after it is
+/// removed.
 public struct ImageTable: Sendable {
     private var entries: [ImageEntry?] = []
     private var slots: [ImageKey: UInt32] = [:]
     private var free: [UInt32] = []
 
-    /// Makes an empty table with room for so many images.
+    /// Makes an empty table with room for a number of images.
     public init(capacity: Int = 0) {
         entries.reserveCapacity(capacity)
         slots.reserveCapacity(capacity)
@@ -15,7 +14,6 @@ public struct ImageTable: Sendable {
     /// One more than the highest slot that ever held an image.
     var slotCount: UInt32 { UInt32(entries.count) }
 
-    /// How many images there are.
     public var count: Int { slots.count }
 
     /// The slot of a key.
@@ -24,9 +22,9 @@ public struct ImageTable: Sendable {
     /// The image in a slot.
     public subscript(slot: UInt32) -> ImageEntry? { Int(slot) < entries.count ? entries[Int(slot)] : nil }
 
-    /// Puts an image in, in the place of the one with the same key if there is one.
+    /// Adds an image, or replaces the one with its key.
     ///
-    /// - Returns: its slot, and what was there before
+    /// - Returns: its slot, and the previous image
     public mutating func put(_ entry: ImageEntry) -> (slot: UInt32, old: ImageEntry?) {
         if let slot = slots[entry.key] {
             let old = entries[Int(slot)]
@@ -46,7 +44,6 @@ public struct ImageTable: Sendable {
         if let isPinned { entries[Int(slot)]?.isPinned = isPinned }
     }
 
-    /// Takes an image out.
     public mutating func remove(_ slot: UInt32) -> ImageEntry? {
         guard let entry = self[slot] else { return nil }
         entries[Int(slot)] = nil

@@ -7,10 +7,10 @@ final class LocalCacheFiles: CacheFiles {
     private let root: CInt
     let blockBytes: Int
 
-    /// Makes the directory (mode 0750) if it does not exist, and opens it. Its own path may have symbolic links in it:
-    /// that is for the administrator to say.
+    /// Makes the directory (mode 0750) if it does not exist, and opens it. Its own path may contain symbolic links, because the
+    /// administrator chooses it.
     init(path: String) throws(CacheFileError) {
-        // Whatever the umask took away: clients of our group pass through it to the files.
+        // Regardless of the umask: clients of our group pass through it to the files.
         if uninterrupted({ mkdir(path, 0o750) }) != 0 ? errno != EEXIST : uninterrupted({ chmod(path, 0o750) }) != 0 {
             throw CacheFileError(operation: "make", name: path, errno: errno)
         }
@@ -33,7 +33,7 @@ final class LocalCacheFiles: CacheFiles {
         try inParent(of: name, "make") { parent, last in
             guard uninterrupted({ mkdirat(parent, last, 0o750) }) == 0 else { return errno == EEXIST }
             isNew = true
-            // Whatever the umask took away: clients of our group read the files below.
+            // Regardless of the umask: clients of our group read the files below.
             return uninterrupted { fchmodat(parent, last, 0o750, 0) } == 0
         }
         return isNew
@@ -46,7 +46,7 @@ final class LocalCacheFiles: CacheFiles {
     func allocate(_ name: String, _ bytes: Int) throws(CacheFileError) {
         let file = try open(name, "make", O_WRONLY | O_CREAT | O_NOFOLLOW, mode: 0o600)
         defer { close(file) }
-        // It gives its error number back, and leaves errno alone.
+        // It returns the error number and does not set errno.
         var number: CInt
         repeat { number = posix_fallocate(file, 0, off_t(bytes)) } while number == EINTR
         guard number != 0 else { return }
@@ -63,8 +63,8 @@ final class LocalCacheFiles: CacheFiles {
         }
     }
 
-    /// A hard link and the removal of the old name: link(2) never replaces a file, which rename(2) would. If we are
-    /// killed in between, the file has both names, and the old one is swept like any orphan.
+    /// A hard link and the removal of the old name: link(2) never replaces a file, unlike rename(2). If the process is killed in
+    /// between, the file has both names, and a sweep removes the old one.
     func publish(_ name: String, as newName: String) throws(CacheFileError) -> Bool {
         let (oldParent, oldName) = try parent(of: name, "publish")
         defer { close(oldParent) }
@@ -167,8 +167,8 @@ final class LocalCacheFiles: CacheFiles {
         return result
     }
 
-    /// The directory that a name is in, opened, and the rest of the name. The *at calls take no rules for resolving, so
-    /// that they are given nothing to resolve.
+    /// Opens the directory of a name, and returns the rest of the name. The *at calls cannot restrict how names are resolved,
+    /// so they get names without a slash.
     private func parent(of name: String, _ operation: String) throws(CacheFileError) -> (CInt, String) {
         guard let slash = name.lastIndex(of: "/") else {
             return (try open(".", operation, O_RDONLY | O_DIRECTORY), name)

@@ -2,10 +2,10 @@ internal import LarderPlatform
 internal import LarderUpstream
 internal import Synchronization
 
-/// Work on the disk that is done in the very order in which it was handed in, one piece after the other.
+/// Runs work on the disk one piece after the other, in the order in which it was submitted.
 ///
-/// An actor that changes its memory and hands in what the disk needs for it, in one step without a suspension, has both
-/// change in the same order, although each waits for the disk for an unknown time.
+/// It is not an actor, because submitting must not suspend: an actor that changes its memory and submits the same change for
+/// the disk in one step has both change in the same order.
 final class SerialDiskQueue: Sendable {
     private struct State {
         var jobs: [@Sendable () -> Void] = []
@@ -17,7 +17,7 @@ final class SerialDiskQueue: Sendable {
 
     init(_ blocking: BlockingWork) { self.blocking = blocking }
 
-    /// Hands in work. It is done even if nobody waits for its result.
+    /// Submits work. It runs even if no task waits for its result.
     @discardableResult
     func submit<Value: Sendable>(
         _ body: @escaping @Sendable () throws(ImageError) -> Value
@@ -25,12 +25,14 @@ final class SerialDiskQueue: Sendable {
         let result = DiskFuture<Value>()
         let isFirst = state.withLock { state in
             state.jobs.append {
-                do throws(ImageError) { result.give(.success(try body())) } catch { result.give(.failure(error)) }
+                do throws(ImageError) { result.complete(with: .success(try body())) } catch {
+                    result.complete(with: .failure(error))
+                }
             }
             defer { state.isRunning = true }
             return !state.isRunning
         }
-        // Nobody cancels it: what was handed in has to be done.
+        // The task is never cancelled: submitted work has to run.
         if isFirst { Task { await blocking.run { self.drain() } } }
         return result
     }
@@ -48,7 +50,7 @@ final class SerialDiskQueue: Sendable {
     }
 }
 
-/// What a piece of work will have come to. One task may wait for it.
+/// The future result of work on the disk. One task may wait for it.
 final class DiskFuture<Value: Sendable>: Sendable {
     typealias Outcome = Result<Value, ImageError>
 
@@ -61,7 +63,7 @@ final class DiskFuture<Value: Sendable>: Sendable {
 
     fileprivate init() {}
 
-    /// Waits for it, cancelled or not.
+    /// Waits for the result, even if the task is cancelled.
     func value() async throws(ImageError) -> Value {
         let outcome = await withCheckedContinuation { continuation in
             let outcome: Outcome? = state.withLock { state in
@@ -74,7 +76,7 @@ final class DiskFuture<Value: Sendable>: Sendable {
         return try outcome.get()
     }
 
-    fileprivate func give(_ outcome: Outcome) {
+    fileprivate func complete(with outcome: Outcome) {
         let before = state.withLock { state in
             defer { state = .done(outcome) }
             return state

@@ -23,7 +23,6 @@ public struct FailureLifetimes: Sendable, Hashable {
 /// Recent failures of images, and origins that were unreachable, so that requests fail at once instead of waiting again.
 /// `Retry-After` or the explicit freshness of the response determines how long a failure is remembered, otherwise its kind.
 struct NegativeCache: Sendable {
-    /// What is remembered.
     struct Failure: Sendable, Hashable {
         let error: ImageError
         /// In seconds since 1970.
@@ -31,7 +30,7 @@ struct NegativeCache: Sendable {
     }
 
     private struct Outage {
-        /// Why, without the URL that was asked for when it was seen: that is for nobody else to know.
+        /// The reason, without the URL of the failed request, which other clients must not see.
         var reason: String
         var code: UpstreamError.Code
         var until: Int
@@ -49,27 +48,24 @@ struct NegativeCache: Sendable {
     /// The longest times that a response can specify, in seconds: a day by its freshness, ten minutes by `Retry-After`.
     static let (longestLifetime, longestRetryAfter) = (86_400, 600)
 
-    /// Makes an empty one, which remembers so many images, and as many origins.
+    /// - Parameter capacity: the maximum number of images, and of origins
     init(capacity: Int = 4096, lifetimes: FailureLifetimes = FailureLifetimes()) {
         self.capacity = capacity
         self.lifetimes = lifetimes
     }
 
-    /// How much is remembered.
     var count: Int { images.count + outages.count }
 
-    /// A failure.
+    /// Adds a failure.
     ///
     /// - Parameters:
-    ///   - error: what asking for the image ended with
-    ///   - image: the key of the very URL that was asked for: another signature may open what this one does not
-    ///   - origin: where it was asked for
-    ///   - isReachable: whether the origin sent anything, to this request or to another one since it began. Only one that
-    ///     did not is out of reach for all; a silence after the connection was made is of that image
+    ///   - image: the key of the URL itself, since another signature may open an image that this one does not
+    ///   - isReachable: whether the origin sent anything, to this request or to another one since it began. Only an origin that
+    ///     did not is unreachable for all; a timeout after the connection was made concerns that image only
     mutating func remember(_ error: ImageError, image: ImageKey, origin: String, isReachable: Bool, now: Int) {
         if let cause = error.cause, let reason = cause.originFailure, !isReachable {
             if outages[origin] == nil { makeRoom(in: &outages, now) { $0.until } }
-            // Several flights fail of one outage: that is one step.
+            // Several downloads fail in one outage, which counts once.
             if let known = outages[origin], known.until > now { return }
             let delay = outages[origin].map { min($0.delay * 2, Self.longestOutage) } ?? Self.firstOutage
             outages[origin] = Outage(reason: reason, code: cause.code, until: now + delay, delay: delay)
@@ -79,21 +75,21 @@ struct NegativeCache: Sendable {
         }
     }
 
-    /// An origin answered, whatever it said.
+    /// Removes the outage of an origin, because it responded.
     mutating func reached(_ origin: String) { outages[origin] = nil }
 
-    /// An image was had.
+    /// Removes the failure of an image.
     mutating func succeeded(_ image: ImageKey) { images[image] = nil }
 
-    /// Other settings may change everything.
+    /// Removes all failures, because other settings apply.
     mutating func forgetAll() {
         images = [:]
         outages = [:]
     }
 
-    /// What a request would end with, as far as is remembered.
+    /// Returns the failure that a request would end with, if any.
     ///
-    /// - Parameter url: what is asked for now, as it may be shown
+    /// - Parameter url: the URL of the request, for messages
     func failure(of image: ImageKey, origin: String, url: String, now: Int) -> Failure? {
         if let outage = outages[origin], outage.until > now {
             let cause = UpstreamError(
@@ -104,7 +100,7 @@ struct NegativeCache: Sendable {
         return nil
     }
 
-    /// For how long a failure of an image is remembered; nothing if not at all.
+    /// For how long a failure of an image is remembered; nil if it is not.
     private func seconds(_ error: ImageError) -> Int? {
         switch error.code {
         case .notAnImage, .unsupportedType, .excludedType, .damagedImage, .truncatedImage, .tooManyPixels, .tooLarge,
@@ -137,7 +133,7 @@ struct NegativeCache: Sendable {
         }
     }
 
-    /// Forgets what is over, and half of the rest if that was not enough, what ends first first.
+    /// Removes expired entries, and if that is not enough, the half of the rest that expires first.
     private func makeRoom<Key: Hashable, Value>(
         in table: inout [Key: Value], _ now: Int, until: (Value) -> Int
     ) {

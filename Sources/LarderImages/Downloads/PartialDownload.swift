@@ -3,21 +3,21 @@ internal import LarderPlatform
 internal import LarderUpstream
 internal import Synchronization
 
-/// The bytes of an image so far, kept from one attempt to the next, and for how long the last response may be reused. One
-/// attempt at a time uses it.
+/// The part of an image that a download has received, kept from one attempt to the next, and for how long the last response
+/// may be reused. One attempt at a time uses it.
 final class PartialDownload: Sendable {
     struct Part: Sendable {
-        /// Where the bytes are.
+        /// Writes the bytes.
         let writer: BlobWriter
-        /// What the answer said that they began with.
+        /// The response that the first bytes came with.
         let response: StoredResponse
-        /// Where it came from after redirects.
+        /// The URL that it came from after redirects.
         let url: String
-        /// How many bytes there will be, where an answer said so.
+        /// The size of the image, if a response declared it.
         var total: Int?
 
-        /// The entity tag to go on with, if the bytes can be fetched from where they ended. Only a strong one stands for these
-        /// very bytes (RFC 9110, section 13.1.5).
+        /// The entity tag to resume with; nil if the rest cannot be requested. Only a strong one identifies the bytes
+        /// (RFC 9110, section 13.1.5).
         var tag: String? { writer.written > 0 ? response.strongTag : nil }
     }
 
@@ -30,10 +30,9 @@ final class PartialDownload: Sendable {
         set { reuse.withLock { $0 = newValue } }
     }
 
-    /// What there is.
     var part: Part? { state.withLock { $0 } }
 
-    /// Begins anew. What was there before is removed.
+    /// Replaces the part, and removes the bytes of the previous one.
     func replace(with part: Part?, _ blocking: BlockingWork) async {
         let last = state.withLock { state in
             defer { state = part }
@@ -43,6 +42,6 @@ final class PartialDownload: Sendable {
         await blocking.run { last.writer.discard() }
     }
 
-    /// Notes how many bytes there will be.
+    /// Sets the size of the image.
     func expect(_ total: Int) { state.withLock { $0?.total = total } }
 }

@@ -20,7 +20,7 @@ package struct S3FIFO: Sendable {
     private var heldInMain = 0
 
     /// More uses than this count as this (two bits, section 4.1).
-    private static let mostUses: UInt8 = 3
+    private static let maxUses: UInt8 = 3
     /// An image leaves the small queue for the main one if it was used more often than this since it came.
     private static let usesToStay: UInt8 = 1
 
@@ -50,7 +50,7 @@ package struct S3FIFO: Sendable {
     /// Counts a use of an image. A slot without an image is ignored.
     package mutating func touch(_ slot: UInt32) {
         guard lists.list(of: slot) != 0 else { return }
-        lists.setUses(min(lists.uses(of: slot) + 1, Self.mostUses), of: slot)
+        lists.setUses(min(lists.uses(of: slot) + 1, Self.maxUses), of: slot)
     }
 
     /// Removes an image. A slot without an image is ignored.

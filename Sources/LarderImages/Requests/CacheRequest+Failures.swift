@@ -2,8 +2,8 @@ internal import LarderHTTPSemantics
 internal import LarderUpstream
 
 extension CacheRequest {
-    /// Whether what is held answers a request although it could not be fetched: for an outage, and where there was no room
-    /// for the answer.
+    /// Whether a stale image answers a request after a failed download: after an outage, or if there was no room for the
+    /// response.
     func answersStale(after error: ImageError, _ held: StoredCandidate, now: Int) -> Bool {
         switch error.code {
         case .noRoom, .storageFailed: mayBeStale(held, now: now)
@@ -11,11 +11,11 @@ extension CacheRequest {
         }
     }
 
-    /// Whether what is held answers a request although asking the origin failed.
+    /// Whether a stale image answers a request after a failed request to the origin.
     ///
     /// - Parameters:
-    ///   - error: what asking ended with; only an outage counts, not an answer such as 404
-    ///   - held: what is held
+    ///   - error: only an outage counts, not a response such as 404
+    ///   - held: the cached image
     ///   - now: the time in seconds since 1970
     func answersStale(after error: UpstreamError, _ held: StoredCandidate, now: Int) -> Bool {
         error.isOutage && mayBeStale(held, now: now)
@@ -23,8 +23,7 @@ extension CacheRequest {
 }
 
 extension UpstreamError {
-    /// Whether the network or the origin is out of order, as RFC 5861, section 4, means it; an answer such as 404 says
-    /// something about the image instead.
+    /// Whether the network or the origin failed (RFC 5861, section 4). A response such as 404 concerns the image instead.
     var isOutage: Bool {
         switch code {
         case .connectFailed, .tlsFailed, .timeout, .tooSlow, .connectionClosed, .truncated, .malformedAnswer: true

@@ -1,41 +1,36 @@
 public import LarderImageFormats
 
-/// An image that answers a request. It carries one reference to its blob, so that the file stays; whoever has it gives the
-/// reference back with ``ImageCache/release(_:)``.
+/// An image that answers a request. It has one reference to its blob, so that the file stays: release it with
+/// ``ImageCache/release(_:)``.
 public struct CachedImage: Sendable, Hashable {
-    /// How good the answer is.
     public enum Freshness: String, Sendable, Hashable {
-        /// Within its lifetime, or fetched for this request, however short that is.
+        /// Within its lifetime, or downloaded for this request.
         case fresh
-        /// Past its lifetime, and allowed all the same.
+        /// Past its lifetime, and allowed by the request or the origin.
         case stale
-        /// The origin was asked for this request and said that it is current.
+        /// The origin confirmed for this request that it is current.
         case revalidated
     }
 
-    /// Where it came from.
     public enum Source: String, Sendable, Hashable {
-        /// It was held.
+        /// It was cached.
         case hit
-        /// It was fetched for this request.
+        /// It was downloaded for this request.
         case miss
-        /// It was being fetched for another one already.
+        /// It was already being downloaded for another request.
         case joined
     }
 
-    /// The SHA-256 of its bytes, which is its file's name.
+    /// The SHA-256 of its bytes, which is the name of its file.
     public var digest: BlobDigest
-    /// Its format, as its header says.
     public var type: ImageType
-    /// Its width in pixels, as it is meant to be seen.
+    /// Its width in pixels, with its orientation applied.
     public var width: Int
-    /// Its height in pixels, as it is meant to be seen.
+    /// Its height in pixels, with its orientation applied.
     public var height: Int
     /// Its size in bytes.
     public var bytes: Int
-    /// How good the answer is.
     public var freshness: Freshness
-    /// Where it came from.
     public var source: Source
     /// Its age in seconds (RFC 9111, section 4.2.3).
     public var age: Int

@@ -2,7 +2,7 @@ internal import LarderHTTPSemantics
 internal import LarderPlatform
 internal import LarderUpstream
 
-/// What time it is and how to wait, so that tests of minutes take none.
+/// The time and waits, which tests replace.
 public struct ImageClock: Sendable {
     private let reading: @Sendable () -> Int
     private let waiting: @Sendable (Duration) async throws -> Void
@@ -11,13 +11,13 @@ public struct ImageClock: Sendable {
     ///
     /// - Parameters:
     ///   - now: the seconds since 1970-01-01T00:00:00Z
-    ///   - sleep: returns when so much time has passed, and throws when its task is cancelled
+    ///   - sleep: returns when the duration has passed, and throws when its task is cancelled
     public init(now: @escaping @Sendable () -> Int, sleep: @escaping @Sendable (Duration) async throws -> Void) {
         reading = now
         waiting = sleep
     }
 
-    /// The machine's time of day; waits go by the continuous clock, which nobody sets.
+    /// The time of day of the system, and waits by the continuous clock.
     public static let system = ImageClock(
         now: { WallClock.system.now / 1000 },
         sleep: { try await Task.sleep(for: $0, clock: .continuous) })
@@ -25,8 +25,6 @@ public struct ImageClock: Sendable {
     /// The seconds since 1970-01-01T00:00:00Z.
     public var now: Int { reading() }
 
-    /// Waits.
-    ///
-    /// - Throws: what the task's cancellation gives
+    /// Waits, and throws if the task is cancelled.
     public func sleep(for duration: Duration) async throws { try await waiting(duration) }
 }

@@ -1,37 +1,34 @@
 public import LarderHTTPSemantics
 internal import LarderUpstream
 
-/// Why a request is a hit or not, and all that is known of what it asks for.
+/// Why a request is a hit or not, and the state of its image.
 public struct ImageExplanation: Sendable {
-    /// A failure that is remembered.
+    /// A recent failure.
     public struct Failure: Sendable, Hashable {
-        /// What asking the origin ended with.
         public let error: ImageError
-        /// Until when nobody asks again, in seconds since 1970.
+        /// Until when the origin is not asked again, in seconds since 1970.
         public let until: Int
     }
 
-    /// A flight that is under way.
+    /// A queued or running download.
     public struct Flight: Sendable, Hashable {
-        /// How many wait for it.
+        /// The number of waiting requests.
         public let waiters: Int
         /// The highest priority among them.
         public let priority: ImagePriority
-        /// Whether it waits for a place itself.
+        /// Whether it waits for its place.
         public let isQueued: Bool
-        /// The bytes that came so far.
         public let receivedBytes: Int
     }
 
-    /// What would be done now.
     public let decision: CacheDecision
-    /// The rules that were looked at.
+    /// The rules that were applied.
     public let rules: CacheTrace
-    /// What is held, if anything.
+    /// The row of the cached image, if any.
     public let row: ImageRow?
-    /// A failure that would answer the request in the place of the network.
+    /// A failure that would answer the request instead of the network.
     public let failure: Failure?
-    /// A flight that the request would join.
+    /// The download that the request would wait for.
     public let flight: Flight?
 }
 
@@ -83,7 +80,7 @@ extension ImageExplanation {
 }
 
 extension ImageRow {
-    /// When the origin sent it, or said last that it is current, in seconds since 1970.
+    /// When the origin sent it or last confirmed it, in seconds since 1970.
     public var storedAt: Int { response.responseTime }
 
     /// Further details from its header and its response.
@@ -95,7 +92,7 @@ extension ImageRow {
         return freshness.responseTime - freshness.initialAge + freshness.lifetime
     }
 
-    /// What it was asked for by: a URL, without what the settings ignore of it, or an origin together with a
+    /// The key of its requests: a URL without the parts that the settings ignore, or an origin together with a
     /// ``ImageRequest/cacheKey``.
     public var lookup: (url: String, cacheKey: String?) {
         let lines = keyText.split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)

@@ -1,21 +1,21 @@
 public import LarderHTTPSemantics
 
-/// What somebody asks the cache for.
+/// A request for an image.
 public struct ImageRequest: Sendable, Hashable {
     /// An absolute `http` or `https` URL.
     public var url: String
-    /// What the image is looked up by instead of the URL, together with the URL's origin: for signed URLs, which are
-    /// never the same twice. Nobody can put an image under a name of another origin.
+    /// The key of the image within the URL's origin, instead of the URL: for signed URLs, which differ each time. An image
+    /// cannot be stored under a key of another origin.
     public var cacheKey: String?
-    /// Cache or network, and how old is too old.
+    /// The cache policy and the maximum age.
     public var cache: CacheRequest
-    /// What the bytes must be. An image that is held and is another one counts as not held.
+    /// The SHA-256 that the bytes must have. A cached image with another one does not answer the request.
     public var expectedDigest: BlobDigest?
-    /// Who comes first where requests wait for the network.
+    /// The order of requests that wait for the network.
     public var priority: ImagePriority
     /// The user whose share of the downloads a download counts towards; nil for the agent itself, which has no limit.
     public var user: UInt32?
-    /// Whether the answer carries a reference. Only a prefetch wants none: nobody looks at what it fetched.
+    /// Whether the answer has a reference. A prefetch needs none.
     var takesReference = true
 
     /// Makes a request.
@@ -32,25 +32,23 @@ public struct ImageRequest: Sendable, Hashable {
     }
 }
 
-/// A request whose key was worked out, for those that come again and again. It is right as long as the settings are the
-/// same.
+/// A request with its key, for requests that are repeated. It is valid until the settings change.
 public struct PreparedImageRequest: Sendable {
     /// The request.
     public let request: ImageRequest
     let key: ImageKey
 }
 
-/// Who comes first where requests wait for the network.
+/// The order of requests that wait for the network.
 public enum ImagePriority: UInt8, Sendable, Hashable, Comparable, CaseIterable {
-    /// Nobody waits for it; it never takes the last places from those that somebody waits for.
+    /// No client waits for it. It never takes the last places from requests that clients wait for.
     case prefetch
-    /// After the others.
+    /// After normal ones.
     case low
-    /// Unless something else is said.
+    /// The default.
     case normal
-    /// Before the others: somebody looks at an empty frame.
+    /// Before all others: a user sees an empty frame.
     case high
 
-    /// The lower one comes later.
     public static func < (left: ImagePriority, right: ImagePriority) -> Bool { left.rawValue < right.rawValue }
 }

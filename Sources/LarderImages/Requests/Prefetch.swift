@@ -1,44 +1,44 @@
-/// How far a prefetch has come.
+/// The progress of a prefetch.
 public struct PrefetchProgress: Sendable, Hashable {
-    /// Images that are held now.
+    /// Images that are cached now.
     public var done = 0
-    /// Images that could not be had.
+    /// Images that could not be downloaded.
     public var failed = 0
-    /// Bytes of the images that were fetched.
+    /// Bytes of the downloaded images.
     public var bytes = 0
-    /// Images that were asked for.
+    /// Requested images.
     public let total: Int
 }
 
-/// What a prefetch came to. Where it was cancelled, the figures together are less than ``total``.
+/// The result of a prefetch. If it was cancelled, the numbers add up to less than ``total``.
 public struct PrefetchSummary: Sendable, Hashable {
-    /// One image that could not be had.
+    /// An image that could not be downloaded.
     public struct Failure: Sendable, Hashable {
-        /// Which of the requests, counted from 0.
+        /// The index of the request.
         public let index: Int
         public let error: ImageError
     }
 
-    /// Images that were asked for.
+    /// Requested images.
     public let total: Int
-    /// Images that were fetched.
+    /// Downloaded images.
     public var fetched = 0
-    /// Images that were held already.
+    /// Images that were cached already.
     public var held = 0
-    /// Bytes of the images that were fetched.
+    /// Bytes of the downloaded images.
     public var bytes = 0
-    /// Those that could not be had, in the order of the requests.
+    /// The failed images, in the order of the requests.
     public var failures: [Failure] = []
 }
 
 extension ImageCache {
-    /// Fetches images that nobody waits for yet. When its task is cancelled it stops; what is complete stays.
+    /// Downloads images that no client waits for. When its task is cancelled it stops; complete images stay.
     ///
     /// - Parameters:
-    ///   - requests: what to fetch; their priority is not looked at
-    ///   - concurrency: how many at once, at least 1; flights have limits of their own
-    ///   - check: whether the requester may have an image, before it is fetched and when it has come
-    ///   - progress: is called after each image
+    ///   - requests: the images; their priority is ignored
+    ///   - concurrency: how many at once, at least 1; downloads have limits of their own
+    ///   - check: throws if the requester may not have an image; called before and after its download
+    ///   - progress: called after each image
     public func prefetch(
         _ requests: [ImageRequest], concurrency: Int,
         check: @escaping @Sendable (ImageRequest) throws(ImageError) -> Void = { _ in },
@@ -53,7 +53,7 @@ extension ImageCache {
                 let index = next
                 var request = requests[index]
                 request.priority = .prefetch
-                // What was fetched just now may have to make room for the next one.
+                // An image of the prefetch may be evicted for the next one.
                 request.takesReference = false
                 next += 1
                 group.addTask { [request] in
@@ -75,7 +75,7 @@ extension ImageCache {
                     if image.source == .hit { summary.held += 1 } else { summary.fetched += 1 }
                     if image.source == .miss { state.bytes += image.bytes }
                 case .failure(let error):
-                    // What was stopped did not fail.
+                    // A cancelled request did not fail.
                     if error.code == .cancelled, Task.isCancelled { continue }
                     state.failed += 1
                     summary.failures.append(PrefetchSummary.Failure(index: index, error: error))
