@@ -4,7 +4,7 @@ import LarderProtocol
 /// The state of one iteration over ``ConfigSnapshots``: subscribes, waits, and subscribes again after an interruption. It runs
 /// in the consumer's task, while that awaits the next snapshot.
 final class SnapshotFollower {
-    /// What comes next.
+    /// A result of ``next()``.
     enum Step {
         case snapshot(ConfigSnapshot)
         case interruption(ConfigInterruption)

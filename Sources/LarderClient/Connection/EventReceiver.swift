@@ -1,19 +1,19 @@
 import LarderProtocol
 
-/// Where the connection leaves what a subscription brings. It is called on the connection's event loop.
+/// Receives the events of a subscription. It is called on the event loop of the connection.
 protocol EventReceiver: Sendable {
     /// Takes an event.
     /// - Throws: `protocolViolation`, after which the connection is of no use.
     func receive(_ event: ConfigEvent) throws(LarderClientError)
 
-    /// Says that the subscription is over.
+    /// The subscription has ended with an error.
     func interrupt(_ error: LarderClientError)
 
-    /// Says that the settings ended the subscription.
+    /// The subscription has ended because of a change of the settings.
     func withdraw()
 }
 
-/// A subscription at the agent. It ends when nobody refers to it any more.
+/// A subscription at the agent. It ends with its last reference.
 final class OpenSubscription: Sendable {
     private let connection: Connection
     private let number: Int

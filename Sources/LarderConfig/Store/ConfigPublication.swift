@@ -3,23 +3,23 @@ package import LarderConfigModel
 import LarderPlatform
 import Synchronization
 
-/// The place where one namespace's current snapshot is read: by any thread, at any time, without waiting for a writer.
+/// The current snapshot of one namespace. Any thread reads it at any time, without waiting for a writer.
 ///
 /// Only ``ConfigStore`` writes. A write replaces the whole snapshot in one step.
 package final class ConfigPublication: Sendable {
-    /// What is current.
+    /// The current state of the namespace.
     package struct Current: Sendable {
-        /// The newest snapshot; revision 0 with `{}` where nothing is published yet.
+        /// The newest snapshot; revision 0 with `{}` before the first publication.
         package var snapshot: ConfigSnapshot
         /// The namespace's state.
         package var freshness: Freshness
-        /// Whether the remote source has given nothing yet: what is missing may still come.
+        /// Whether the remote source has sent no document yet, so a missing value may still come.
         package var awaitsSource: Bool
-        /// Whether the namespace left the settings; nothing follows then.
+        /// Whether the namespace was removed from the settings. No snapshot follows.
         package var hasEnded = false
-        /// Whether it is about to: nobody new reads it.
+        /// Whether the namespace is about to end. It takes no further requests.
         package var isWithdrawn = false
-        /// Another one each time that anything of this changes.
+        /// Increases with each change of the other members.
         package fileprivate(set) var version = 0
     }
 
@@ -64,16 +64,16 @@ package final class ConfigPublication: Sendable {
                 status: status, history: history))
     }
 
-    /// What is current.
+    /// The current state. Reading it takes a lock.
     package var current: Current { state.withLock { $0.current } }
 
-    /// The version of what is current: tells whether ``current`` is still what it was, for less than reading it.
+    /// The version of ``current``. Reading it takes no lock.
     package var version: Int { latestVersion.load(ordering: .acquiring) }
 
     /// The whole status.
     package var status: ConfigStatusReport { state.withLock { $0.status }.report }
 
-    /// A snapshot published not long ago, as the base of a patch; nil where it is no longer held.
+    /// A recent snapshot, as the base of a patch; nil if it is no longer retained.
     package func recent(revision: Int) -> ConfigSnapshot? { state.withLock { $0.history[revision] } }
 
     /// Every snapshot from now on, beginning with the current one. A slow consumer gets the newest one next. The stream finishes
@@ -123,7 +123,7 @@ package final class ConfigPublication: Sendable {
             changed(&state)
             return (state.slots, state.changes, freshnessObservers)
         }
-        // Outside the lock: a consumer may run in place, and reads what is current.
+        // Outside the lock: a consumer that runs in place takes it.
         for slot in slots { slot.put(snapshot) }
         changes?.raise()
         for report in freshnessObservers { report(status.freshness) }
@@ -148,7 +148,7 @@ package final class ConfigPublication: Sendable {
         latestVersion.store(state.current.version, ordering: .releasing)
     }
 
-    /// Says that nobody new is to read it: what was remembered of it is no longer right.
+    /// Refuses further requests. Cached replies become invalid.
     func withdraw() {
         state.withLock { state in
             state.current.isWithdrawn = true

@@ -12,7 +12,7 @@ import Glibc
 /// last, so several changes may share one write. No publication waits for it.
 public final class SnapshotExporter: Sendable {
     private struct State {
-        /// Who may read what: nobody, until somebody says it.
+        /// The rules of access. Until they are set, only the agent's user may read the copies.
         var rules = AccessRules()
         var written: [String: Position] = [:]
         var problem: String?
@@ -20,7 +20,7 @@ public final class SnapshotExporter: Sendable {
         var group: gid_t?
     }
 
-    /// What a copy was made of.
+    /// The state that a copy was written from.
     private struct Position: Equatable {
         var epoch: String
         var revision: Int
@@ -34,19 +34,18 @@ public final class SnapshotExporter: Sendable {
     private let clock: any Clock<Duration>
     private let logger: Logger
     private let state = Mutex(State())
-    /// The directory, once it is open. It is held for as long as something is done there: by threads that may wait for the
-    /// disk, one at a time.
+    /// The directory, once it is open. A thread locks it for the time of its work, in which it may wait for the disk.
     private let directory = Mutex<ExportDirectory?>(nil)
 
     /// After a write, changes within this time are joined into the next.
     private static let pause = Duration.milliseconds(20)
     private static let pauseAfterFailure = Duration.seconds(30)
 
-    /// Makes it; nothing is written yet.
+    /// Makes an exporter; it writes nothing yet.
     /// - Parameters:
-    ///   - namespaces: the namespaces whose snapshots are exported
-    ///   - socket: the path of the agent's socket, whose group the copies get.
-    ///   - blocking: where the disk is waited for.
+    ///   - namespaces: the namespaces whose snapshots are exported.
+    ///   - socket: the path of the socket. The copies get its group.
+    ///   - blocking: the threads that wait for the disk.
     package init(
         of namespaces: ConfigNamespaces, besideSocket socket: String, settings: ExportOptions,
         blocking: BlockingWork, clock: any Clock<Duration> = ContinuousClock(), logger: Logger
@@ -76,15 +75,15 @@ public final class SnapshotExporter: Sendable {
         return (path, state.withLock { $0.problem })
     }
 
-    /// Writes the first copies, so that they are there when the agent says that it is ready.
+    /// Writes the first copies, which exist when the agent reports that it is ready.
     /// - Parameter rules: who may read them.
     package func start(by rules: AccessRules) async {
         state.withLock { $0.rules = rules }
         _ = await writeDifferences()
     }
 
-    /// Takes other rules of access. Returns once no copy is open to whom they do not let read it, also where there is no room
-    /// to write it anew; who may read more can do so a moment later.
+    /// Applies other rules of access. When it returns, no copy is readable by a user who may not read it, even if the disk is
+    /// full. Copies that more users may read are opened within the next write.
     public func use(_ rules: AccessRules) async {
         state.withLock { $0.rules = rules }
         do throws(ExportError) {
@@ -95,7 +94,7 @@ public final class SnapshotExporter: Sendable {
         namespaces.noteChange()
     }
 
-    /// Writes each new snapshot, until the task is cancelled; then what came last is written, too.
+    /// Writes each new snapshot until the task is cancelled, and then the last ones.
     public func run() async {
         for await _ in namespaces.changes() {
             // A directory that was removed is made again at once; anything else may take its time.
@@ -109,8 +108,8 @@ public final class SnapshotExporter: Sendable {
         _ = await writeDifferences()
     }
 
-    /// Brings the files to what is published now.
-    /// - Returns: whether all of them are.
+    /// Writes the copies that differ from the current snapshots.
+    /// - Returns: false if a copy could not be written.
     private func writeDifferences() async -> Bool {
         do throws(ExportError) {
             try await blocking.run { () throws(ExportError) in try self.writeDifferencesHere() }
@@ -141,7 +140,7 @@ public final class SnapshotExporter: Sendable {
         }
     }
 
-    /// Does something in the directory, in which no copy is open by then to whom the rules do not let read it.
+    /// Runs `body` in the directory, after the modes of all copies were reduced to the rules of access.
     private func inDirectory(_ body: (ExportDirectory) throws(ExportError) -> Void) throws(ExportError) {
         try directory.withLock { kept throws(ExportError) in
             do throws(ExportError) {
@@ -151,7 +150,7 @@ public final class SnapshotExporter: Sendable {
                 try narrow(directory)
                 try body(directory)
             } catch {
-                // What was opened may be gone: next time from the start.
+                // The directory may have been removed; the next attempt opens it again.
                 kept = nil
                 throw error
             }
@@ -216,11 +215,11 @@ public final class SnapshotExporter: Sendable {
     }
 
     private func note(problem: String?) {
-        let former = state.withLock { state in
+        let previous = state.withLock { state in
             defer { state.problem = problem }
             return state.problem
         }
-        guard problem != former else { return }
+        guard problem != previous else { return }
         if let problem {
             logger.warning(
                 "the plain copies of the configuration are missing or old; everything else goes on",

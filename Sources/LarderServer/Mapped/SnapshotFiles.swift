@@ -12,22 +12,22 @@ struct OpenedSnapshot: Sendable {
     let file: PassedFile
 }
 
-/// The files of current snapshots: each is made when somebody asks for it first, is passed to all who ask, and let go with
-/// the next publication. Clients keep theirs as long as they like.
+/// The files of current snapshots. A file is made at the first request, passed to all clients that request it, and released at
+/// the next publication. A client keeps its descriptor for any time.
 final class SnapshotFiles: Sendable {
-    /// The files of documents up to this size are made where they are asked for, on an event loop: it takes about a
-    /// millisecond. Those of larger ones are made by a task.
+    /// The files of documents up to this size are made on the event loop, in about a millisecond; those of larger ones by a
+    /// task.
     static let largestHere = 256 << 10
 
     private typealias Making = Task<Result<OpenedSnapshot, WireError>, Never>
 
     private enum Holding {
         case made(OpenedSnapshot)
-        /// At most one is made of a namespace at a time, whatever is published meanwhile.
+        /// At most one file of a namespace is made at a time.
         case making(Making)
     }
 
-    /// By publication, which whoever lets the file go keeps alive.
+    /// By publication. The task that releases the file retains the publication.
     private let holdings = Mutex<[ObjectIdentifier: Holding]>([:])
 
     /// How many files are held.
@@ -37,11 +37,11 @@ final class SnapshotFiles: Sendable {
         }
     }
 
-    /// The file of what is current, where that takes no time to speak of; nil where somebody has to wait for it.
+    /// The file of the current snapshot, if it exists or is small; otherwise nil, and ``file(_:)`` waits for it.
     /// - Throws: `limitExceeded`
     func atOnce(_ publication: ConfigPublication) throws(WireError) -> OpenedSnapshot? {
         let snapshot = publication.current.snapshot
-        // Under the lock, so that of two loops that ask at once only one makes it.
+        // Under the lock: if two loops need the file, only one makes it.
         let (opened, isNew) = try holdings.withLock { holdings throws(WireError) -> (OpenedSnapshot?, Bool) in
             switch holdings[ObjectIdentifier(publication)] {
             case .made(let opened) where opened.revision >= snapshot.revision: return (opened, false)
@@ -57,7 +57,7 @@ final class SnapshotFiles: Sendable {
         return opened
     }
 
-    /// The file of what is current, or of something newer by the time that it is there.
+    /// Waits for the file of the current snapshot or of a newer one.
     /// - Throws: `limitExceeded`
     func file(_ publication: ConfigPublication) async throws(WireError) -> OpenedSnapshot {
         let wanted = publication.current.snapshot.revision
@@ -74,7 +74,7 @@ final class SnapshotFiles: Sendable {
             }
             if let held { return held }
             guard let opened = try await making?.value.get() else { continue }
-            // What was being made already may be of something older.
+            // A file that was being made already may have an older revision.
             if opened.revision >= wanted { return opened }
         }
     }

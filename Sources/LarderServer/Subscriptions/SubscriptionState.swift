@@ -13,8 +13,8 @@ extension Subscription {
         case outdated(revision: Int, isPatchable: Bool)
     }
 
-    /// The state of one subscription: which revision its client holds and which events are due. It performs no I/O: it takes
-    /// what happens and returns what to send.
+    /// The state of one subscription: which revision its client holds and which events are due. It performs no I/O: each
+    /// event of its life returns an action.
     ///
     /// The numbers of the events have no gap. Each event counts the revisions that were published since the event before and
     /// that the client was not offered.

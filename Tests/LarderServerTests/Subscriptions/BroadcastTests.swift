@@ -12,7 +12,9 @@ import Testing
 
 @Suite("A broadcast")
 struct BroadcastTests {
-    @Test("it returns each subscription of a changed topic once, no other, and then each wait, whoever comes and goes")
+    @Test(
+        "it returns each subscription of a changed topic once, no other, and then each wait, while subscriptions come and go"
+    )
     func randomWalk() async throws {
         let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
@@ -55,7 +57,7 @@ struct BroadcastTests {
         }
         var broadcast = Broadcast(from: old, to: new, topics.shuffled(using: &generator), waits)
         var (offered, checked, compared) = ([ObjectIdentifier](), [ObjectIdentifier](), 0)
-        // The subscriptions of each changed topic when its turn came.
+        // The subscriptions of each changed topic when it was compared.
         var expected: [ObjectIdentifier] = []
         while true {
             let before = topics.map { ($0, $0.lastChanged, $0.subscriptions) }
