@@ -34,8 +34,8 @@ struct CommitOrderTests {
     /// Hands over a change, notes its reply, and returns once the commit is complete.
     private func change(_ store: ConfigStore, _ name: String, to value: JSONValue, _ steps: Steps) async {
         let publication = store.publication
-        let storage = await store.storage
-        _ = store.set(JSONPath([name]), to: value, timeToLive: nil, by: nil, on: nil) { result in
+        let storage = store.storage
+        _ = store.submit(name, value) { result in
             let text = publication.current.snapshot.value.compactText
             steps.add("reply \(name) \((try? result.get().revision) ?? 0): \(text), pending: \(storage.isAtWork)")
         }
@@ -61,7 +61,7 @@ struct CommitOrderTests {
         defer { fixture.remove() }
         let store = try await fixture.open()
         try await store.writeNow()
-        let (steps, publication, storage) = (Steps(), store.publication, await store.storage)
+        let (steps, publication, storage) = (Steps(), store.publication, store.storage)
         #expect(!storage.isAtWork)
         observe(store, steps) {
             "publish \(publication.current.snapshot.revision): \(publication.current.snapshot.value.compactText), "
@@ -81,7 +81,7 @@ struct CommitOrderTests {
         defer { fixture.remove() }
         let store = try await fixture.open()
         try await store.writeNow()
-        let (steps, publication, storage) = (Steps(), store.publication, await store.storage)
+        let (steps, publication, storage) = (Steps(), store.publication, store.storage)
         let journal = fixture.directory + "/journal"
         observe(store, steps) {
             let content = (try? LocalFileSystem().readJournal(journal))?.flatMap { $0 }
@@ -110,7 +110,7 @@ struct CommitOrderTests {
         observe(store, steps) { "publish \(publication.current.snapshot.revision)" }
         files.holdJournal(at: gate)
         let hand = { @Sendable (name: String, value: JSONValue) in
-            _ = store.set(JSONPath([name]), to: value, timeToLive: nil, by: nil, on: nil) { result in
+            _ = store.submit(name, value) { result in
                 let count = publication.current.snapshot.value.count
                 steps.add("reply \(name) \((try? result.get().revision) ?? 0), members: \(count)")
             }
@@ -159,7 +159,7 @@ struct CommitOrderTests {
         let (steps, publication) = (Steps(), store.publication)
         observe(store, steps) { "publish \(publication.current.snapshot.revision)" }
         files.failWrites(with: ENOSPC)
-        _ = store.set(JSONPath(["a"]), to: 1, timeToLive: nil, by: nil, on: nil) { result in
+        _ = store.submit("a", 1) { result in
             guard case .failure(let error) = result else { return steps.add("accepted") }
             let status = publication.status.lastError?.error.code
             steps.add("refused \(error.code), status: \(status.map { "\($0)" } ?? "none")")

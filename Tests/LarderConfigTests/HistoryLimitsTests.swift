@@ -224,9 +224,10 @@ struct ArchivedSnapshotsTests {
     @Test("calls that overlap and read different snapshots do not take them from each other")
     func overlapping() async throws {
         try await withOldSnapshots { (store, _) async throws in
+            let archived = await store.history().archived
             for _ in 0..<200 {
-                async let newer = store.archivedSnapshots(ofRevisions: [6, 5])
-                async let older = store.archivedSnapshots(ofRevisions: [3, 2])
+                async let newer = archived.snapshots(ofRevisions: [6, 5])
+                async let older = archived.snapshots(ofRevisions: [3, 2])
                 let found = await (newer.map(\.revision), older.map(\.revision))
                 #expect(found.0 == [6, 5] && found.1 == [3, 2])
             }

@@ -182,10 +182,10 @@ struct HistoryTests {
         let store = try await fixture.open()
         let revision = try await store.set(JSONPath(["a"]), to: ["b": 1], timeToLive: nil).revision
         #expect(try await store.set(JSONPath(["a", "b"]), to: 1, timeToLive: nil).revision == revision)
-        #expect(await store.history.current?.layers.override.entries.count == 2)
+        #expect(await store.newest.current?.layers.override.entries.count == 2)
         await store.stop()
         let next = try await fixture.open()
-        #expect(await next.history.current?.layers.override.entries.count == 2)
+        #expect(await next.newest.current?.layers.override.entries.count == 2)
         #expect(await next.pastSnapshots().first?.causes == [ChangeCause(.set, path: ["a"])])
         await next.stop()
     }

@@ -124,10 +124,10 @@ struct StateDirectoryTests {
         let store = try await fixture.open()
         _ = try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil)
         _ = try await store.set(JSONPath(["n"]), to: 2, timeToLive: nil)
-        let current = try await store.savedGeneration(ofRevision: nil)
+        let current = try await store.history().saved(revision: nil)
         #expect(current.revision == 3 && current.revisions == [3, 2, 1])
-        let old = try await store.savedGeneration(ofRevision: 2)
-        await #expect(throws: ConfigError.self) { try await store.savedGeneration(ofRevision: 77) }
+        let old = try await store.history().saved(revision: 2)
+        await #expect(throws: ConfigError.self) { try await store.history().saved(revision: 77) }
         await store.stop()
 
         var copy = StoreFixture.local()

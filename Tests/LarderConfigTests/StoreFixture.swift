@@ -54,7 +54,7 @@ struct StoreFixture {
                 documents: DocumentLimits(maximumBytes: 1 << 20, maximumDeletion: maximumDeletion)),
             status: NamespaceStatus(
                 source: hasRemote ? ("scripted", "scripted:source") : nil, staleIfError: staleIfError),
-            wallClock: wallClock, clock: clock, logger: .silent)
+            clocks: StoreClocks(wallClock: wallClock, clock: clock), logger: .silent)
     }
 
     /// One without a remote source.
@@ -101,8 +101,26 @@ extension ConfigStore {
 
     // The core cannot leave the store.
     var layers: Layers { core.layers }
-    var history: GenerationHistory { core.history }
+    var newest: GenerationHistory { core.history }
     var resolvedDigest: SnapshotDigest { core.resolvedDigest }
+
+    func pastSnapshots() async -> [PastSnapshot] { await history().snapshots() }
+
+    func value(ofRevision revision: Int) async throws(ConfigError) -> JSONValue {
+        try await history(of: revision).value(ofRevision: revision)
+    }
+
+    func pin(_ isPinned: Bool, revision: Int) async throws(ConfigError) -> Bool {
+        try await history(of: revision).pin(isPinned, revision: revision)
+    }
+
+    /// Submits a value for the override layer, and does not wait.
+    nonisolated func submit(
+        _ name: String, _ value: JSONValue, on executor: (any TaskExecutor)? = nil,
+        then completion: @escaping @Sendable (Result<CommitOutcome, ConfigError>) -> Void
+    ) -> ChangeHandle {
+        submit(.set(path: [name], value: value, timeToLive: nil, by: nil), on: executor, then: completion)
+    }
 
     /// Replaces a layer that is read from files by a single document.
     func replaceFiles(_ layer: FileLayer, with document: JSONValue) async throws(ConfigError) -> CommitOutcome {

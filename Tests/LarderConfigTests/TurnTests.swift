@@ -30,9 +30,7 @@ struct TurnTests {
         let executor = HeldExecutor()
         let (commits, told) = AsyncStream.makeStream(of: Result<CommitOutcome, ConfigError>.self)
         for number in 0..<20 {
-            _ = store.set(
-                JSONPath(["n \(number)"]), to: .int(number), timeToLive: nil, by: nil, on: executor
-            ) { told.yield($0) }
+            _ = store.submit("n \(number)", .int(number), on: executor) { told.yield($0) }
         }
         executor.letGo()
         var revisions: Set<Int> = []
@@ -67,7 +65,7 @@ struct TurnTests {
         let executor = HeldExecutor()
         let (results, told) = AsyncStream.makeStream(of: Result<CommitOutcome, ConfigError>.self)
         let changes = ["a", "b", "c"].map { name in
-            store.set(JSONPath([name]), to: 1, timeToLive: nil, by: nil, on: executor) { told.yield($0) }
+            store.submit(name, 1, on: executor) { told.yield($0) }
         }
         changes[1].cancel()
         changes[1].cancel()
@@ -83,7 +81,7 @@ struct TurnTests {
         #expect(store.value == ["a": 1, "c": 1])
         changes[0].cancel()
         await store.stop()
-        _ = store.set(JSONPath(["d"]), to: 1, timeToLive: nil, by: nil, on: nil) { told.yield($0) }
+        _ = store.submit("d", 1) { told.yield($0) }
         for await result in results.prefix(1) {
             #expect(throws: ConfigError.self) { try result.get() }
         }

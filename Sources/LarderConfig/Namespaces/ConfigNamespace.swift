@@ -53,8 +53,8 @@ package final class ConfigNamespace: Sendable {
                 recovered.archive, blocking: environment.blocking, clock: environment.clock,
                 logger: environment.logger),
             rules: configuration.rules(hostIdentity: environment.hostIdentity), limits: configuration.limits,
-            status: recovered.status, wallClock: environment.wallClock, clock: environment.clock,
-            logger: environment.logger)
+            status: recovered.status,
+            clocks: StoreClocks(wallClock: environment.wallClock, clock: environment.clock), logger: environment.logger)
         self.store = store
         store.publication.raise(environment.changes)
         let source = configuration.remote.map(environment.sources.source)
@@ -202,13 +202,14 @@ package final class ConfigNamespace: Sendable {
         await explainer.explain(path.segments, store.provenance(of: path.segments))
     }
 
-    /// Submits a value for the override layer, as ``ConfigStore/set(_:to:timeToLive:by:on:then:)``. If the path is locked, the
-    /// error names the file and line that lock it.
+    /// Submits a value for the override layer, as ``ConfigStore/submit(_:on:then:)``. If the path is locked, the error names the
+    /// file and line that lock it.
     package func set(
         _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?, on executor: (any TaskExecutor)?,
         then completion: @escaping @Sendable (Result<CommitOutcome, ConfigError>) -> Void
     ) -> ChangeHandle {
-        store.set(path, to: value, timeToLive: timeToLive, by: peer, on: executor) { result in
+        let change = LayerChange.set(path: path.segments, value: value, timeToLive: timeToLive, by: peer)
+        return store.submit(change, on: executor) { result in
             guard case .failure(let error) = result, error.code == .locked else { return completion(result) }
             Task { completion(.failure(await self.refusal(of: value, at: path) ?? error)) }
         }

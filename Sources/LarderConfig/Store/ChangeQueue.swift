@@ -28,7 +28,7 @@ final class ChangeQueue: Sendable {
     private let state = Mutex(State())
     private let lastID = Atomic(0)
 
-    static let cancelled = ConfigError(.cancelled, "the request was cancelled; nothing was changed")
+    private static let cancelled = ConfigError(.cancelled, "the request was cancelled; nothing was changed")
     private static let stopped = ConfigError(.stopped, "the agent is stopping; try again once it is back")
 
     /// The ID of a change that is going to be added.
@@ -47,6 +47,30 @@ final class ChangeQueue: Sendable {
         }
         if isStopped { completion(.failure(Self.stopped)) }
         return mustStart
+    }
+
+    /// Adds a change and waits for its outcome. The change is cancelled with the task, unless the committer has taken it.
+    /// - Parameter start: starts the committer; called before the wait
+    func add(
+        _ change: LayerChange, isolation: isolated (any Actor)? = #isolation, starting start: () -> Void
+    ) async throws(ConfigError) -> CommitOutcome {
+        let id = newID()
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation {
+                (continuation: CheckedContinuation<Result<CommitOutcome, ConfigError>, Never>) in
+                if Task.isCancelled {
+                    continuation.resume(returning: .failure(Self.cancelled))
+                } else if add(change, id: id, { continuation.resume(returning: $0) }) {
+                    start()
+                } else if Task.isCancelled {
+                    // The handler below may have run before the change was in the queue.
+                    cancel(id)
+                }
+            }
+        } onCancel: {
+            cancel(id)
+        }
+        return try result.get()
     }
 
     /// Takes the changes that have waited longest.

@@ -11,14 +11,11 @@ struct OverrideExpiry {
     private var timer: (next: ExpiryQueue.Moment, task: Task<Void, Never>)?
     /// When to try again to remove expired overrides; nil unless the last attempt failed.
     private(set) var retry: ExpiryQueue.Moment?
-    private let wallClock: WallClock
-    /// The time since the start, by a clock that nobody sets.
-    private let uptime: @Sendable () -> Duration
+    let time: ExpiryTime
 
-    init(_ overrides: OverrideLayer, wallClock: WallClock, uptime: @escaping @Sendable () -> Duration) {
-        self.wallClock = wallClock
-        self.uptime = uptime
-        queue.rebuild(from: overrides, now: ExpiryQueue.Moment(timeOfDay: wallClock.now, uptime: 0))
+    init(_ overrides: OverrideLayer, _ clocks: StoreClocks) {
+        time = ExpiryTime(clocks)
+        queue.rebuild(from: overrides, now: time.now)
     }
 
     /// How many overrides are queued.
@@ -26,9 +23,7 @@ struct OverrideExpiry {
     /// What the timer waits for; nil without a timer.
     var armedFor: ExpiryQueue.Moment? { timer?.next }
 
-    var now: ExpiryQueue.Moment {
-        ExpiryQueue.Moment(timeOfDay: wallClock.now, uptime: uptime().milliseconds)
-    }
+    var now: ExpiryQueue.Moment { time.now }
 
     /// Queues the overrides that a batch has added.
     /// - Returns: whether the timer may have to be set
@@ -75,4 +70,32 @@ struct OverrideExpiry {
 
     /// Postpones the next attempt after a failure.
     mutating func postpone() { retry = now.advanced(by: Self.pauseAfterFailure) }
+}
+
+/// The two times by which overrides expire.
+struct ExpiryTime: Sendable {
+    private let clocks: StoreClocks
+    /// The time since the start, by a clock that is never set.
+    private let uptime: @Sendable () -> Duration
+
+    init(_ clocks: StoreClocks) {
+        self.clocks = clocks
+        uptime = clocks.clock.stopwatch()
+    }
+
+    var now: ExpiryQueue.Moment {
+        ExpiryQueue.Moment(timeOfDay: clocks.wallClock.now, uptime: uptime().milliseconds)
+    }
+
+    /// Waits for a moment.
+    /// - Returns: false if the task is cancelled
+    func sleep(until moment: ExpiryQueue.Moment) async -> Bool {
+        while true {
+            let now = now
+            let rest = min(moment.timeOfDay - now.timeOfDay, moment.uptime - now.uptime)
+            if rest <= 0 { return !Task.isCancelled }
+            // The time of day may be set meanwhile, so that it is read again each minute.
+            do { try await clocks.clock.sleep(for: .milliseconds(min(rest, 60_000))) } catch { return false }
+        }
+    }
 }

@@ -8,6 +8,8 @@ struct StoreOpening: Sendable {
     let snapshot: ConfigSnapshot
     private(set) var history: GenerationHistory
     private(set) var numbering: RevisionNumbering
+    /// The epoch in which the revisions count.
+    private(set) var epoch: String
     /// The bound to reserve on disk before the first snapshot is shown; nil for none.
     let reservation: Int?
     /// Whether the first snapshot was not published before the start.
@@ -22,9 +24,11 @@ struct StoreOpening: Sendable {
     /// The last known good state, under its own revision if it is certain that it was published with it, and under a revision that
     /// was never published otherwise.
     /// - Parameters:
+    ///   - epoch: the one of the state directory
     ///   - mayPublishEmpty: whether an empty configuration may be the first one
     ///   - now: in milliseconds since 1970
-    init(_ recovered: RecoveredState, rules: LayerRules, mayPublishEmpty: Bool, now: Int) {
+    init(_ recovered: RecoveredState, epoch: String, rules: LayerRules, mayPublishEmpty: Bool, now: Int) {
+        self.epoch = epoch
         var layers = recovered.layers
         // Overrides that expired while no agent was running are not served again.
         let hasExpired = layers.override.expire(at: now)
@@ -60,7 +64,8 @@ struct StoreOpening: Sendable {
     }
 
     /// Begins an epoch that ends with the process, since nothing can be reserved on disk. No snapshot from before has a revision in it.
-    mutating func endWithProcess() {
+    mutating func endWithProcess(in epoch: String) {
+        self.epoch = epoch
         numbering.endWithProcess()
         let current = history.current
         history = GenerationHistory()

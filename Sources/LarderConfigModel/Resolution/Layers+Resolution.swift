@@ -15,6 +15,10 @@ extension Layers {
         return base.map { rules.locks.pin(merged, to: $0) } ?? merged
     }
 
+    /// What ``resolved()`` returns, computed away from every actor.
+    @concurrent
+    package func resolvedConcurrently() async -> JSONValue { resolved() }
+
     /// What ``resolved()`` returns. It is the remote document itself if no other layer says anything: one document in memory
     /// instead of two.
     package func resolvedSharing() -> JSONValue {

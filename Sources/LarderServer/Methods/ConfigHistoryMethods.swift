@@ -50,7 +50,7 @@ extension ConfigBackup: Method {
 
 extension ConfigNamespace {
     fileprivate func history(limit: Int?) async -> ConfigHistory.Result {
-        let past = await store.pastSnapshots()
+        let past = await store.history().snapshots()
         return ConfigHistory.Result(
             namespace: name, epoch: publication.epoch,
             generations: past.prefix(limit ?? past.count).enumerated().map { index, snapshot in
@@ -67,8 +67,8 @@ extension ConfigNamespace {
     ) async throws(WireError) -> ConfigDiff.Result {
         do throws(ConfigError) {
             let to = parameters.to ?? publication.current.snapshot.revision
-            let old = try await store.value(ofRevision: parameters.from)
-            let new = try await store.value(ofRevision: to)
+            let old = try await store.history(of: parameters.from).value(ofRevision: parameters.from)
+            let new = try await store.history(of: to).value(ofRevision: to)
             let difference = await ConfigDifference.between(old, new, at: parameters.path)
             var isMasked = false
             func masked(_ value: JSONValue?, at path: JSONPath) -> JSONValue? {
@@ -93,7 +93,7 @@ extension ConfigNamespace {
 
     fileprivate func pin(_ isPinned: Bool, revision: Int) async throws(WireError) -> ConfigPin.Result {
         do throws(ConfigError) {
-            let changed = try await store.pin(isPinned, revision: revision)
+            let changed = try await store.history(of: revision).pin(isPinned, revision: revision)
             return ConfigPin.Result(revision: revision, epoch: publication.epoch, changed: changed)
         } catch {
             throw WireError(error)
@@ -102,7 +102,7 @@ extension ConfigNamespace {
 
     fileprivate func backup(ofRevision revision: Int?) async throws(WireError) -> ConfigBackup.Result {
         do throws(ConfigError) {
-            let saved = try await store.savedGeneration(ofRevision: revision)
+            let saved = try await store.history().saved(revision: revision)
             return ConfigBackup.Result(
                 namespace: name, epoch: publication.epoch, revision: saved.revision, generation: saved.text,
                 isPinned: saved.isPinned, revisions: saved.revisions)

@@ -27,7 +27,7 @@ extension ConfigUnset: Method {
         let (path, namespace) = (call.parameters.path, try call.namespace(call.parameters.namespace))
         let (peer, executor) = (call.peer.provenance, call.loop.executor(for: namespace))
         return .later { completion in
-            let change = namespace.store.unset(path, by: peer, on: executor) {
+            let change = namespace.store.submit(.unset(path: path.segments, by: peer), on: executor) {
                 completion.complete(namespace.change($0))
             }
             return { _ in change.cancel() }

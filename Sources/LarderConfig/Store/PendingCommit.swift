@@ -1,0 +1,60 @@
+import LarderConfigModel
+import LarderPlatform
+
+/// Changes that are committed together, and the callers that wait for them.
+struct PendingCommit {
+    let batch: ChangeBatch
+    private let accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)]
+
+    /// Applies changes to a batch. Those that are refused are completed.
+    init(_ changes: [ChangeQueue.Pending], to batch: ChangeBatch) {
+        var batch = batch
+        var accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)] = []
+        accepted.reserveCapacity(changes.count)
+        for pending in changes {
+            do {
+                accepted.append((pending, try batch.apply(pending.change)))
+            } catch {
+                pending.completion(.failure(error))
+            }
+        }
+        batch.finish()
+        self.batch = batch
+        self.accepted = accepted
+    }
+
+    /// Whether a client waits for one of the changes.
+    var comesFromClient: Bool { accepted.contains { $0.pending.change.comesFromClient } }
+
+    /// Notes in the status what the changes say of the sources.
+    func note(in status: inout SharedStatus, _ wallClock: WallClock) {
+        for (pending, result) in accepted {
+            switch pending.change {
+            case .remote(_, _, _, isPush: true): status.change { $0.remotePushed(now: wallClock.now) }
+            case .remote:
+                status.change { $0.remoteAnswered(changed: result.layerChanged, now: wallClock.now) }
+            case .files(let layer, _):
+                status.change { $0.filesRead(layer, problem: nil, now: wallClock.now) }
+            case .set, .unset, .expireOverrides, .rules, .dropRemote, .rollback, .release: break
+            }
+        }
+    }
+
+    /// Completes the changes with an error.
+    func refuse(_ error: ConfigError) {
+        for (pending, _) in accepted { pending.completion(.failure(error)) }
+    }
+
+    /// Completes the changes.
+    /// - Parameters:
+    ///   - revision: the current one with the changes
+    ///   - isNew: whether it was published for them
+    func complete(revision: Int, isNew: Bool) {
+        for (pending, result) in accepted {
+            let outcome = CommitOutcome(
+                revision: revision, changed: isNew && result.layerChanged, layerChanged: result.layerChanged,
+                hold: result.hold, lifetime: result.lifetime)
+            pending.completion(.success(outcome))
+        }
+    }
+}

@@ -1,0 +1,171 @@
+package import LarderConfigModel
+import LarderConfigStorage
+package import LarderJSON
+import Synchronization
+
+/// The history of a namespace at a moment: the newest snapshots in memory, and those that are on disk alone. The limits decide
+/// which of them are kept.
+package struct SnapshotHistory: Sendable {
+    let publication: ConfigPublication
+    /// The newest snapshots, oldest first.
+    let newest: [Generation]
+    /// The current one; nil if nothing was published.
+    let current: Generation?
+    let storage: NamespaceStorage
+    let archived: ArchivedSnapshots
+
+    /// The snapshots that are kept, newest first.
+    package func snapshots() async -> [PastSnapshot] {
+        let files = await keptFiles()
+        let kept = Set(files.map(\.revision))
+        let oldest = newest.first?.revision ?? 0
+        let older = await archived.snapshots(ofRevisions: files.map(\.revision).filter { $0 < oldest })
+        var snapshots = await PastSnapshot.describe(newest.reversed().filter { kept.contains($0.revision) }) + older
+        let pinned = Set(files.lazy.filter(\.isPinned).map(\.revision))
+        for index in snapshots.indices { snapshots[index].isPinned = pinned.contains(snapshots[index].revision) }
+        return snapshots
+    }
+
+    /// The value of one of the snapshots.
+    /// - Throws: `notFound`, naming the revisions that are known.
+    package func value(ofRevision revision: Int) async throws(ConfigError) -> JSONValue {
+        if revision == current?.revision, let snapshot = publication.recent(revision: revision) {
+            return snapshot.value
+        }
+        let generation = try await generation(ofRevision: revision)
+        if let snapshot = publication.recent(revision: revision) { return snapshot.value }
+        return await generation.layers.resolvedConcurrently()
+    }
+
+    /// One of the snapshots that are kept. More may be in memory.
+    /// - Throws: `notFound`, naming the revisions that are known.
+    func generation(ofRevision revision: Int) async throws(ConfigError) -> Generation {
+        if await keptFiles().contains(where: { $0.revision == revision }) {
+            if let generation = newest.last(where: { $0.revision == revision }) { return generation }
+            if let generation = await storage.generations(ofRevisions: [revision]).first { return generation }
+        }
+        let known = await snapshots().reversed().map { String($0.revision) }.joined(separator: ", ")
+        throw ConfigError(
+            .notFound,
+            "revision \(revision) of namespace \"\(publication.namespace)\" is not known, or no longer; known are: "
+                + (known.isEmpty ? "none, since nothing was published yet" : known))
+    }
+
+    /// Pins a snapshot, so that neither its age nor the number of newer ones removes it, or ends that.
+    /// - Returns: whether that changes anything.
+    /// - Throws: `notFound`, naming the revisions that are known; `rejected` if the pinned ones would take more than half of
+    ///   ``HistoryLimits/maximumBytes``; `storageFailed`.
+    package func pin(_ isPinned: Bool, revision: Int) async throws(ConfigError) -> Bool {
+        var generation = try await generation(ofRevision: revision)
+        if let current, current.revision == revision { generation = current }
+        let result: GenerationDirectory.PinResult
+        do throws(FileError) {
+            result = try await storage.pin(isPinned, generation)
+        } catch {
+            throw ConfigError(
+                .storageFailed, "\(error); nothing was changed. Free space or repair the disk, then try again")
+        }
+        switch result {
+        case .changed: return true
+        case .unchanged: return false
+        case .tooLarge(let bytes, let limit):
+            throw ConfigError(
+                .rejected,
+                "with revision \(revision) the pinned snapshots would take \(bytes) bytes, and half of history.maximumBytes "
+                    + "in the settings allows \(limit); unpin another one or raise that setting")
+        }
+    }
+
+    /// One of the snapshots for a backup. A state directory that has it alone begins with it: the journal and the reserved revisions
+    /// of this one do not count there.
+    /// - Parameter revision: nil for the current one
+    /// - Throws: `notFound`, naming the revisions that are known.
+    package func saved(revision: Int?) async throws(ConfigError) -> SavedGeneration {
+        guard var generation = current else { return SavedGeneration(revision: 0, revisions: []) }
+        if let revision, revision != generation.revision {
+            generation = try await self.generation(ofRevision: revision)
+        }
+        let known = await snapshots()
+        return SavedGeneration(
+            revision: generation.revision, text: await storage.text(of: generation.withoutJournal()),
+            revisions: known.map(\.revision),
+            isPinned: known.contains { $0.revision == generation.revision && $0.isPinned })
+    }
+
+    /// The snapshots that are kept, newest first. Under an epoch that ends with the process, none from before the start has a
+    /// revision.
+    private func keptFiles() async -> [HistoryLimits.File] {
+        let files = newest.reversed().map {
+            HistoryLimits.File(revision: $0.revision, publishedAt: $0.publishedAt, bytes: $0.bytes ?? 0)
+        }
+        return publication.epoch == storage.epoch ? await storage.kept(with: files) : files
+    }
+}
+
+/// The snapshots that are on disk alone. Each is read once.
+final class ArchivedSnapshots: Sendable {
+    private let storage: NamespaceStorage
+    private let known = Mutex<[Int: PastSnapshot]>([:])
+
+    init(storage: NamespaceStorage) { self.storage = storage }
+
+    /// Describes snapshots, and forgets others. Calls may overlap and ask for different ones, so each works on its own copy.
+    func snapshots(ofRevisions revisions: [Int]) async -> [PastSnapshot] {
+        var known = known.withLock { $0 }
+        let found = await storage.generations(ofRevisions: revisions.filter { known[$0] == nil })
+        for snapshot in await PastSnapshot.describe(found) { known[snapshot.revision] = snapshot }
+        let snapshots = revisions.compactMap { known[$0] }
+        self.known.withLock { $0 = Dictionary(snapshots.map { ($0.revision, $0) }) { first, _ in first } }
+        return snapshots
+    }
+}
+
+/// A snapshot as a file of the state directory.
+package struct SavedGeneration: Sendable {
+    package var revision: Int
+    /// The content of the file; nil as long as nothing was published.
+    package var text: String?
+    /// The revisions of the history, newest first.
+    package var revisions: [Int]
+    package var isPinned = false
+}
+
+/// The generations that precede the start, which are read when they are needed.
+struct OlderGenerations {
+    private enum State {
+        /// On disk, in these files, newest first.
+        case inFiles([String])
+        case beingRead(Task<[Generation], Never>)
+        case inHistory
+    }
+
+    private var state: State
+
+    /// - Parameter names: the files, newest first
+    init(inFiles names: [String]) { state = names.isEmpty ? .inHistory : .inFiles(names) }
+
+    /// What reads them now; nil if they are not being read.
+    var reading: Task<[Generation], Never>? { if case .beingRead(let task) = state { task } else { nil } }
+
+    /// Reads them, as many as a history has room for.
+    /// - Returns: nil if the history has them, or has no room
+    mutating func read(before history: GenerationHistory, from storage: NamespaceStorage) -> Task<[Generation], Never>?
+    {
+        guard case .inFiles(let names) = state else { return reading }
+        if history.isFull {
+            state = .inHistory
+            return nil
+        }
+        let task = Task { await storage.generations(inFiles: names, before: history.oldest) }
+        state = .beingRead(task)
+        return task
+    }
+
+    /// Ends the reading.
+    /// - Returns: whether they have to be added to the history; false if another call has returned true
+    mutating func end() -> Bool {
+        guard reading != nil else { return false }
+        state = .inHistory
+        return true
+    }
+}
