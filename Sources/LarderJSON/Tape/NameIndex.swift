@@ -13,27 +13,29 @@ package final class NameIndex: Sendable {
     }
 
     // Written by the initializer only. Pointers, because arrays would be retained for each access.
-    private nonisolated(unsafe) let text: UnsafeMutableBufferPointer<UInt8>
+    private nonisolated(unsafe) let text: UnsafeMutablePointer<UInt8>
     /// Open addressing: a power of two, at least half of them empty (position -1).
-    private nonisolated(unsafe) let slots: UnsafeMutableBufferPointer<Name>
+    private nonisolated(unsafe) let slots: UnsafeMutablePointer<Name>
+    private let mask: Int
 
     /// - Parameter names: all different. A name's position is that in this array.
     package init(_ names: [String]) {
         text = .allocate(capacity: names.reduce(1) { $0 + $1.utf8.count })
-        text.initialize(repeating: 0)
         var capacity = 2
         while capacity < 2 * names.count { capacity *= 2 }
+        mask = capacity - 1
         slots = .allocate(capacity: capacity)
-        slots.initialize(repeating: Name(hash: 0, position: -1, start: 0, count: 0))
+        slots.initialize(repeating: Name(hash: 0, position: -1, start: 0, count: 0), count: capacity)
         var start = 0
         for (position, name) in names.enumerated() {
-            let bytes = UnsafeMutableBufferPointer(rebasing: text[start..<start + name.utf8.count])
-            _ = bytes.update(fromContentsOf: name.utf8)
+            let count = name.utf8.count
+            let bytes = UnsafeMutableBufferPointer(start: text + start, count: count)
+            _ = bytes.initialize(fromContentsOf: name.utf8)
             let hash = NameHash.exact(UnsafeRawBufferPointer(bytes))
-            var slot = Int(hash) & (capacity - 1)
-            while slots[slot].position >= 0 { slot = (slot + 1) & (capacity - 1) }
-            slots[slot] = Name(hash: hash, position: Int32(position), start: start, count: bytes.count)
-            start += bytes.count
+            var slot = Int(hash) & mask
+            while slots[slot].position >= 0 { slot = (slot + 1) & mask }
+            slots[slot] = Name(hash: hash, position: Int32(position), start: start, count: count)
+            start += count
         }
     }
 
@@ -57,15 +59,16 @@ package final class NameIndex: Sendable {
 
     private func position(of name: UnsafeRawBufferPointer) -> Int? {
         let hash = NameHash.exact(name)
-        var slot = Int(hash) & (slots.count &- 1)
+        var slot = Int(hash) & mask
         while slots[slot].position >= 0 {
             let known = slots[slot]
             if known.hash == hash, known.count == name.count,
-                name.elementsEqual(UnsafeMutableBufferPointer(rebasing: text[known.start..<known.start + known.count]))
+                // An empty name may have no memory.
+                memcmp(text + known.start, name.baseAddress ?? UnsafeRawPointer(text), known.count) == 0
             {
                 return Int(known.position)
             }
-            slot = (slot &+ 1) & (slots.count &- 1)
+            slot = (slot &+ 1) & mask
         }
         return nil
     }

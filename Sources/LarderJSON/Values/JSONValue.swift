@@ -161,7 +161,7 @@ extension JSONValue {
     }
 
     /// The bit of ``nameLengths`` that stands for names of `count` bytes.
-    @inline(__always)
+    @inlinable
     package static func lengthBit(_ count: Int) -> UInt64 { 1 &<< UInt64(truncatingIfNeeded: min(count, 63)) }
 
     /// Whether the value is a string that says `text`.
