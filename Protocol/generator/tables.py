@@ -7,6 +7,8 @@ import json
 import re
 import textwrap
 
+from .swift import third_person
+
 SECTION = re.compile(r"(\n## 9\. Methods\n)(.*?)(?=\n## )", re.DOTALL)
 METHOD = re.compile(r"(?<=\n)### (\S+)\n.*?(?=\n### |\Z)", re.DOTALL)
 PARAMETERS = re.compile(r"(?<=\n)\| parameter \| type \| \|\n(?:\|.*\n)+")
@@ -68,7 +70,8 @@ class Tables:
         members = self.schemas.node(self.schemas.resolved(f"{file}#/$defs/result")).get("properties", {})
         result = "Result: " + ", ".join(f"`{member}`" for member in members) + "."
         errors = "; ".join(f"`{error}`" for error in source.get("x-errors", []))
-        about = marked(f"{source['summary']} {source['description']}", members)
+        summary = third_person(source["summary"])
+        about = marked(f"{summary[0].upper()}{summary[1:]} {source['description']}", members)
         parts += [fill(about), fill(result + (f" Errors: {errors}." if errors else ""))]
         for example in source.get("examples", []):
             request = {"id": 1, "method": name, **({"params": example["params"]} if example["params"] else {})}

@@ -1,0 +1,83 @@
+import LarderImages
+import LarderProtocol
+import Testing
+
+@testable import LarderServer
+
+@Suite("Access")
+struct AuthorizerTests {
+    /// Rights for the whole agent, and in the namespace "own".
+    private static func rights(_ general: [Right], own: [Right]? = nil, of peer: PeerCredentials = .stranger)
+        -> PeerRights
+    {
+        var rules = AccessRules()
+        rules.general.others = Rights(general)
+        if let own { rules.namespaces = ["own": AccessRules.Grants(others: Rights(own))] }
+        return PeerRights(of: peer, by: rules, version: 0)
+    }
+
+    @Test(
+        "a requirement names the first right that is missing",
+        arguments: [
+            (Requirement.nothing, [], nil),
+            (.general(.administer), [.administer], nil), (.general(.administer), [.read], .administer),
+            (.anywhere(.read), [.read], nil), (.anywhere(.read), [], .read),
+            (.inNamespace(.write, "default"), [.write], nil), (.inNamespace(.write, "default"), [.read], .write),
+            (.allInNamespace([.administer, .read], "default"), [.administer, .read], nil),
+            (.allInNamespace([.administer, .read], "default"), [.administer], .read),
+            (.allInNamespace([.administer, .read], "default"), [], .administer),
+            (.image(url: "http://h/a", .images), [.images], nil),
+            (.image(url: "http://h/a", .images), [.push], .images),
+            (.image(url: "http://h/a", .images, and: .push), [.images, .push], nil),
+            (.image(url: "http://h/a", .images, and: .push), [.images], .push),
+            (.image(url: "http://h/a", .images, and: .push), [.push], .images),
+        ] as [(Requirement, [Right], Right?)])
+    func missing(requirement: Requirement, granted: [Right], missing: Right?) async throws {
+        try await ConnectionFixture.with { _, context in
+            let denial = context.authorizer.decide(requirement, Self.rights(granted))
+            #expect(denial?.error.right == missing)
+            #expect((denial == nil) == (missing == nil))
+            #expect(denial?.isDenied ?? true)
+        }
+    }
+
+    @Test("the access of a namespace replaces the general one, and a right in it counts as a right in any")
+    func ownAccess() async throws {
+        try await ConnectionFixture.with(namespaces: ["default", "own"]) { _, context in
+            let rights = Self.rights([], own: [.read])
+            #expect(context.authorizer.decide(.inNamespace(.read, "own"), rights) == nil)
+            #expect(context.authorizer.decide(.inNamespace(.read, "default"), rights)?.error.right == .read)
+            #expect(context.authorizer.decide(.anywhere(.read), rights) == nil)
+            #expect(context.authorizer.decide(.general(.read), rights)?.error.right == .read)
+            #expect(context.authorizer.decide(.inNamespace(.read, "own"), Self.rights([.read], own: [])) != nil)
+        }
+    }
+
+    @Test("a namespace that does not exist is no denial for a peer that may know all namespaces")
+    func unknownNamespace() async throws {
+        try await ConnectionFixture.with { _, context in
+            let denial = context.authorizer.decide(.inNamespace(.write, "none"), Self.rights([.read]))
+            #expect(denial?.error.code == .unknownNamespace)
+            #expect(denial?.isDenied == false)
+        }
+    }
+
+    @Test("the images of an origin with users of its own are for these and for trusted peers")
+    func origin() async throws {
+        let origin = try ImageOrigin("http://h", users: [4711], groups: [7, 8])
+        func peer(user: Int, group: Int = 1, others: [UInt32] = []) -> PeerCredentials {
+            var peer = PeerCredentials.stranger
+            (peer.uid, peer.gid, peer.groups) = (user, group, others)
+            return peer
+        }
+        try await ConnectionFixture.with { _, context in
+            func isDenied(_ peer: PeerCredentials, _ rights: [Right] = [.images]) -> Bool {
+                context.authorizer.decide(imageOf: origin, Self.rights(rights, of: peer)) != nil
+            }
+            #expect(!isDenied(peer(user: 4711)) && !isDenied(peer(user: 1, group: 8)))
+            #expect(!isDenied(peer(user: 1, others: [3, 7])) && !isDenied(peer(user: 0)) && !isDenied(.own))
+            #expect(isDenied(peer(user: 7)) && isDenied(peer(user: 1, group: 4711)))
+            #expect(isDenied(peer(user: 4711), [.read]))
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import LarderConfig
+import LarderJSON
+import LarderProtocol
+import NIOCore
+import Synchronization
+import Testing
+
+@testable import LarderServer
+
+@Suite("How methods carry requests out")
+struct MethodTests {
+    /// The names of the methods that were called.
+    private final class Calls: Sendable {
+        private let calls = Mutex<[String]>([])
+        var names: [String] { calls.withLock { $0 } }
+        func add(_ name: String) { calls.withLock { $0.append(name) } }
+    }
+
+    /// The agent's methods, and some that only record their calls.
+    private func methods(_ calls: Calls) -> MethodRegistry {
+        var methods = MethodRegistry.agent
+        func add(_ name: String, _ lifetime: PendingRequests.Lifetime = .connection, needsReply: Bool = false) {
+            let handler = MethodRegistry.Handler(lifetime: lifetime, needsReply: needsReply) {
+                dispatcher, request, slot, _ in
+                calls.add(name)
+                dispatcher.connection.output.reply(id: request.id, AgentPing.Result(), in: slot)
+            }
+            methods.add(name, handler)
+        }
+        add("plain")
+        add("committed", .committed)
+        add("needsReply", needsReply: true)
+        let refused = MethodRegistry.Handler(lifetime: .connection, needsReply: false) {
+            (dispatcher, request, slot, _) throws(WireError) in
+            var reply = TaskReply { () async throws(WireError) in AgentPing.Result() }
+            reply.onRefusal = { calls.add("refused") }
+            try dispatcher.start(reply, id: request.id, Admission("task", .nothing), .connection, in: slot)
+        }
+        methods.add("task", refused)
+        return methods
+    }
+
+    @Test("a method that needs a reply has no effect as a notification, and its slot in a batch stays empty")
+    func notification() async throws {
+        let calls = Calls()
+        let replies = try await ConnectionFixture.exchange(
+            """
+            {"method":"needsReply"}
+            {"method":"plain"}
+            [{"method":"needsReply"},{"id":1,"method":"needsReply"}]
+
+            """, with: methods(calls))
+        #expect(calls.names == ["plain", "needsReply"])
+        #expect(try replies.map { try JSONValue(parsing: $0)[0]?["id"]?.int } == [1])
+    }
+
+    @Test("the rest of a batch whose client has disconnected starts only committed requests")
+    func closed() async throws {
+        let calls = Calls()
+        var limits = ConnectionLimits()
+        limits.requestsInFlightPerConnection = 1
+        try await ConnectionFixture.with(methods(calls), limits: limits) { client, _ in
+            let wait = #"{"id":1,"method":"config.wait","params":{"path":"x","exists":true}}"#
+            try await client.send(
+                "[\(wait),{\"method\":\"plain\"},{\"method\":\"committed\"},{\"method\":\"plain\"}]\n")
+            #expect(calls.names.isEmpty)
+            try await client.end()
+        }
+        #expect(calls.names == ["committed"])
+    }
+
+    @Test("a task that finds no place for its request releases what was taken for it")
+    func refused() async throws {
+        let calls = Calls()
+        var limits = ConnectionLimits()
+        limits.requestsInFlightPerUser = 1
+        try await ConnectionFixture.with(
+            methods(calls), limits: limits, peer: .stranger, access: Self.readers
+        ) { client, _ in
+            let wait = #"{"id":1,"method":"config.wait","params":{"path":"x","exists":true}}"#
+            try await client.send("\(wait)\n{\"id\":2,\"method\":\"task\"}\n")
+            let replies = try await client.output().map { try JSONValue(parsing: $0) }
+            #expect(replies.map { $0["error"]?["data"]?["name"]?.string } == ["limitExceeded"])
+        }
+        #expect(calls.names == ["refused"])
+    }
+
+    private static var readers: AccessRules {
+        var rules = AccessRules()
+        rules.general.others = Rights([.read])
+        return rules
+    }
+}
