@@ -1,7 +1,8 @@
 import LarderConfig
 import LarderProtocol
 
-/// Ends what the peer of a connection may no longer have after the rules of access have changed. Committed changes continue.
+/// Ends the subscriptions and requests that the peer of a connection may no longer have, after the rules of access have
+/// changed. Committed changes continue.
 struct AccessReview {
     let connection: Connection
 

@@ -1,14 +1,14 @@
 import LarderProtocol
 
-/// Who has which rights, as the settings say it, with accounts by their numbers.
+/// The rights that the settings give, with accounts by their ids.
 public struct AccessRules: Sendable, Equatable {
-    /// What one `access` of the settings gives.
+    /// The rights that one `access` of the settings gives.
     package struct Grants: Sendable, Equatable {
-        /// The rights of users, by number.
+        /// The rights of users by user id.
         package var users: [UInt32: Rights] = [:]
-        /// The rights of groups, by number.
+        /// The rights of groups by group id.
         package var groups: [UInt32: Rights] = [:]
-        /// For everybody, whoever it is.
+        /// The rights of every peer.
         package var others: Rights = []
 
         package init(users: [UInt32: Rights] = [:], groups: [UInt32: Rights] = [:], others: Rights = []) {
@@ -17,7 +17,7 @@ public struct AccessRules: Sendable, Equatable {
             self.others = others
         }
 
-        /// All that a peer has by them: by its user, by its group, by each of its other groups.
+        /// The rights of a peer: those of its user, its group, its supplementary groups, and others.
         func rights(of peer: PeerCredentials) -> Rights {
             var rights = others
             if let own = users[UInt32(clamping: peer.uid)] { rights.formUnion(own) }
@@ -29,26 +29,26 @@ public struct AccessRules: Sendable, Equatable {
         }
     }
 
-    /// What holds where a namespace says nothing else.
+    /// The access for the whole agent, and for namespaces without one of their own.
     package var general = Grants()
-    /// What the namespaces say that have an access of their own. It stands in the place of ``general`` there.
+    /// The access of namespaces that have one of their own. It replaces ``general`` there.
     package var namespaces: [String: Grants] = [:]
 
-    /// Rules that give nobody anything. Root and the user who runs the agent need none.
+    /// Rules without rights. Root and the user who runs the agent have every right without rules.
     public init() {}
 
-    /// These rules, and beside them what others say of namespaces that these say nothing of: for the time in which the
-    /// namespaces of both are there.
-    public func keepingNamespaces(of former: AccessRules) -> AccessRules {
+    /// These rules, with those of the previous rules for namespaces that these do not name. They are used while the namespaces
+    /// of both exist.
+    public func keepingNamespaces(of previous: AccessRules) -> AccessRules {
         var rules = self
-        rules.namespaces.merge(former.namespaces) { own, _ in own }
+        rules.namespaces.merge(previous.namespaces) { own, _ in own }
         return rules
     }
 
-    /// The permission bits of a namespace's plain copy: those of the settings, less those of a group and of others that may
-    /// not read the namespace.
+    /// The permission bits of a namespace's plain copy: those of the settings, without those of the group and of others if they
+    /// may not read the namespace.
     /// - Parameters:
-    ///   - mode: what the settings say.
+    ///   - mode: the permission bits of the settings.
     ///   - group: the group of the copy.
     func copyMode(_ mode: UInt32, of namespace: String, group: UInt32) -> UInt32 {
         let grants = namespaces[namespace] ?? general

@@ -4,40 +4,40 @@ import LarderProtocol
 import Logging
 import Glibc
 
-/// Who is at the other end of a connection, as the kernel recorded it when they connected (`SO_PEERCRED`, unix(7)).
+/// The credentials of a peer, as the kernel recorded them when it connected (`SO_PEERCRED`, unix(7)).
 struct PeerCredentials: Sendable, Hashable {
-    /// Process id; 0 where the kernel does not tell.
+    /// Process id; 0 if the kernel does not report it.
     var pid: Int
     /// Effective user id.
     var uid: Int
     /// Effective group id.
     var gid: Int
-    /// The supplementary groups (`SO_PEERGROUPS`); none where the kernel does not tell.
+    /// The supplementary groups (`SO_PEERGROUPS`); empty if the kernel does not report them.
     var groups: [UInt32]
-    /// The process's name, ``command(of:)``; nil as long as nobody has asked for it.
+    /// The name of the process (``command(of:)``); nil if it was not read yet.
     var knownCommand: String?
 
-    /// Asks the kernel about a connected socket.
+    /// Reads the credentials of a connected socket.
     init(descriptor: CInt) {
         var (process, user, group): (pid_t, uid_t, gid_t) = (0, 0, 0)
         if larder_peer_credentials(descriptor, &process, &user, &group) != 0 {
-            // Nobody is taken for somebody: uid and gid 65534 are Debian's nobody and nogroup.
+            // An unknown peer has no account: 65534 is Debian's user nobody and group nogroup.
             (process, user, group) = (0, 65534, 65534)
         }
         (pid, uid, gid) = (Int(process), Int(user), Int(group))
         groups = Self.groups(of: descriptor)
     }
 
-    /// The process's name, where somebody has asked for it.
+    /// The name of the process; empty if it was not read yet.
     var command: String { knownCommand ?? "" }
 
-    /// Whether the peer has every right: root, and who runs the agent. Both can read and change its files anyway.
+    /// Whether the peer has every right: root and the user who runs the agent can read and change its files.
     var isTrusted: Bool { uid == 0 || uid == Int(geteuid()) }
 
-    /// The peer as provenance remembers it.
+    /// The peer for provenance.
     var provenance: Peer { Peer(pid: pid, uid: uid, command: command) }
 
-    /// Their numbers as `agent.info` tells them.
+    /// The peer for `agent.info`.
     var wire: AgentInfo.Peer { AgentInfo.Peer(pid: pid, uid: uid, gid: gid) }
 
     /// Log metadata that names the peer, and more.
@@ -57,17 +57,17 @@ struct PeerCredentials: Sendable, Hashable {
                 found = larder_peer_groups(descriptor, buffer.baseAddress, buffer.count)
                 count = found <= buffer.count ? max(0, found) : 0
             }
-            // They are those of the connect(2), and do not become more.
+            // They are recorded at connect(2), so that their number does not grow.
             guard found > capacity else { return groups }
             capacity = found
         }
     }
 
-    /// Where the kernel shows the clients' processes. A unit that hides those of other users in `/proc` (`ProtectProc=`,
-    /// systemd.exec(5)) says in `LARDER_PROC` where else they are.
+    /// The proc(5) file system. A unit whose `/proc` hides the processes of other users (`ProtectProc=`, systemd.exec(5)) sets
+    /// `LARDER_PROC` to another mount.
     private static let processes = getenv("LARDER_PROC").map { String(cString: $0) } ?? "/proc"
 
-    /// A process's name, `comm` in its directory of proc(5); empty where it cannot be read.
+    /// The name of a process, `comm` in its directory of proc(5); empty if it cannot be read.
     static func command(of pid: Int) -> String {
         guard pid > 0 else { return "" }
         let file = open("\(processes)/\(pid)/comm", O_RDONLY | O_CLOEXEC)

@@ -1,6 +1,6 @@
 package import LarderProtocol
 
-/// Some of the rights.
+/// A set of rights.
 package struct Rights: OptionSet, Sendable, Hashable {
     package let rawValue: UInt8
 
@@ -24,13 +24,13 @@ package struct Rights: OptionSet, Sendable, Hashable {
     }
 
     package static let all = Rights(Right.allCases)
-    /// Those that a namespace may give on its own account.
+    /// The rights that the access of a namespace may give.
     package static let ofNamespaces = Rights([.read, .write, .push, .secrets])
-    /// Those that mean something in a namespace.
+    /// The rights that apply in a namespace.
     static let inNamespaces = ofNamespaces.union(Rights(.administer))
 
     package func contains(_ right: Right) -> Bool { contains(Rights(right)) }
 
-    /// In the order of the protocol.
+    /// The rights in the order of the protocol.
     package var list: [Right] { Right.allCases.filter(contains) }
 }

@@ -1,7 +1,7 @@
 /// The rights of the peers that are, or recently were, connected to one event loop. Connections of the same accounts
 /// share them.
 struct RightsCache {
-    /// What distinguishes the rights of one peer from those of another.
+    /// The accounts of a peer. Peers with equal accounts have equal rights.
     private struct Accounts: Hashable {
         let (user, group): (Int, Int)
         let groups: [UInt32]

@@ -22,7 +22,7 @@ struct MethodCall<Method: AuthorizedMethod> {
         throw server.authorizer.unknownNamespace(name, connection.rights)
     }
 
-    /// What a task may use.
+    /// The context of a task for this request.
     var context: RequestContext {
         RequestContext(server: server, connections: loop.registry, peer: peer, rights: connection.rights)
     }

@@ -11,7 +11,7 @@ struct ReplyCache {
     struct CachedReply {
         let publication: ConfigPublication
         let version: Int
-        /// What the request required.
+        /// The requirement of the request.
         let requirement: Requirement
         /// A large reply; a small one is the payload of its entry.
         let body: ByteBuffer?

@@ -2,7 +2,7 @@ import LarderConfig
 import LarderConfigModel
 import LarderProtocol
 
-/// What a task may use that carries out a request.
+/// The context of a task that carries out a request.
 struct RequestContext: Sendable {
     let server: ServerContext
     /// All connections, for the methods that report on them.

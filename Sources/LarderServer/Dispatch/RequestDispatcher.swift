@@ -168,7 +168,7 @@ struct RequestDispatcher {
             if let pending = connection.pending[ticket] {
                 pending.onCancel = cancellation
             } else if M.lifetime == .connection {
-                // What it waits for has found that the client is gone.
+                // The connection was closed while the request was begun.
                 cancellation(.disconnected)
             }
             if let deadline { expire(ticket, deadline) }
