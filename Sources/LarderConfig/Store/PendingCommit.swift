@@ -7,8 +7,7 @@ struct PendingCommit {
     private let accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)]
 
     /// Applies changes to a batch. Those that are refused are completed.
-    init(_ changes: [ChangeQueue.Pending], to batch: ChangeBatch) {
-        var batch = batch
+    init(_ changes: [ChangeQueue.Pending], to batch: consuming ChangeBatch) {
         var accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)] = []
         accepted.reserveCapacity(changes.count)
         for pending in changes {
