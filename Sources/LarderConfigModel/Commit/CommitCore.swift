@@ -3,7 +3,8 @@ import LarderJSON
 /// The state that commits change, and how they change it: layers, current snapshot, history and numbering. It does no I/O.
 ///
 /// The committer alone changes it. A class, so that it cannot be copied and written back across an `await`, while the history may
-/// grow, and because a call from another module copies a struct: seven copies took a fiftieth of the time of a relaxed set.
+/// grow, and because a call from another module copies a struct: seven copies took 1,700 of the 68,700 instructions of a relaxed
+/// set.
 package final class CommitCore {
     /// What follows from a commit.
     package struct Effects: Sendable {

@@ -1,7 +1,7 @@
 /// The layers of one revision, each whole, and the snapshot that they resolve to.
 ///
-/// A class that never changes: the history and the writer of generations share each one. As a struct of ten members that each of
-/// them copied, it took a twentieth of the time of a relaxed set.
+/// A class that never changes, because the history and the writer of generations share it. A struct of ten members would be copied
+/// for each of them at each publication.
 package final class Generation: Sendable {
     package let revision: Int
     /// The digest of the snapshot that the layers resolve to.
