@@ -266,6 +266,7 @@ extension JSONWriter {
     private static func write(
         _ name: StaticString, comma: Bool, into output: UnsafeMutablePointer<UInt8>
     ) -> UnsafeMutablePointer<UInt8> {
+        assert(name.withUTF8Buffer { !$0.contains(where: PlainText.isEscaped) }, "a name that JSON escapes")
         // The comma is always written; where none is wanted, the quotation mark comes over it.
         output[0] = UInt8(ascii: ",")
         let start = comma ? output + 1 : output
