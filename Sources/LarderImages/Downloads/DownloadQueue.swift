@@ -11,7 +11,7 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         let user: UInt32?
     }
 
-    private struct Flight {
+    private struct Download {
         let origin: String
         var user: UInt32?
         let arrival: Int
@@ -36,7 +36,7 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
 
     /// The share of a user.
     private struct Load {
-        var flights = 0
+        var downloads = 0
         var running = 0
         /// The number of the last start of this user.
         var lastStart = 0
@@ -49,23 +49,19 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         let arrival: Int
     }
 
-    /// The limits. After a change, ``next()`` may have something; what runs goes on.
+    /// After a change, ``next()`` may return something. Running downloads continue.
     var limits: DownloadLimits
-    private var flights: [ID: Flight] = [:]
+    private var downloads: [ID: Download] = [:]
     private var lanes: [LaneID: Lane] = [:]
     private var users: [UInt32?: Load] = [:]
     private var runningPerOrigin: [String: Int] = [:]
     private var arrivals = 0
     private var starts = 0
 
-    /// The running downloads.
     private(set) var runningIDs: Set<ID> = []
-    /// How many run.
     var running: Int { runningIDs.count }
-    /// How many wait.
-    var queued: Int { flights.count - running }
+    var queued: Int { downloads.count - running }
 
-    /// Makes an empty queue.
     init(limits: DownloadLimits = DownloadLimits()) { self.limits = limits }
 
     // MARK: Coming and going
@@ -73,21 +69,21 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
     /// Adds a download at the end of its priority.
     ///
     /// - Parameters:
-    ///   - id: what it is called here; must not be in the queue already
-    ///   - origin: scheme, host and port of where it begins
-    ///   - user: whose downloads it counts among; nil for the agent itself, which has no limit
-    ///   - priority: that of the most urgent of those that wait for it
+    ///   - id: must not be in the queue already
+    ///   - origin: scheme, host and port of its URL
+    ///   - user: the user whose downloads it counts towards; nil for the agent itself, which has no limit
+    ///   - priority: the highest priority of its waiting requests
     mutating func add(_ id: ID, origin: String, user: UInt32? = nil, priority: ImagePriority) {
-        guard flights[id] == nil else { return }
+        guard downloads[id] == nil else { return }
         arrivals += 1
-        let flight = Flight(origin: origin, user: user, arrival: arrivals, priority: priority)
-        flights[id] = flight
-        users[user, default: Load()].flights += 1
-        enqueue(id, flight)
+        let download = Download(origin: origin, user: user, arrival: arrivals, priority: priority)
+        downloads[id] = download
+        users[user, default: Load()].downloads += 1
+        enqueue(id, download)
     }
 
-    /// The download to start now, which counts as running from then on; nothing if none may start. Call it until there is
-    /// nothing, after each change.
+    /// Returns the download to start now, which counts as running from then on; nil if none may start. Call it after each
+    /// change until it returns nil.
     mutating func next() -> ID? {
         guard running < limits.total else { return nil }
         var best: Candidate?
@@ -99,62 +95,64 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
             if let best, isBefore(best, candidate) { continue }
             best = candidate
         }
-        guard let best, var flight = flights[best.id] else { return nil }
-        dequeue(flight)
-        flight.isRunning = true
-        flights[best.id] = flight
-        countRunning(best.id, flight, 1)
+        guard let best, var download = downloads[best.id] else { return nil }
+        dequeue(download)
+        download.isRunning = true
+        downloads[best.id] = download
+        countRunning(best.id, download, 1)
         starts += 1
-        users[flight.user]?.lastStart = starts
+        users[download.user]?.lastStart = starts
         return best.id
     }
 
-    /// Forgets a download that waits.
+    /// Removes a queued download.
     ///
-    /// - Returns: whether it waited. If not, it is unknown or runs, and one that runs keeps its place until ``finish(_:)``
+    /// - Returns: false if it is unknown or running. A running one keeps its place until ``finish(_:)``
     mutating func cancel(_ id: ID) -> Bool {
-        guard let flight = flights[id], !flight.isRunning else { return false }
-        dequeue(flight)
-        forget(id, flight)
+        guard let download = downloads[id], !download.isRunning else { return false }
+        dequeue(download)
+        forget(id, download)
         return true
     }
 
-    /// A download that ran has ended, however it did; its place is free.
+    /// Removes a running download, which has ended, and frees its place.
     mutating func finish(_ id: ID) {
-        guard let flight = flights[id], flight.isRunning else { return }
-        countRunning(id, flight, -1)
-        forget(id, flight)
+        guard let download = downloads[id], download.isRunning else { return }
+        countRunning(id, download, -1)
+        forget(id, download)
     }
 
-    /// A download that ran was stopped and waits again. It keeps its place in time.
+    /// Queues a running download again, which was stopped. It keeps its place in time.
     mutating func requeue(_ id: ID) {
-        guard var flight = flights[id], flight.isRunning else { return }
-        countRunning(id, flight, -1)
-        flight.isRunning = false
-        flights[id] = flight
-        enqueue(id, flight)
+        guard var download = downloads[id], download.isRunning else { return }
+        countRunning(id, download, -1)
+        download.isRunning = false
+        downloads[id] = download
+        enqueue(id, download)
     }
 
     // MARK: Changes
 
-    /// A more urgent request joins a download; nothing happens if it is that urgent already, or unknown. It keeps its place
-    /// in time.
+    /// Raises the priority of a download. It keeps its place in time.
     mutating func raise(_ id: ID, _ priority: ImagePriority) {
-        if let flight = flights[id], flight.priority < priority { change(id, flight) { $0.priority = priority } }
+        if let download = downloads[id], download.priority < priority {
+            change(id, download) { $0.priority = priority }
+        }
     }
 
-    /// The most urgent request has left a download; nothing happens if it is no more urgent already, or unknown. It keeps
-    /// its place in time.
+    /// Lowers the priority of a download. It keeps its place in time.
     mutating func lower(_ id: ID, _ priority: ImagePriority) {
-        if let flight = flights[id], flight.priority > priority { change(id, flight) { $0.priority = priority } }
+        if let download = downloads[id], download.priority > priority {
+            change(id, download) { $0.priority = priority }
+        }
     }
 
     /// Counts a download among those of another user.
     mutating func assign(_ id: ID, to user: UInt32?) {
-        guard let flight = flights[id], flight.user != user else { return }
-        users[user, default: Load()].flights += 1
-        change(id, flight) { $0.user = user }
-        removeFlight(of: flight.user)
+        guard let download = downloads[id], download.user != user else { return }
+        users[user, default: Load()].downloads += 1
+        change(id, download) { $0.user = user }
+        removeDownload(of: download.user)
     }
 
     /// Whether a user's next download starts before that of another one.
@@ -173,7 +171,7 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         return users[id.user]?.running ?? 0 < limits.perUser && lane.running < limits.perOriginAndUser
     }
 
-    /// The priority that is next in a lane, if the places that are left are for it.
+    /// The highest priority in a lane, if the free places are for it.
     private func mostUrgent(_ id: LaneID, _ lane: Lane) -> ImagePriority? {
         guard let priority = ImagePriority.allCases.reversed().first(where: { !lane.waiting[Int($0.rawValue)].isEmpty })
         else { return nil }
@@ -193,7 +191,7 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
 
     // MARK: Places that others wait for
 
-    /// Users whose downloads wait for the end of another user's. Prefetches do not count.
+    /// Users whose downloads wait for the end of another user's download. Prefetches do not count.
     struct Demand: Sendable {
         /// Users that wait for any place.
         fileprivate var anywhere: Set<UInt32?> = []
@@ -222,9 +220,9 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
 
     /// Whether another user waits for the place of a download that runs.
     func isAwaited(_ id: ID, _ demand: Demand) -> Bool {
-        guard let flight = flights[id] else { return false }
-        let waiting = demand.anywhere.union(demand.atOrigin[flight.origin] ?? [])
-        return waiting.contains { $0 != flight.user }
+        guard let download = downloads[id] else { return false }
+        let waiting = demand.anywhere.union(demand.atOrigin[download.origin] ?? [])
+        return waiting.contains { $0 != download.user }
     }
 
     /// The slowest running download whose end lets a waiting one of priority `high` start, or nil. It belongs to the same
@@ -239,18 +237,18 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         for candidate in waiting.sorted(by: isBefore) {
             let slowest =
                 runningIDs
-                .filter { id in flights[id].map { mayPreempt($0, for: candidate.lane) } ?? false }
+                .filter { id in downloads[id].map { mayPreempt($0, for: candidate.lane) } ?? false }
                 .min { speed($0) < speed($1) }
             if let slowest { return slowest }
         }
         return nil
     }
 
-    private func mayPreempt(_ flight: Flight, for lane: LaneID) -> Bool {
+    private func mayPreempt(_ download: Download, for lane: LaneID) -> Bool {
         let load = users[lane.user]?.running ?? 0
-        let isSameUser = flight.user == lane.user
-        guard flight.priority < .high, isSameUser || users[flight.user]?.running ?? 0 > load else { return false }
-        let isSameOrigin = flight.origin == lane.origin
+        let isSameUser = download.user == lane.user
+        guard download.priority < .high, isSameUser || users[download.user]?.running ?? 0 > load else { return false }
+        let isSameOrigin = download.origin == lane.origin
         // Its end frees one place, which must suffice for each limit that is reached.
         func isEnough(_ running: Int, _ limit: Int, _ counts: Bool) -> Bool {
             running < limit || running == limit && counts
@@ -265,57 +263,58 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
 
     // MARK: Bookkeeping
 
-    private mutating func change(_ id: ID, _ flight: Flight, _ body: (inout Flight) -> Void) {
-        var changed = flight
+    private mutating func change(_ id: ID, _ download: Download, _ body: (inout Download) -> Void) {
+        var changed = download
         body(&changed)
-        flights[id] = changed
-        if flight.isRunning {
-            countRunning(id, flight, -1)
-            removeIfEmpty(flight.lane)
+        downloads[id] = changed
+        if download.isRunning {
+            countRunning(id, download, -1)
+            removeIfEmpty(download.lane)
             countRunning(id, changed, 1)
         } else {
-            dequeue(flight)
-            removeIfEmpty(flight.lane)
+            dequeue(download)
+            removeIfEmpty(download.lane)
             enqueue(id, changed)
         }
     }
 
-    private mutating func countRunning(_ id: ID, _ flight: Flight, _ sign: Int) {
+    private mutating func countRunning(_ id: ID, _ download: Download, _ sign: Int) {
         if sign > 0 { runningIDs.insert(id) } else { runningIDs.remove(id) }
-        lanes[flight.lane, default: Lane()].running += sign
-        users[flight.user, default: Load()].running += sign
-        let running = runningPerOrigin[flight.origin, default: 0] + sign
-        runningPerOrigin[flight.origin] = running == 0 ? nil : running
+        lanes[download.lane, default: Lane()].running += sign
+        users[download.user, default: Load()].running += sign
+        let running = runningPerOrigin[download.origin, default: 0] + sign
+        runningPerOrigin[download.origin] = running == 0 ? nil : running
     }
 
-    private mutating func forget(_ id: ID, _ flight: Flight) {
-        flights[id] = nil
-        removeIfEmpty(flight.lane)
-        removeFlight(of: flight.user)
+    private mutating func forget(_ id: ID, _ download: Download) {
+        downloads[id] = nil
+        removeIfEmpty(download.lane)
+        removeDownload(of: download.user)
     }
 
-    private mutating func removeFlight(of user: UInt32?) {
-        users[user]?.flights -= 1
-        if users[user]?.flights == 0 { users[user] = nil }
+    private mutating func removeDownload(of user: UInt32?) {
+        users[user]?.downloads -= 1
+        if users[user]?.downloads == 0 { users[user] = nil }
     }
 
     private mutating func removeIfEmpty(_ lane: LaneID) {
         if lanes[lane]?.isEmpty ?? false { lanes[lane] = nil }
     }
 
-    private mutating func enqueue(_ id: ID, _ flight: Flight) {
-        let queue = Int(flight.priority.rawValue)
-        let place = Self.place(of: flight.arrival, in: lanes[flight.lane]?.waiting[queue] ?? [])
-        lanes[flight.lane, default: Lane()].waiting[queue].insert(Ticket(arrival: flight.arrival, id: id), at: place)
+    private mutating func enqueue(_ id: ID, _ download: Download) {
+        let queue = Int(download.priority.rawValue)
+        let place = Self.place(of: download.arrival, in: lanes[download.lane]?.waiting[queue] ?? [])
+        lanes[download.lane, default: Lane()].waiting[queue].insert(
+            Ticket(arrival: download.arrival, id: id), at: place)
     }
 
-    private mutating func dequeue(_ flight: Flight) {
-        let queue = Int(flight.priority.rawValue)
-        let place = Self.place(of: flight.arrival, in: lanes[flight.lane]?.waiting[queue] ?? [])
-        lanes[flight.lane]?.waiting[queue].remove(at: place)
+    private mutating func dequeue(_ download: Download) {
+        let queue = Int(download.priority.rawValue)
+        let place = Self.place(of: download.arrival, in: lanes[download.lane]?.waiting[queue] ?? [])
+        lanes[download.lane]?.waiting[queue].remove(at: place)
     }
 
-    /// Where an arrival is or would be.
+    /// The position of an arrival.
     private static func place(of arrival: Int, in tickets: [Ticket]) -> Int {
         var (low, high) = (0, tickets.count)
         while low < high {

@@ -64,13 +64,13 @@ struct NegativeCache: Sendable {
     ///     did not is unreachable for all; a timeout after the connection was made concerns that image only
     mutating func remember(_ error: ImageError, image: ImageKey, origin: String, isReachable: Bool, now: Int) {
         if let cause = error.cause, let reason = cause.originFailure, !isReachable {
-            if outages[origin] == nil { makeRoom(in: &outages, now) { $0.until } }
+            if outages[origin] == nil { evict(from: &outages, now) { $0.until } }
             // Several downloads fail in one outage, which counts once.
             if let known = outages[origin], known.until > now { return }
             let delay = outages[origin].map { min($0.delay * 2, Self.longestOutage) } ?? Self.firstOutage
             outages[origin] = Outage(reason: reason, code: cause.code, until: now + delay, delay: delay)
         } else if let seconds = seconds(error), seconds > 0 {
-            if images[image] == nil { makeRoom(in: &images, now) { $0.until } }
+            if images[image] == nil { evict(from: &images, now) { $0.until } }
             images[image] = Failure(error: error, until: now + seconds)
         }
     }
@@ -134,8 +134,8 @@ struct NegativeCache: Sendable {
     }
 
     /// Removes expired entries, and if that is not enough, the half of the rest that expires first.
-    private func makeRoom<Key: Hashable, Value>(
-        in table: inout [Key: Value], _ now: Int, until: (Value) -> Int
+    private func evict<Key: Hashable, Value>(
+        from table: inout [Key: Value], _ now: Int, until: (Value) -> Int
     ) {
         guard table.count >= capacity else { return }
         table = table.filter { until($0.value) > now }
