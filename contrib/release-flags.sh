@@ -2,7 +2,6 @@
 # The compiler flags of release builds, for other scripts to source: swift build "${release_flags[@]}" --product NAME
 #
 #   --static-swift-stdlib              no Swift runtime to install beside the program, and faster calls into it
-#   -enforce-exclusivity=unchecked     the compiler's static checks stay; the run-time ones cost on the event loop
 #   -use-ld=lld                        the toolchain's own linker, for what follows; with it larderd has 26 MB of code and
 #                                      data instead of 33, and 20 MB of it in memory at rest instead of 24
 #   pack-relative-relocs               2 MB of relocations become 17 KB (glibc 2.36 and later)
@@ -12,7 +11,7 @@
 #   --disable-local-rpath              libraries come from the system, never from the program's own directory
 # shellcheck disable=SC2034
 release_flags=(
-    -c release --static-swift-stdlib -Xswiftc -enforce-exclusivity=unchecked -Xswiftc -use-ld=lld
+    -c release --static-swift-stdlib -Xswiftc -use-ld=lld
     -Xlinker -z -Xlinker pack-relative-relocs -Xlinker --no-export-dynamic -Xlinker --icf=safe
     -Xlinker -z -Xlinker relro -Xlinker -z -Xlinker now -Xlinker --as-needed --disable-local-rpath
 )

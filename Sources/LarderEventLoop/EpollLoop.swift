@@ -31,7 +31,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     }
 
     /// What belongs to the loop's thread.
-    private final class Own {
+    private struct Own {
         let epoll: Epoll
         var timers = TimerQueue()
         /// What was taken from the inbox; what took too long of it waits for the next turn.
@@ -58,7 +58,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     private let alarm: CInt
     // Nothing safer tells the compiler that one thread, known only at run time, is the only one that uses it: the loop's,
     // or until that one runs the one that makes the loop.
-    private nonisolated(unsafe) let own: Own
+    @exclusivity(unchecked) private nonisolated(unsafe) var own: Own
 
     /// Starts a loop.
     /// - Parameter name: the thread's, up to 15 bytes, as top(1) shows it.

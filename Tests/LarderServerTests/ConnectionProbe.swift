@@ -22,13 +22,13 @@ struct ConnectionProbe {
     }
 
     /// The resources in use by the connection's user.
-    var usage: UserUsage { connection.usage.user }
+    var usage: UserUsage { connection.state.usage.user }
     /// How many lines were served.
-    var requests: Int { connection.metrics.requests }
-    var isClosed: Bool { connection.phase == .closed }
-    var isOutputPending: Bool { connection.outbound.isPending }
+    var requests: Int { connection.state.metrics.requests }
+    var isClosed: Bool { connection.state.phase == .closed }
+    var isOutputPending: Bool { connection.state.outbound.isPending }
     /// Whether the rest of the input waits until other connections were served.
-    var isResumeScheduled: Bool { connection.reader.isResumeScheduled }
+    var isResumeScheduled: Bool { connection.state.reader.isResumeScheduled }
 
     /// Reports events of the socket, as the event loop does.
     func ready(_ events: EpollEvents) { connection.ready(events) }

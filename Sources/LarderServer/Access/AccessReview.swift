@@ -7,14 +7,14 @@ struct AccessReview {
     let connection: Connection
 
     func run() {
-        for subscription in connection.subscriptions.sorted {
+        for subscription in connection.state.subscriptions.sorted {
             let name = subscription.topic.channel.publication.namespace
             let denial = connection.denial(of: Admission(ConfigSubscribe.name, .inNamespace(.read, name)))
             // A namespace that was removed ends its subscriptions itself.
             if let denial, denial.isDenied { subscription.end(.denied) }
         }
-        for ticket in connection.pending.tickets(.connection) {
-            guard let request = connection.pending[ticket], let denial = connection.denial(of: request.admission),
+        for ticket in connection.state.pending.tickets(.connection) {
+            guard let request = connection.state.pending[ticket], let denial = connection.denial(of: request.admission),
                 denial.isDenied
             else { continue }
             request.denial = denial.error

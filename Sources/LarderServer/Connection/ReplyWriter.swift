@@ -90,17 +90,17 @@ struct ReplyWriter {
     /// Counts the replies that a batch has gained. They count towards the user's limit at once if they are large: the last
     /// request of the batch may wait indefinitely.
     private func countReplies(of batch: BatchReply) {
-        connection.batches.update(batch)
+        connection.state.batches.update(batch)
         if batch.heldBytes > UserUsage.largeBytes { connection.countHeldBytes() }
     }
 
     /// Writes the line of a batch if all of its replies are there.
     func writeIfComplete(_ batch: BatchReply) {
-        guard batch.isComplete, connection.phase != .closed else { return }
-        connection.batches.complete(batch)
+        guard batch.isComplete, connection.state.phase != .closed else { return }
+        connection.state.batches.complete(batch)
         let (line, afterwards) = batch.finish()
         if let line { write(line) }
-        if connection.usage.heldBytes > 0 { connection.countHeldBytes() }
+        if connection.state.usage.heldBytes > 0 { connection.countHeldBytes() }
         for action in afterwards { action() }
     }
 
@@ -132,42 +132,43 @@ struct ReplyWriter {
     /// - Returns: false if the connection is closed, which the flush before may have found.
     func pass(_ file: PassedFile) -> Bool {
         flush()
-        if connection.phase == .closed { return false }
+        if connection.state.phase == .closed { return false }
         loop.output.file = file
         return true
     }
 
     private func send(then body: ByteBuffer?) {
         defer { loop.output.clear() }
-        if connection.phase == .closed || connection.outbound.isBroken { return }
+        if connection.state.phase == .closed || connection.state.outbound.isBroken { return }
         let count = loop.output.writer.bytes.count + (body?.readableBytes ?? 0)
         loop.traffic.bytesSent += count
-        if connection.outbound.isPending {
-            connection.outbound.enqueue(loop.output.writer.bytes, passing: loop.output.file, then: body)
+        if connection.state.outbound.isPending {
+            connection.state.outbound.enqueue(loop.output.writer.bytes, passing: loop.output.file, then: body)
             return connection.countHeldBytes()
         }
         let (writer, file) = (connection.writer, loop.output.file)
-        let maySend = file == nil || connection.outbound.maySendDescriptor(unreadByPeer: writer.unreadByPeer)
+        let maySend = file == nil || connection.state.outbound.maySendDescriptor(unreadByPeer: writer.unreadByPeer)
         let result = maySend ? writer.write(loop.output.writer.bytes, passing: file, then: body) : .wouldBlock
         if case .complete = result.status {
-            return connection.outbound.wroteAll(count, withDescriptor: file != nil)
+            return connection.state.outbound.wroteAll(count, withDescriptor: file != nil)
         }
-        let action = connection.outbound.wrote(result, of: loop.output.writer.bytes, passing: file, then: body)
-        connection.outbound.startProgress(unreadByPeer: writer.unreadByPeer, at: .now())
+        let action = connection.state.outbound.wrote(result, of: loop.output.writer.bytes, passing: file, then: body)
+        connection.state.outbound.startProgress(unreadByPeer: writer.unreadByPeer, at: .now())
         connection.countHeldBytes()
         perform(action)
     }
 
     /// Continues to write queued output: the socket has room again, or a retry is due.
     func resume() {
-        guard connection.phase != .closed, connection.outbound.isPending else { return }
+        guard connection.state.phase != .closed, connection.state.outbound.isPending else { return }
         let writer = connection.writer
         var action = OutboundQueue.Action.writeNext
-        while case .writeNext = action, let piece = connection.outbound.nextPiece {
-            let maySend = piece.file == nil || connection.outbound.maySendDescriptor(unreadByPeer: writer.unreadByPeer)
+        while case .writeNext = action, let piece = connection.state.outbound.nextPiece {
+            let maySend =
+                piece.file == nil || connection.state.outbound.maySendDescriptor(unreadByPeer: writer.unreadByPeer)
             let result =
                 maySend ? piece.bytes.withUnsafeReadableBytes { writer.write($0, passing: piece.file) } : .wouldBlock
-            action = connection.outbound.wroteNext(result)
+            action = connection.state.outbound.wroteNext(result)
         }
         perform(action)
     }

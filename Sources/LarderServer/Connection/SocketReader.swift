@@ -20,14 +20,14 @@ struct SocketReader {
 
     /// Reads and serves until the reader has to wait, and writes the replies.
     func serve() {
-        steps: while connection.phase != .closed {
-            switch connection.reader.nextAction(isGateOpen: connection.isGateOpen) {
+        steps: while connection.state.phase != .closed {
+            switch connection.state.reader.nextAction(isGateOpen: connection.isGateOpen) {
             case .wait: break steps
             case .read(let maxBytes): read(maxBytes)
             case .serveBacklog: serveBacklog()
             case .serveLastLine:
-                serving { if let line = connection.reader.takeLastLine() { serve(line) } }
-                connection.reader.descriptors?.removeAll()
+                serving { if let line = connection.state.reader.takeLastLine() { serve(line) } }
+                connection.state.reader.descriptors?.removeAll()
             case .deferRest:
                 deferRest()
                 break steps
@@ -42,24 +42,25 @@ struct SocketReader {
 
     /// Continues after the other connections of the loop were served.
     func deferRest() {
-        if connection.reader.isResumeScheduled { return }
-        connection.reader.resumeScheduled()
+        if connection.state.reader.isResumeScheduled { return }
+        connection.state.reader.resumeScheduled()
         loop.deferWork { [connection] in
-            connection.reader.resumed()
+            connection.state.reader.resumed()
             connection.loop.beginDeferredSlice()
-            if connection.phase == .closed { return }
-            let hasRequests = connection.reader.backlog != nil || connection.batches.waiting != nil
+            if connection.state.phase == .closed { return }
+            let hasRequests = connection.state.reader.backlog != nil || connection.state.batches.waiting != nil
             if hasRequests { connection.input.resumeRequests() } else { connection.input.serve() }
         }
     }
 
     /// Continues with requests that waited for a place, for the output or for their time slice.
     func resumeRequests() {
-        guard connection.phase == .serving, !connection.reader.isResumeScheduled, !connection.reader.isServing
+        guard connection.state.phase == .serving, !connection.state.reader.isResumeScheduled,
+            !connection.state.reader.isServing
         else { return }
         loop.beginLongSlice()
-        connection.reader.gateOpened()
-        if connection.batches.waiting != nil {
+        connection.state.reader.gateOpened()
+        if connection.state.batches.waiting != nil {
             serving { connection.dispatcher.startBatch() }
             connection.output.flush()
         }
@@ -69,10 +70,10 @@ struct SocketReader {
     /// Carries out what a peer that is gone has sent, as far as that is possible without waiting, and closes. If many peers
     /// are gone at once, the connections of those that are there are served first.
     func hangUp() {
-        if connection.phase == .closed { return }
-        if connection.reader.isResumeScheduled { return connection.reader.peerHungUp(isSliceOver: false) }
+        if connection.state.phase == .closed { return }
+        if connection.state.reader.isResumeScheduled { return connection.state.reader.peerHungUp(isSliceOver: false) }
         loop.beginSlice()
-        connection.reader.peerHungUp(isSliceOver: loop.isSliceOver)
+        connection.state.reader.peerHungUp(isSliceOver: loop.isSliceOver)
         serve()
     }
 
@@ -86,34 +87,34 @@ struct SocketReader {
         if hasPassed { receive(passed) }
         switch count {
         case 1...:
-            connection.metrics.bytesReceived += count
+            connection.state.metrics.bytesReceived += count
             loop.traffic.bytesReceived += count
             let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
             let served = serveLines(bytes)
-            if served < count, connection.phase == .serving {
+            if served < count, connection.state.phase == .serving {
                 keep(ByteBuffer(bytes: UnsafeRawBufferPointer(rebasing: bytes[served...])))
             }
-            connection.reader.endInputOfDescriptors()
+            connection.state.reader.endInputOfDescriptors()
             // The kernel reports later arrivals only.
-            connection.reader.didRead(mayHaveMore: count == buffer.count || hasPassed)
-        case 0: connection.reader.inputEnded()
+            connection.state.reader.didRead(mayHaveMore: count == buffer.count || hasPassed)
+        case 0: connection.state.reader.inputEnded()
         default: readFailed(errno)
         }
     }
 
     /// Whether a descriptor that comes with the next input is received.
     private var mayTakeDescriptor: Bool {
-        loop.server.images != nil && connection.principal.mayPassDescriptors
-            && connection.reader.descriptors?.hasRoom ?? true
+        loop.server.images != nil && connection.state.principal.mayPassDescriptors
+            && connection.state.reader.descriptors?.hasRoom ?? true
     }
 
     /// Keeps what came with input until the lines are served to which it may belong.
     private func receive(_ passed: larder_passed) {
-        guard let images = loop.server.images, connection.principal.mayPassDescriptors else { return }
-        let descriptors = connection.reader.descriptors(of: connection.usage.user)
+        guard let images = loop.server.images, connection.state.principal.mayPassDescriptors else { return }
+        let descriptors = connection.state.reader.descriptors(of: connection.state.usage.user)
         guard passed.descriptor >= 0 else { return descriptors.add(.lost) }
         let files = descriptors.openFiles
-        let isOverLimit = connection.usage.user.refusalOfFile(connection.usage.limits) != nil
+        let isOverLimit = connection.state.usage.user.refusalOfFile(connection.state.usage.limits) != nil
         files.add()
         let (blocking, closer) = (images.blocking, images.closer)
         let file = PassedInFile(passed.descriptor) { descriptor in
@@ -129,8 +130,8 @@ struct SocketReader {
 
     private func readFailed(_ error: CInt) {
         switch error {
-        case EINTR, ECONNRESET: connection.reader.readWasInterrupted()
-        case EAGAIN: connection.reader.socketIsEmpty()
+        case EINTR, ECONNRESET: connection.state.reader.readWasInterrupted()
+        case EAGAIN: connection.state.reader.socketIsEmpty()
         default:
             // The peer left without reading. An administrator cannot act on that.
             loop.server.logger.debug(
@@ -141,44 +142,44 @@ struct SocketReader {
     }
 
     private func serveBacklog() {
-        guard var bytes = connection.reader.takeBacklog() else { return }
+        guard var bytes = connection.state.reader.takeBacklog() else { return }
         bytes.moveReaderIndex(forwardBy: bytes.withUnsafeReadableBytes { serveLines($0) })
-        if bytes.readableBytes > 0, connection.phase == .serving { keep(bytes) }
-        connection.reader.endInputOfDescriptors()
+        if bytes.readableBytes > 0, connection.state.phase == .serving { keep(bytes) }
+        connection.state.reader.endInputOfDescriptors()
         connection.output.flush()
     }
 
     private func keep(_ rest: ByteBuffer) {
-        connection.reader.keep(rest, isGateOpen: connection.isGateOpen)
+        connection.state.reader.keep(rest, isGateOpen: connection.isGateOpen)
     }
 
     /// Serves the lines that end in the input, until the gate closes or the time slice ends.
     /// - Returns: how many bytes were served.
     private func serveLines(_ bytes: UnsafeRawBufferPointer) -> Int {
-        let pendingBytes = connection.reader.pendingBytes
+        let pendingBytes = connection.state.reader.pendingBytes
         var offset = 0
         serving {
-            while let line = connection.reader.nextLine(in: bytes, at: &offset) {
+            while let line = connection.state.reader.nextLine(in: bytes, at: &offset) {
                 let isCostly = serve(line)
-                connection.reader.descriptors?.endLine()
+                connection.state.reader.descriptors?.endLine()
                 if !connection.isGateOpen || (isCostly && loop.isSliceOver) { break }
             }
         }
-        if connection.reader.pendingBytes != pendingBytes { countUnfinishedLine() }
+        if connection.state.reader.pendingBytes != pendingBytes { countUnfinishedLine() }
         return offset
     }
 
     /// Runs `body`, during which a request that is completed neither continues the input nor closes the connection.
     private func serving(_ body: () -> Void) {
-        connection.reader.isServing = true
+        connection.state.reader.isServing = true
         body()
-        connection.reader.isServing = false
+        connection.state.reader.isServing = false
     }
 
     /// Counts the bytes of an unfinished line, and drops the line if it is long and too much is buffered already.
     private func countUnfinishedLine() {
-        if connection.reader.pendingBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() {
-            connection.reader.dropUnfinishedLine()
+        if connection.state.reader.pendingBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() {
+            connection.state.reader.dropUnfinishedLine()
             connection.output.refuse(error)
         }
         connection.countHeldBytes()
@@ -191,16 +192,16 @@ struct SocketReader {
         defer { connection.output.flushIfLarge() }
         switch consume line {
         case .whole(let bytes):
-            connection.metrics.requests += 1
+            connection.state.metrics.requests += 1
             return connection.dispatcher.dispatch(bytes)
         case .assembled(let bytes):
-            connection.metrics.requests += 1
+            connection.state.metrics.requests += 1
             let isCostly = bytes.withUnsafeBytes { connection.dispatcher.dispatch($0) }
-            connection.reader.didServe(bytes)
+            connection.state.reader.didServe(bytes)
             return isCostly
         case .tooLong:
             loop.traffic.refused.lines += 1
-            let limit = connection.usage.limits.lineBytes
+            let limit = connection.state.usage.limits.lineBytes
             connection.output.refuse(
                 WireError(.lineTooLong, "a line may have \(limit) bytes; this one was dropped up to its line end"))
             return true

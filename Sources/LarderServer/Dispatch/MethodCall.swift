@@ -13,7 +13,7 @@ struct MethodCall<Method: AuthorizedMethod> {
 
     var loop: LoopContext { connection.loop }
     var server: ServerContext { connection.loop.server }
-    var peer: PeerCredentials { connection.principal.credentials }
+    var peer: PeerCredentials { connection.state.principal.credentials }
 
     /// A namespace.
     /// - Throws: `unknownNamespace`, naming those that exist.

@@ -36,8 +36,8 @@ struct RequestDispatcher {
             loop.traffic.refused.malformed += 1
             return output.refuse(WireError(.parseError, error.description))
         }
-        connection.usage.lineBytes = line.count
-        defer { connection.usage.lineBytes = 0 }
+        connection.state.usage.lineBytes = line.count
+        defer { connection.state.usage.lineBytes = 0 }
         if message.kind == .array { return dispatchBatch(message) }
         serve(message, in: nil, template)
     }
@@ -72,36 +72,36 @@ struct RequestDispatcher {
                 WireError(
                     .invalidRequest, "a batch has at most \(Self.maxBatchRequests) requests, this one has \(count)"))
         }
-        let lineBytes = connection.usage.lineBytes
+        let lineBytes = connection.state.usage.lineBytes
         let isLong = lineBytes > UserUsage.largeBytes
-        connection.batches.waiting = BatchReply(Array(message.elements), lineBytes: isLong ? lineBytes : 0)
+        connection.state.batches.waiting = BatchReply(Array(message.elements), lineBytes: isLong ? lineBytes : 0)
         startBatch()
         // If too much is buffered, the requests that wait were refused and nothing of the batch is left.
-        if isLong, connection.batches.waiting != nil { connection.countHeldBytes() }
+        if isLong, connection.state.batches.waiting != nil { connection.countHeldBytes() }
     }
 
     /// Starts the requests of the batch that waits, as if each had come on a line of its own: as many as there are places
     /// and time for.
     func startBatch() {
         startBatch { connection.hasRoomForRequest && !loop.isSliceOver }
-        if connection.batches.waiting != nil, connection.hasRoomForRequest { connection.input.deferRest() }
+        if connection.state.batches.waiting != nil, connection.hasRoomForRequest { connection.input.deferRest() }
     }
 
     /// Starts all requests of the batch that waits, because the connection or the agent ends.
     func startRestOfBatch() { startBatch { true } }
 
     private func startBatch(while hasRoom: () -> Bool) {
-        guard let batch = connection.batches.waiting else { return }
+        guard let batch = connection.state.batches.waiting else { return }
         while hasRoom(), let (request, slot) = batch.next() { serve(request, in: slot, nil) }
         guard batch.isStarted else { return }
-        connection.batches.waiting = nil
-        if connection.usage.heldBytes > 0 { connection.countHeldBytes() }
+        connection.state.batches.waiting = nil
+        if connection.state.usage.heldBytes > 0 { connection.countHeldBytes() }
         output.writeIfComplete(batch)
     }
 
     /// Why a request of a batch is not carried out: it waited too long, or there is no room for its result.
     private func refusal(of request: Request, in batch: BatchReply) -> WireError? {
-        if connection.phase == .draining {
+        if connection.state.phase == .draining {
             return WireError(.shuttingDown, "the agent is stopping; ask again once it is back")
         }
         if request.id == nil { return nil }
@@ -128,7 +128,7 @@ struct RequestDispatcher {
                 .methodNotFound, "there is no method \(request.method.compactText); rpc.discover lists them")
             return output.reply(id: request.id, error, in: slot)
         }
-        if connection.phase == .closed, handler.lifetime == .connection { return }
+        if connection.state.phase == .closed, handler.lifetime == .connection { return }
         if handler.needsReply, request.id == nil {
             slot?.leaveEmpty()
             return
@@ -165,7 +165,7 @@ struct RequestDispatcher {
         case .later(let deadline, let begin):
             let ticket = try self.begin(request.id, admission, M.lifetime, in: slot)
             let cancellation = begin(Completion(connection, ticket))
-            if let pending = connection.pending[ticket] {
+            if let pending = connection.state.pending[ticket] {
                 pending.onCancel = cancellation
             } else if M.lifetime == .connection {
                 // The connection was closed while the request was begun.
@@ -241,11 +241,11 @@ struct RequestDispatcher {
             }
             eventLoop.execute {
                 let (connection, finish) = bound.value
-                let result = finish(value, connection.pending[ticket])
+                let result = finish(value, connection.state.pending[ticket])
                 connection.complete(ticket, result.map { $0 })
             }
         }
-        connection.pending[ticket]?.onCancel = { [connection] reason in
+        connection.state.pending[ticket]?.onCancel = { [connection] reason in
             task.cancel()
             if endsOnCancellation { connection.complete(ticket, .failure(reason)) }
         }
@@ -257,25 +257,25 @@ struct RequestDispatcher {
         _ id: RequestID?, _ admission: Admission, _ lifetime: PendingRequests.Lifetime, in slot: BatchSlot?
     ) throws(WireError) -> PendingRequests.Ticket {
         var heldBytes = 0
-        if connection.phase == .closed {
-            connection.usage.admitOrphan()
+        if connection.state.phase == .closed {
+            connection.state.usage.admitOrphan()
         } else {
             do throws(UsageRefusal) {
-                heldBytes = try connection.usage.admitRequest()
+                heldBytes = try connection.state.usage.admitRequest()
             } catch {
-                throw loop.count(error, of: connection.principal.credentials)
+                throw loop.count(error, of: connection.state.principal.credentials)
             }
         }
         loop.traffic.requestsInFlight += 1
-        return connection.pending.add(
+        return connection.state.pending.add(
             PendingRequest(id: id, admission: admission, slot: slot, lifetime: lifetime, heldBytes: heldBytes))
     }
 
     /// Ends a pending request with an error after a time, unless it is completed before.
     private func expire(_ ticket: PendingRequests.Ticket, _ deadline: ReplyDeadline) {
-        connection.pending[ticket]?.deadline = loop.eventLoop.assumeIsolated().scheduleTask(in: deadline.time) {
+        connection.state.pending[ticket]?.deadline = loop.eventLoop.assumeIsolated().scheduleTask(in: deadline.time) {
             [connection] in
-            connection.pending[ticket]?.cancel(deadline.error)
+            connection.state.pending[ticket]?.cancel(deadline.error)
             // Thousands of requests may have the same deadline.
             connection.loop.deferWork { connection.complete(ticket, .failure(deadline.error)) }
         }

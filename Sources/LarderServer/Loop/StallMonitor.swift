@@ -13,12 +13,12 @@ final class StallMonitor {
 
     /// Watches a connection as long as its output is pending.
     func watch(_ connection: Connection) {
-        if connection.outbound.isMonitored { return }
-        connection.outbound.isMonitored = true
+        if connection.state.outbound.isMonitored { return }
+        connection.state.outbound.isMonitored = true
         connections.append(connection)
         if isSweeping { return }
         isSweeping = true
-        let limit = connection.usage.limits.stallTime
+        let limit = connection.state.usage.limits.stallTime
         let interval = min(TimeAmount.nanoseconds(max(limit.nanoseconds / 8, 10_000_000)), .milliseconds(500))
         scheduleSweep(every: interval, on: connection.loop)
     }
@@ -33,8 +33,8 @@ final class StallMonitor {
         loop.forEachInSlices(swept) { connection in
             self.closeIfStalled(connection, at: now)
             connection.countHeldBytes()
-            connection.outbound.isMonitored = connection.outbound.isPending
-            if connection.outbound.isPending { self.connections.append(connection) }
+            connection.state.outbound.isMonitored = connection.state.outbound.isPending
+            if connection.state.outbound.isPending { self.connections.append(connection) }
         } andThen: {
             self.closeOverLimit(swept, at: now, on: loop) {
                 self.isSweeping = !self.connections.isEmpty
@@ -52,7 +52,8 @@ final class StallMonitor {
         loop.forEachInSlices(swept) { connection in
             if Self.isStalledOverLimit(connection, at: now) { candidates.append(connection) }
         } andThen: {
-            loop.forEachInSlices(candidates.sorted { $0.usage.heldBytes > $1.usage.heldBytes }) { connection in
+            loop.forEachInSlices(candidates.sorted { $0.state.usage.heldBytes > $1.state.usage.heldBytes }) {
+                connection in
                 if Self.isStalledOverLimit(connection, at: now) { self.closeOverLimit(connection) }
             } andThen: {
                 end()
@@ -62,11 +63,11 @@ final class StallMonitor {
 
     private static func stalledTime(of connection: Connection, at now: NIODeadline) -> TimeAmount? {
         let writer = connection.writer
-        return connection.outbound.stalledTime(at: now, unreadByPeer: writer.unreadByPeer)
+        return connection.state.outbound.stalledTime(at: now, unreadByPeer: writer.unreadByPeer)
     }
 
     private static func isStalledOverLimit(_ connection: Connection, at now: NIODeadline) -> Bool {
-        let usage = connection.usage
+        let usage = connection.state.usage
         guard usage.user.hasTooMuch(usage.limits), let stalled = stalledTime(of: connection, at: now) else {
             return false
         }
@@ -74,14 +75,15 @@ final class StallMonitor {
     }
 
     private func closeIfStalled(_ connection: Connection, at now: NIODeadline) {
-        guard let stalled = Self.stalledTime(of: connection, at: now), stalled >= connection.usage.limits.stallTime
+        guard let stalled = Self.stalledTime(of: connection, at: now),
+            stalled >= connection.state.usage.limits.stallTime
         else { return }
         connection.loop.traffic.connectionsStalled += 1
         connection.loop.server.logger.warning(
             "a client that does not read was dropped",
             metadata: connection.logMetadata([
                 "seconds": "\(stalled.nanoseconds / 1_000_000_000)",
-                "pending_bytes": "\(connection.outbound.pendingBytes)",
+                "pending_bytes": "\(connection.state.outbound.pendingBytes)",
             ]))
         connection.close()
     }
@@ -90,7 +92,7 @@ final class StallMonitor {
         connection.loop.traffic.refused.queuedConnections += 1
         connection.loop.server.logger.warning(
             "a client that does not read was dropped: more waits for its user than limits.queuedBytesPerUser allows",
-            metadata: connection.logMetadata(["pending_bytes": "\(connection.outbound.pendingBytes)"]))
+            metadata: connection.logMetadata(["pending_bytes": "\(connection.state.outbound.pendingBytes)"]))
         connection.close()
     }
 }

@@ -39,9 +39,9 @@ extension RequestCancel: Method {
     /// Cancels the pending requests with an id; each gets its own reply.
     static func call(_ call: MethodCall<Self>) -> Outcome<Result> {
         let (id, connection) = (call.parameters.id, call.connection)
-        let tickets = connection.pending.tickets(id: id)
+        let tickets = connection.state.pending.tickets(id: id)
         let reason = WireError(.cancelled, "request \(id.text) was cancelled by request.cancel")
-        for ticket in tickets { connection.pending[ticket]?.cancel(reason) }
+        for ticket in tickets { connection.state.pending[ticket]?.cancel(reason) }
         return .now(Result(cancelled: !tickets.isEmpty))
     }
 }
@@ -50,13 +50,13 @@ extension AgentClients.Client {
     /// A connection as `agent.clients` shows it.
     init(_ connection: Connection) {
         connection.identifyPeer()
-        let (peer, metrics) = (connection.principal.credentials, connection.metrics)
+        let (peer, metrics) = (connection.state.principal.credentials, connection.state.metrics)
         let acknowledgements = connection.loop.registry.acknowledgements
         self.init(
             id: connection.id, peer: peer.wire, command: peer.command, connectedAt: metrics.connectedAt,
-            requests: metrics.requests, subscriptions: connection.subscriptions.count,
-            bytesReceived: metrics.bytesReceived, bytesSent: connection.outbound.acceptedBytes,
-            pendingBytes: connection.outbound.pendingBytes,
+            requests: metrics.requests, subscriptions: connection.state.subscriptions.count,
+            bytesReceived: metrics.bytesReceived, bytesSent: connection.state.outbound.acceptedBytes,
+            pendingBytes: connection.state.outbound.pendingBytes,
             acknowledged: metrics.hasAcknowledged ? acknowledgements.said(by: connection.id) : [])
     }
 }

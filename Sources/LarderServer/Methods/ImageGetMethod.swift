@@ -75,7 +75,7 @@ private struct ImageGetRequest {
     /// Whether a cached image is answered without a task. A task opens the file for a descriptor, and reports that there are
     /// too many leases.
     func canReply(with image: CachedImage) -> Bool {
-        !query.wantsDescriptor && connection.leases.hasRoom(for: image.digest)
+        !query.wantsDescriptor && connection.state.leases.hasRoom(for: image.digest)
     }
 
     /// The result with an image. Its reference passes to a lease.
@@ -93,7 +93,7 @@ private struct ImageGetRequest {
         let loop = connection.loop
         let seconds = query.leaseSeconds ?? images.leaseSeconds
         let end = seconds == 0 ? NIODeadline.distantFuture : loop.eventLoop.now + .seconds(Int64(seconds))
-        let (number, takesReference) = connection.leases.take(image.digest, until: end)
+        let (number, takesReference) = connection.state.leases.take(image.digest, until: end)
         if !takesReference { images.cache.release(image.digest) }
         if end < .distantFuture { loop.leaseTimer.watch(until: end) }
         return number
@@ -103,7 +103,7 @@ private struct ImageGetRequest {
     /// - Parameter held: a cached image, whose reference the task releases or passes to the lease.
     func taskReply(held: CachedImage?) -> TaskReply<ImageGet.Result> {
         var request = query.request
-        request.user = UInt32(clamping: connection.principal.credentials.uid)
+        request.user = UInt32(clamping: connection.state.principal.credentials.uid)
         let (image, images, wantsFile) = (request, images, query.wantsDescriptor)
         var reply = TaskReply<ImageGet.Result> { () async throws(WireError) in
             try await images.deliver(image, held: held, opening: wantsFile)
@@ -133,7 +133,7 @@ private struct ImageGetRequest {
                 return .failure(refusal)
             }
             let result = result(image, hasDescriptor: delivery.file != nil)
-            if let file = delivery.file.flatMap({ PassedFile($0, for: connection.usage.user) }) {
+            if let file = delivery.file.flatMap({ PassedFile($0, for: connection.state.usage.user) }) {
                 _ = connection.output.pass(file)
             }
             return .success(result)
@@ -146,12 +146,13 @@ private struct ImageGetRequest {
         if let denial = request.denial { return denial }
         if request.slot?.batch.isFull ?? false { return BatchReply.noRoom }
         if let denial = images.denial(of: query.request.url, to: connection.rights) { return denial.error }
-        guard connection.leases.hasRoom(for: delivery.image.digest) else {
+        guard connection.state.leases.hasRoom(for: delivery.image.digest) else {
             return WireError(
                 .limitExceeded,
                 "a connection may have \(ImageLeases.max) leases; give some back by image.release")
         }
-        guard delivery.file != nil, let refusal = connection.usage.user.refusalOfFile(connection.usage.limits)
+        guard delivery.file != nil,
+            let refusal = connection.state.usage.user.refusalOfFile(connection.state.usage.limits)
         else { return nil }
         connection.loop.traffic.refused.requests += 1
         return refusal

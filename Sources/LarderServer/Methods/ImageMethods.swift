@@ -99,7 +99,7 @@ extension ImageRelease: Method {
     /// Releases a lease once.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let cache = try call.server.imageService().cache
-        let (isFound, released) = call.connection.leases.release(call.parameters.lease)
+        let (isFound, released) = call.connection.state.leases.release(call.parameters.lease)
         if let released { cache.release(released) }
         return .now(Result(released: isFound))
     }

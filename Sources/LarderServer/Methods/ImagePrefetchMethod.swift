@@ -12,7 +12,7 @@ extension ImagePrefetch: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (parameters, images) = (call.parameters, try call.server.imageService())
         let (connection, rights) = (call.connection, call.connection.rights)
-        let (usage, limits) = (connection.usage.user, connection.usage.limits)
+        let (usage, limits) = (connection.state.usage.user, connection.state.usage.limits)
         let concurrency = parameters.concurrency ?? defaultConcurrency
         let id = parameters.reportsProgress ? call.id : nil
         let progress = progress(on: connection)
@@ -28,7 +28,7 @@ extension ImagePrefetch: Method {
                 }
             } finish: { outcome, request in
                 let last = try? outcome.get()
-                let isLastReported = last?.isWhole == true && connection.phase != .closed
+                let isLastReported = last?.isWhole == true && connection.state.phase != .closed
                 progress.end(with: isLastReported ? id.flatMap { last?.progress.wire(for: $0) } : nil)
                 return result(of: outcome, cancellation: request?.cancellation, connection)
             })
@@ -36,9 +36,9 @@ extension ImagePrefetch: Method {
 
     /// Writes the progress to a client, before the reply.
     private static func progress(on connection: Connection) -> PrefetchProgress {
-        PrefetchProgress(on: connection.loop.eventLoop, isOutputPending: { connection.outbound.isPending }) {
+        PrefetchProgress(on: connection.loop.eventLoop, isOutputPending: { connection.state.outbound.isPending }) {
             progress in
-            if connection.phase == .closed { return }
+            if connection.state.phase == .closed { return }
             progress.write(to: &connection.loop.output.writer)
             connection.loop.output.writer.endLine()
             connection.output.flush()
@@ -70,7 +70,7 @@ extension ImagePrefetch: Method {
         case .failure(let error):
             if error.code == .limitExceeded {
                 connection.loop.count(
-                    UsageRefusal(limit: .queuedBytes, error: error), of: connection.principal.credentials)
+                    UsageRefusal(limit: .queuedBytes, error: error), of: connection.state.principal.credentials)
             }
             return .failure(error.code == .cancelled ? cancellation ?? error : error)
         case .success(let outcome) where outcome.isWhole: return .success(outcome.result)

@@ -26,7 +26,7 @@ extension ImagePut: Method {
     }
 
     private static func receivedFile(_ connection: Connection) throws(WireError) -> PassedInFile {
-        switch connection.reader.descriptors?.take() {
+        switch connection.state.reader.descriptors?.take() {
         case .file(let file): return file
         case .several:
             throw WireError(.invalidParams, "several descriptors came with the request; pass one")

@@ -10,14 +10,14 @@ extension ConfigSubscribe: Method {
     /// Opens a subscription. Its first event, if there is one, follows the reply.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (parameters, connection, loop) = (call.parameters, call.connection, call.loop)
-        if connection.phase == .draining {
+        if connection.state.phase == .draining {
             throw WireError(.shuttingDown, "the agent is stopping; subscribe again once it is back")
         }
         let publication = try call.namespace(parameters.namespace).publication
         let heldBytes: Int
         do throws(UsageRefusal) {
-            heldBytes = try connection.usage.admitSubscription(
-                to: parameters.path, open: connection.subscriptions.count)
+            heldBytes = try connection.state.usage.admitSubscription(
+                to: parameters.path, open: connection.state.subscriptions.count)
         } catch {
             throw loop.count(error, of: call.peer)
         }
@@ -25,15 +25,15 @@ extension ConfigSubscribe: Method {
         connection.output.flush()
         let topic = loop.hub.topic(parameters.path, of: publication)
         // Any write may find that the client is gone, and closes the connection at once.
-        if connection.phase == .closed {
+        if connection.state.phase == .closed {
             loop.hub.removeUnused(topic)
-            connection.usage.removeSubscription(heldBytes: heldBytes)
+            connection.state.usage.removeSubscription(heldBytes: heldBytes)
             throw .disconnected
         }
         let subscription = Subscription(
-            id: connection.subscriptions.nextID(), connection: connection, topic: topic, mode: parameters.mode,
+            id: connection.state.subscriptions.nextID(), connection: connection, topic: topic, mode: parameters.mode,
             since: parameters.since, epoch: parameters.epoch, heldBytes: heldBytes)
-        connection.subscriptions.add(subscription)
+        connection.state.subscriptions.add(subscription)
         topic.add(subscription)
         loop.traffic.subscriptionsOpen += 1
         let result = Result(
@@ -47,7 +47,7 @@ extension ConfigUnsubscribe: Method {
     /// Ends a subscription. No further event is sent for it.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let id = call.parameters.subscription
-        guard let subscription = call.connection.subscriptions[id] else {
+        guard let subscription = call.connection.state.subscriptions[id] else {
             throw WireError(.notFound, "this connection has no subscription \(id)")
         }
         subscription.remove()
@@ -75,7 +75,7 @@ extension ConfigAcknowledge: Method {
                 revision: parameters.revision, accepted: parameters.accepted, reason: parameters.reason,
                 at: Timestamp(milliseconds: WallClock.system.now), peer: call.peer),
             by: call.connection.id, of: parameters.namespace)
-        call.connection.metrics.hasAcknowledged = true
+        call.connection.state.metrics.hasAcknowledged = true
         return .now(Result(revision: parameters.revision))
     }
 }

@@ -19,7 +19,7 @@ final class Subscription {
     private let heldBytes: Int
     /// Its index among the topic's subscriptions.
     var place = 0
-    private var state: State
+    @exclusivity(unchecked) private var state: State
 
     /// - Parameters:
     ///   - since: the revision that the client holds; nil for none.
@@ -41,7 +41,7 @@ final class Subscription {
     // MARK: Events
 
     /// Whether an event can be written at once.
-    private var canWrite: Bool { !connection.outbound.isPending }
+    private var canWrite: Bool { !connection.state.outbound.isPending }
 
     /// Begins to send events, now that the reply is written.
     /// - Parameter revision: the revision that the reply names.
@@ -69,7 +69,7 @@ final class Subscription {
         switch action {
         case .none: break
         case .send(let event): send(event)
-        case .postpone: connection.subscriptions.addLagging(self)
+        case .postpone: connection.state.subscriptions.addLagging(self)
         case .sendEnd(let reason, let sequence):
             write(topic.encode(.end(reason)), sequence: sequence, skipped: 0)
             remove()
@@ -106,10 +106,10 @@ final class Subscription {
 
     /// Ends the subscription without an event.
     func remove() {
-        guard connection.subscriptions.remove(self) else { return }
+        guard connection.state.subscriptions.remove(self) else { return }
         state.close()
         connection.loop.traffic.subscriptionsOpen -= 1
-        connection.usage.removeSubscription(heldBytes: heldBytes)
+        connection.state.usage.removeSubscription(heldBytes: heldBytes)
         connection.loop.hub.remove(self)
     }
 }
