@@ -4,9 +4,9 @@ import LarderClient
 import Glibc
 
 /// The command line as a program: parses, runs, and turns each failure into one line and an exit status.
-public enum CommandEntry {
+package enum CommandEntry {
     /// Runs the command that this process was started with, and ends the process.
-    public static func main() -> Never {
+    package static func main() -> Never {
         // Before Dispatch opens descriptors and blocks signals: the programs that are started inherit what this one did.
         _ = SignalDispositions.inherited
         _ = OpenDescriptors.inherited

@@ -1,13 +1,13 @@
 /// A point in time as HTTP writes it (RFC 9110, section 5.6.7): whole seconds, always UTC.
-public struct HTTPDate: Sendable, Hashable, Comparable {
+package struct HTTPDate: Sendable, Hashable, Comparable {
     /// Seconds since 1970-01-01T00:00:00Z.
-    public let secondsSinceEpoch: Int64
+    package let secondsSinceEpoch: Int64
 
     /// Makes a date from seconds since 1970.
-    public init(secondsSinceEpoch: Int64) { self.secondsSinceEpoch = secondsSinceEpoch }
+    package init(secondsSinceEpoch: Int64) { self.secondsSinceEpoch = secondsSinceEpoch }
 
     /// Whether one date is before another.
-    public static func < (left: HTTPDate, right: HTTPDate) -> Bool {
+    package static func < (left: HTTPDate, right: HTTPDate) -> Bool {
         left.secondsSinceEpoch < right.secondsSinceEpoch
     }
 
@@ -20,7 +20,7 @@ public struct HTTPDate: Sendable, Hashable, Comparable {
     /// - Parameters:
     ///   - text: the field's value
     ///   - now: determines the century of a two-digit year. A year more than 50 years ahead is taken as past
-    public init?(parsing text: String, now: HTTPDate) {
+    package init?(parsing text: String, now: HTTPDate) {
         var form = DateScanner(text)
         let dayName = form.letters()
         let date: (year: Int64, month: Int64, day: Int64)

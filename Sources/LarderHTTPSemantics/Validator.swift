@@ -2,14 +2,14 @@
 ///
 /// Both fields are sent back byte for byte as they were received. A validator belongs to one body: keep it only together with
 /// the document that was made of that body. Otherwise the origin answers 304 for a document that was never applied.
-public struct Validator: Sendable, Hashable {
+package struct Validator: Sendable, Hashable {
     /// The entity tag with its quotes, and `W/` if it is weak.
-    public let etag: String?
+    package let etag: String?
     /// The `Last-Modified` field, not interpreted.
-    public let lastModified: String?
+    package let lastModified: String?
 
     /// Returns nil if both fields are missing, empty or too long.
-    public init?(etag: String? = nil, lastModified: String? = nil) {
+    package init?(etag: String? = nil, lastModified: String? = nil) {
         self.etag = Self.usable(etag)
         self.lastModified = Self.usable(lastModified)
         if self.etag == nil && self.lastModified == nil { return nil }

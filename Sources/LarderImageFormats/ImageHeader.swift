@@ -1,5 +1,5 @@
 /// A type of image whose header can be read.
-public enum ImageType: String, Sendable, Hashable, CaseIterable {
+package enum ImageType: String, Sendable, Hashable, CaseIterable {
     /// Portable Network Graphics (W3C PNG, third edition), with APNG's animations.
     case png
     /// JPEG (ITU-T T.81) with JFIF or EXIF, or without.
@@ -22,7 +22,7 @@ public enum ImageType: String, Sendable, Hashable, CaseIterable {
     case jxl
 
     /// The type for `Content-Type` and for clients.
-    public var mediaType: String {
+    package var mediaType: String {
         switch self {
         case .ico: "image/vnd.microsoft.icon"
         case .svg: "image/svg+xml"
@@ -31,7 +31,7 @@ public enum ImageType: String, Sendable, Hashable, CaseIterable {
     }
 
     /// The name that people use.
-    public var name: String {
+    package var name: String {
         switch self {
         case .webp: "WebP"
         case .jxl: "JPEG XL"
@@ -41,23 +41,23 @@ public enum ImageType: String, Sendable, Hashable, CaseIterable {
 }
 
 /// What an image's header says.
-public struct ImageHeader: Sendable, Hashable {
+package struct ImageHeader: Sendable, Hashable {
     /// The type, by what the bytes are and not by what anybody called them.
-    public let type: ImageType
+    package let type: ImageType
     /// The width in pixels as the image is shown, that is after ``orientation``; at least 1.
-    public let width: Int
+    package let width: Int
     /// The height in pixels as the image is shown, at least 1.
-    public let height: Int
+    package let height: Int
     /// How many pictures are shown one after the other: 1 for what cannot move, nothing where only the whole file would
     /// tell (GIF, animated WebP, AVIF sequences, icons).
-    public let frameCount: Int?
+    package let frameCount: Int?
     /// How a decoder has to turn or mirror the picture, 2 to 8 as EXIF counts (tag 0x0112); nothing where it is upright
     /// already. Only JPEG says it like that.
-    public let orientation: Int?
+    package let orientation: Int?
     /// Whether the image is an animation; nil if only the whole file shows it (GIF, icons).
-    public let isAnimated: Bool?
+    package let isAnimated: Bool?
     /// Whether pixels may be transparent; nil if the header does not show it.
-    public let hasAlpha: Bool?
+    package let hasAlpha: Bool?
 
     package init(
         _ type: ImageType, width: Int, height: Int, frameCount: Int?, orientation: Int? = nil,
@@ -80,7 +80,7 @@ public struct ImageHeader: Sendable, Hashable {
 
     /// How many pixels a decoder would have to hold: width times height times the frames that are known of; nothing
     /// where that is more than 2^63.
-    public var pixelCount: Int? {
+    package var pixelCount: Int? {
         let (area, areaOverflows) = width.multipliedReportingOverflow(by: height)
         let (pixels, pixelsOverflow) = area.multipliedReportingOverflow(by: frameCount ?? 1)
         return areaOverflows || pixelsOverflow ? nil : pixels
@@ -88,20 +88,20 @@ public struct ImageHeader: Sendable, Hashable {
 }
 
 /// What the settings allow an image to be, whatever the size of its file.
-public struct ImageLimits: Sendable, Hashable {
+package struct ImageLimits: Sendable, Hashable {
     /// The most pixels, all known frames together.
-    public var maximumPixels: Int
+    package var maximumPixels: Int
     /// Types that are refused.
-    public var excludedTypes: Set<ImageType>
+    package var excludedTypes: Set<ImageType>
 
     /// Makes limits. The default of 1,000 megapixels admits the photos of all phones; nothing is decoded here.
-    public init(maximumPixels: Int = 1_000_000_000, excludedTypes: Set<ImageType> = Self.rare) {
+    package init(maximumPixels: Int = 1_000_000_000, excludedTypes: Set<ImageType> = Self.rare) {
         self.maximumPixels = maximumPixels
         self.excludedTypes = excludedTypes
     }
 
     /// Types that most clients cannot decode. They are excluded unless the settings name other types.
-    public static let rare: Set<ImageType> = [.heic, .jxl]
+    package static let rare: Set<ImageType> = [.heic, .jxl]
 
     /// Refuses an image that is over a limit.
     ///

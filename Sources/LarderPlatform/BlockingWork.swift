@@ -1,19 +1,19 @@
 internal import Dispatch
-public import NIOPosix
+package import NIOPosix
 
 /// Runs system calls that may wait for a disk on a thread pool, never on the threads of tasks or event loops.
-public struct BlockingWork: Sendable {
+package struct BlockingWork: Sendable {
     private let threads: NIOThreadPool
 
     /// - Parameter threads: started and shut down by the caller; a pool that is not running runs bodies on the caller's thread.
-    public init(_ threads: NIOThreadPool) { self.threads = threads }
+    package init(_ threads: NIOThreadPool) { self.threads = threads }
 
     /// Runs a body on the pool and returns its result.
     ///
     /// The body also runs, in its turn, if the task is canceled: callers clean up and write last things in bodies, and a burst
     /// of canceled tasks must not run them on the threads of tasks. A body that need not run any more checks the task before
     /// it is submitted.
-    public func run<Value: Sendable, Failure: Error>(
+    package func run<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         let result: Result<Value, Failure> = await withCheckedContinuation { continuation in
@@ -31,12 +31,12 @@ public struct BlockingWork: Sendable {
     }
 
     /// Runs a body on the pool. The caller does not wait for it.
-    public func submit(_ body: @escaping @Sendable () -> Void) { threads.submit { _ in body() } }
+    package func submit(_ body: @escaping @Sendable () -> Void) { threads.submit { _ in body() } }
 }
 
 extension NIOThreadPool {
     /// Shuts the pool down and returns once all submitted work is done.
-    public func finish() async {
+    package func finish() async {
         // NIO runs the queued work on this queue and then calls back on it, so a concurrent queue would lose the order. NIO
         // takes nothing else than a DispatchQueue here.
         let queue = DispatchQueue(label: "larder.threads")

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// A log for events that may come in bursts. For each key, the first lines of a burst are written at once. Later events are
 /// joined into one line at the end of each interval. A key is forgotten after an interval in which nothing was joined.
-public final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: Sendable {
+package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: Sendable {
     private struct Window {
         var lines = 0
         var pending: Entry?
@@ -21,7 +21,7 @@ public final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: Se
     ///   - interval: the time from one joined line to the next
     ///   - burst: the number of lines per interval that are written at once
     ///   - write: logs an entry that stands for the given number of events; called on any thread
-    public init(
+    package init(
         every interval: Duration, burst: Int = 1, clock: any Clock<Duration> = ContinuousClock(),
         write: @escaping @Sendable (Key, Entry, Int) -> Void
     ) {
@@ -33,7 +33,7 @@ public final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: Se
     ///   called before this method returns, and must not call the log.
     /// - Returns: whether a line was written now
     @discardableResult
-    public func add(_ key: Key, _ update: (inout Entry?) -> Void) -> Bool {
+    package func add(_ key: Key, _ update: (inout Entry?) -> Void) -> Bool {
         let entry: Entry? = windows.withLock { windows in
             var window = windows[key] ?? Window(timer: Task { await self.writeJoinedLines(of: key) })
             var entry: Entry?
@@ -53,14 +53,14 @@ public final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: Se
     }
 
     /// Writes the joined lines now, and forgets all keys.
-    public func flush() {
+    package func flush() {
         for (key, window) in takeAll() {
             if let entry = window.pending { write(key, entry, window.count) }
         }
     }
 
     /// Forgets all keys without another line, so that the next event is written at once.
-    public func reset() { _ = takeAll() }
+    package func reset() { _ = takeAll() }
 
     private func takeAll() -> [Key: Window] {
         windows.withLock { windows in

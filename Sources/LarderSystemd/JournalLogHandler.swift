@@ -1,5 +1,5 @@
 import Glibc
-public import Logging
+package import Logging
 
 /// Writes log statements to the system's journal with their fields kept apart (`sd_journal_sendv(3)`).
 ///
@@ -7,13 +7,13 @@ public import Logging
 /// becomes a field of its own behind a prefix, so that `journalctl LARDER_NAMESPACE=default` finds what belongs
 /// together; the logger's label is the field `LOGGER` behind the same prefix. An entry that journald refuses goes to
 /// standard error as a line of text.
-public struct JournalLogHandler: LogHandler {
+package struct JournalLogHandler: LogHandler {
     /// The lowest level that is written.
-    public var logLevel: Logger.Level
+    package var logLevel: Logger.Level
     /// Metadata that every statement carries.
-    public var metadata: Logger.Metadata = [:]
+    package var metadata: Logger.Metadata = [:]
     /// Adds metadata at the time of each statement.
-    public var metadataProvider: Logger.MetadataProvider?
+    package var metadataProvider: Logger.MetadataProvider?
 
     private let label: String
     private let identifier: String
@@ -28,7 +28,7 @@ public struct JournalLogHandler: LogHandler {
     ///     metadata could pass for the journal's own fields.
     ///   - level: The lowest level that is written.
     ///   - metadataProvider: Adds metadata at the time of each statement.
-    public init(
+    package init(
         label: String, identifier: String, fieldPrefix: String, level: Logger.Level = .info,
         metadataProvider: Logger.MetadataProvider? = nil
     ) {
@@ -40,13 +40,13 @@ public struct JournalLogHandler: LogHandler {
     }
 
     /// One piece of the metadata that every statement carries.
-    public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
         set { metadata[key] = newValue }
     }
 
     /// Writes one statement.
-    public func log(event: LogEvent) {
+    package func log(event: LogEvent) {
         let entry = entry(for: event)
         guard entry.send() != 0 else { return }
         let members = LogMetadata.merged(metadata, metadataProvider, event)

@@ -1,8 +1,8 @@
 import Glibc
-public import Logging
+package import Logging
 
 /// Where a service's log goes.
-public enum ServiceLog {
+package enum ServiceLog {
     /// The handler that fits standard error: a ``JournalLogHandler`` when it is the journal, else a ``TextLogHandler``.
     ///
     ///     LoggingSystem.bootstrap(
@@ -15,7 +15,7 @@ public enum ServiceLog {
     ///   - fieldPrefix: What every metadata field's name in the journal begins with, such as `LARDER_`; not empty.
     ///   - level: The lowest level that is written.
     ///   - metadataProvider: Adds metadata at the time of each statement.
-    public static func handler(
+    package static func handler(
         label: String, identifier: String, fieldPrefix: String, level: Logger.Level = .info,
         metadataProvider: Logger.MetadataProvider? = nil
     ) -> any LogHandler {
@@ -29,11 +29,11 @@ public enum ServiceLog {
 }
 
 /// Whether an output stream ends in the system's journal (`systemd.exec(5)`, `$JOURNAL_STREAM`).
-public enum JournalStream {
+package enum JournalStream {
     /// Whether standard error is the very stream that systemd connected to the journal, and was not redirected since.
     ///
     /// If so, native journal entries say more than lines of text, and both end in the same place.
-    public static var isStandardError: Bool {
+    package static var isStandardError: Bool {
         guard let variable = getenv("JOURNAL_STREAM") else { return false }
         return matches(STDERR_FILENO, String(cString: variable))
     }

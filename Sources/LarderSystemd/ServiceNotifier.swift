@@ -6,24 +6,24 @@ import Glibc
 /// Every method returns whether the message was sent: `false` if the process runs without `NOTIFY_SOCKET`, which is not a
 /// failure. Each throws ``SystemdError`` with `notificationFailed` if there is a socket and the message cannot be put into
 /// it, also because it is full (`EAGAIN`): messages are single datagrams, and no call waits for the manager.
-public struct ServiceNotifier: Sendable {
+package struct ServiceNotifier: Sendable {
     /// A notifier for this process. The environment is read at each call, and left as it is.
-    public init() {}
+    package init() {}
 
     /// Whether there is somebody to be told: whether `NOTIFY_SOCKET` is set.
-    public static var isHeard: Bool { getenv("NOTIFY_SOCKET") != nil }
+    package static var isHeard: Bool { getenv("NOTIFY_SOCKET") != nil }
 
     /// `READY=1`: start-up, or a reload that ``reloading()`` announced, is over.
     ///
     /// - Parameter status: The new status line, in the same message.
     @discardableResult
-    public func ready(status: String? = nil) throws(SystemdError) -> Bool {
+    package func ready(status: String? = nil) throws(SystemdError) -> Bool {
         try send("READY=1", status: status)
     }
 
     /// `STATUS=`: one line for `systemctl status`. Line breaks in it become spaces.
     @discardableResult
-    public func status(_ status: String) throws(SystemdError) -> Bool {
+    package func status(_ status: String) throws(SystemdError) -> Bool {
         try send(nil, status: status)
     }
 
@@ -31,7 +31,7 @@ public struct ServiceNotifier: Sendable {
     ///
     /// The time is what `Type=notify-reload` (systemd 253 and later) needs; older managers ignore it.
     @discardableResult
-    public func reloading() throws(SystemdError) -> Bool {
+    package func reloading() throws(SystemdError) -> Bool {
         var now = timespec()
         clock_gettime(CLOCK_MONOTONIC, &now)
         return try send("RELOADING=1\nMONOTONIC_USEC=\(now.tv_sec * 1_000_000 + now.tv_nsec / 1000)", status: nil)
@@ -41,13 +41,13 @@ public struct ServiceNotifier: Sendable {
     ///
     /// - Parameter status: The new status line, in the same message.
     @discardableResult
-    public func stopping(status: String? = nil) throws(SystemdError) -> Bool {
+    package func stopping(status: String? = nil) throws(SystemdError) -> Bool {
         try send("STOPPING=1", status: status)
     }
 
     /// `WATCHDOG=1`: still alive. Due more often than once every ``Watchdog/interval``.
     @discardableResult
-    public func watchdog() throws(SystemdError) -> Bool {
+    package func watchdog() throws(SystemdError) -> Bool {
         try send("WATCHDOG=1", status: nil)
     }
 
@@ -71,12 +71,12 @@ public struct ServiceNotifier: Sendable {
 }
 
 /// The service manager's watchdog (`WatchdogSec=` of the unit).
-public enum Watchdog {
+package enum Watchdog {
     /// The time within which each ``ServiceNotifier/watchdog()`` must follow the one before, or the manager kills the
     /// service; `nil` when it does not watch this process (`sd_watchdog_enabled(3)`).
     ///
     /// Send twice as often. `nil` also when `WATCHDOG_USEC` is malformed: no manager that watches writes it so.
-    public static var interval: Duration? {
+    package static var interval: Duration? {
         var microseconds: UInt64 = 0
         guard sd_watchdog_enabled(0, &microseconds) > 0 else { return nil }
         return .microseconds(Int64(clamping: microseconds))

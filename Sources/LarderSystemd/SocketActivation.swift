@@ -5,17 +5,17 @@ import Glibc
 ///
 /// It belongs to the manager: close it at the end, but never unlink its path and never call `shutdown(2)` on it, or the
 /// next start finds a dead socket.
-public struct ActivatedSocket: Sendable, Equatable {
+package struct ActivatedSocket: Sendable, Equatable {
     /// The descriptor, close-on-exec.
-    public let descriptor: CInt
+    package let descriptor: CInt
     /// `FileDescriptorName=` of the socket unit (by default the unit's name); "unknown" when none was passed.
-    public let name: String
+    package let name: String
     /// Whether it is a listening `AF_UNIX` stream socket (`sd_is_socket_unix(3)`).
-    public let isStreamListener: Bool
+    package let isStreamListener: Bool
 }
 
 /// Socket activation: taking over the sockets that systemd, or `systemd-socket-activate(1)`, listens on.
-public enum SocketActivation {
+package enum SocketActivation {
     /// Takes over every descriptor that was passed to this process, in the order of the socket unit.
     ///
     /// Call it once, first thing in `main`: it removes `LISTEN_PID`, `LISTEN_FDS` and `LISTEN_FDNAMES` from the
@@ -23,7 +23,7 @@ public enum SocketActivation {
     /// finds nothing. Empty when the process was started in another way.
     ///
     /// - Throws: ``SystemdError`` with `activationFailed` when the variables are malformed or a descriptor is closed.
-    public static func take() throws(SystemdError) -> [ActivatedSocket] {
+    package static func take() throws(SystemdError) -> [ActivatedSocket] {
         var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
         let count = sd_listen_fds_with_names(1, &names)
         defer { release(names) }
@@ -47,7 +47,7 @@ public enum SocketActivation {
     ///
     /// - Throws: ``SystemdError`` with `activationFailed` as ``take()`` does, and `notAStreamListener` naming the first
     ///   descriptor that is something else.
-    public static func takeStreamListeners() throws(SystemdError) -> [ActivatedSocket] {
+    package static func takeStreamListeners() throws(SystemdError) -> [ActivatedSocket] {
         let sockets = try take()
         for socket in sockets where !socket.isStreamListener {
             throw SystemdError(

@@ -1,9 +1,9 @@
 import Glibc
 
 /// What went wrong between this process and the service manager.
-public struct SystemdError: Error, Sendable, Equatable, CustomStringConvertible {
+package struct SystemdError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The kind of failure. New kinds may be added, so a `switch` over it needs a default.
-    public struct Code: Sendable, Hashable, CustomStringConvertible {
+    package struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Value: String {
             case activationFailed
             case notAStreamListener
@@ -13,24 +13,24 @@ public struct SystemdError: Error, Sendable, Equatable, CustomStringConvertible 
         private let value: Value
 
         /// The passed descriptors could not be taken over (`sd_listen_fds_with_names(3)`).
-        public static let activationFailed = Code(value: .activationFailed)
+        package static let activationFailed = Code(value: .activationFailed)
         /// A passed descriptor is something else than a listening Unix stream socket.
-        public static let notAStreamListener = Code(value: .notAStreamListener)
+        package static let notAStreamListener = Code(value: .notAStreamListener)
         /// The service manager could not be told something (`sd_notify(3)`).
-        public static let notificationFailed = Code(value: .notificationFailed)
+        package static let notificationFailed = Code(value: .notificationFailed)
 
         /// The code's name, as in `SystemdError.Code.notificationFailed`.
-        public var description: String { value.rawValue }
+        package var description: String { value.rawValue }
     }
 
-    public let code: Code
+    package let code: Code
     /// One line: what happened, and what to do about it.
-    public let reason: String
+    package let reason: String
     /// The system's error number (`errno(3)`) where a system call failed.
-    public let systemError: CInt?
+    package let systemError: CInt?
 
     /// The reason, with the system's own words behind it where there are any.
-    public var description: String {
+    package var description: String {
         // glibc's strerror is thread-safe since 2.32: it answers from thread-local storage.
         guard let systemError, let words = strerror(systemError) else { return reason }
         return "\(reason): \(String(cString: words))"

@@ -1,5 +1,5 @@
 import Glibc
-public import Logging
+package import Logging
 
 /// Writes each log statement as one line of text: time, level, message, metadata.
 ///
@@ -8,13 +8,13 @@ public import Logging
 /// The time is RFC 3339 in UTC; metadata is sorted by key. A value that is empty or holds a space, a quotation mark, an
 /// equals sign, a backslash or a control character is quoted, and control characters are escaped everywhere: whatever a
 /// peer sends, a statement stays one line.
-public struct TextLogHandler: LogHandler {
+package struct TextLogHandler: LogHandler {
     /// The lowest level that is written.
-    public var logLevel: Logger.Level
+    package var logLevel: Logger.Level
     /// Metadata that every statement carries.
-    public var metadata: Logger.Metadata = [:]
+    package var metadata: Logger.Metadata = [:]
     /// Adds metadata at the time of each statement.
-    public var metadataProvider: Logger.MetadataProvider?
+    package var metadataProvider: Logger.MetadataProvider?
 
     private let descriptor: CInt
     private let isColoured: Bool
@@ -27,7 +27,7 @@ public struct TextLogHandler: LogHandler {
     ///   - isColoured: Whether the level is shown in colour. By default on a terminal only, and not where `NO_COLOR` is
     ///     set or `TERM` is "dumb".
     ///   - metadataProvider: Adds metadata at the time of each statement.
-    public init(
+    package init(
         descriptor: CInt = 2, level: Logger.Level = .info, isColoured: Bool? = nil,
         metadataProvider: Logger.MetadataProvider? = nil
     ) {
@@ -38,13 +38,13 @@ public struct TextLogHandler: LogHandler {
     }
 
     /// One piece of the metadata that every statement carries.
-    public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
         set { metadata[key] = newValue }
     }
 
     /// Writes one statement.
-    public func log(event: LogEvent) {
+    package func log(event: LogEvent) {
         LogLine.write(line(for: event, at: LogLine.now()), to: descriptor)
     }
 

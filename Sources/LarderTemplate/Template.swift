@@ -1,4 +1,4 @@
-public import LarderJSON
+package import LarderJSON
 
 /// A text with tags that a configuration fills in: Mustache, as its manual and specification say, with three differences.
 /// Nothing is escaped unless the template asks for it, because what comes out are configuration files and not web pages;
@@ -6,16 +6,16 @@ public import LarderJSON
 ///
 /// Templates neither include nor inherit from one another, and compute nothing. Reading one takes time in proportion to
 /// its length, rendering in proportion to what is read and written; neither recurses.
-public struct Template: Sendable {
+package struct Template: Sendable {
     /// How deep sections may lie within one another.
-    public static let greatestDepth = 100
+    package static let greatestDepth = 100
 
     let source: [UInt8]
     let instructions: [Instruction]
 
     /// Reads a template.
     /// - Throws: ``TemplateError`` (`syntax` or `function`) with the place of what is wrong.
-    public init(_ text: String) throws(TemplateError) {
+    package init(_ text: String) throws(TemplateError) {
         source = Array(text.utf8)
         instructions = try TemplateParser.instructions(of: source)
     }
@@ -23,7 +23,7 @@ public struct Template: Sendable {
     /// Fills in a value.
     /// - Throws: ``TemplateError``: `missing` with everything that the template asks for and is not there, `function`
     ///   with the place of the first function that cannot take what it was given.
-    public func render(_ value: JSONValue) throws(TemplateError) -> String {
+    package func render(_ value: JSONValue) throws(TemplateError) -> String {
         var renderer = Renderer(template: self, root: value)
         return try renderer.text()
     }

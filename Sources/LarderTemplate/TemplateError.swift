@@ -1,7 +1,7 @@
 /// What is wrong with a template, or with what it is given.
-public struct TemplateError: Error, Equatable, CustomStringConvertible {
+package struct TemplateError: Error, Equatable, CustomStringConvertible {
     /// The kinds of errors.
-    public enum Code: Sendable {
+    package enum Code: Sendable {
         case syntax
         /// There is no such function, or none for the value in question.
         case function
@@ -9,14 +9,14 @@ public struct TemplateError: Error, Equatable, CustomStringConvertible {
         case missing
     }
 
-    public struct Place: Sendable, Equatable, CustomStringConvertible {
+    package struct Place: Sendable, Equatable, CustomStringConvertible {
         /// The line, from 1.
-        public let line: Int
+        package let line: Int
         /// The character of the line, from 1.
-        public let column: Int
+        package let column: Int
 
         /// `LINE:COLUMN`
-        public var description: String { "\(line):\(column)" }
+        package var description: String { "\(line):\(column)" }
 
         /// The place of a byte.
         init(of offset: Int, in source: [UInt8]) {
@@ -27,14 +27,14 @@ public struct TemplateError: Error, Equatable, CustomStringConvertible {
         }
     }
 
-    public let code: Code
+    package let code: Code
     /// Where; nil for what is missing, which may be in many places.
-    public let place: Place?
+    package let place: Place?
     /// What is wrong and, where the template is, what to do about it.
-    public let text: String
+    package let text: String
 
     /// The place, if there is one, and the text.
-    public var description: String { place.map { "\($0): \(text)" } ?? text }
+    package var description: String { place.map { "\($0): \(text)" } ?? text }
 
     init(_ code: Code, at offset: Int, in source: [UInt8], _ text: String) {
         self.code = code

@@ -40,7 +40,7 @@ package final class FileWatcher: Sendable {
         package init() {}
 
         /// The reason and a hint; nil if the path is watched.
-        public internal(set) var message: String? {
+        package internal(set) var message: String? {
             get { text.withLock { $0 } }
             set { text.withLock { $0 = newValue } }
         }

@@ -3,28 +3,28 @@
 /// Directives for shared caches (`s-maxage`, `proxy-revalidate`, `public`, `private`) change nothing here and are passed
 /// over, like unknown ones. `no-cache` and `private` with field names concern fields that we never hand out, so that they
 /// change nothing either.
-public struct CacheControl: Sendable, Hashable {
+package struct CacheControl: Sendable, Hashable {
     /// `max-age` in seconds. What is no number of seconds counts as 0: section 4.2.1 asks to take it for stale.
-    public private(set) var maximumAge: Int?
+    package private(set) var maximumAge: Int?
     /// Whether it may not be kept. `must-understand` lifts it for the statuses that we store (section 5.2.2.3).
-    public private(set) var forbidsStoring = false
+    package private(set) var forbidsStoring = false
     /// `no-cache`: each use needs a successful validation first.
-    public private(set) var requiresValidation = false
+    package private(set) var requiresValidation = false
     /// `must-revalidate`: once stale, a use needs a successful validation first, even without a network.
-    public private(set) var mustRevalidate = false
+    package private(set) var mustRevalidate = false
     /// `immutable`: while it is fresh, nobody needs to ask whether it changed.
-    public private(set) var isImmutable = false
+    package private(set) var isImmutable = false
     /// `stale-while-revalidate`: for how many seconds after its freshness it may be used while we ask.
-    public private(set) var staleWhileRevalidate = 0
+    package private(set) var staleWhileRevalidate = 0
     /// `stale-if-error`: for how many seconds after its freshness it may be used when asking fails.
-    public private(set) var staleIfError = 0
+    package private(set) var staleIfError = 0
 
     /// No number of seconds is larger than this, as section 1.2.2 has it.
     static let longest = 1 << 31
 
     /// Reads all lines of the field, joined with commas. Of directives that come twice the first counts (section
     /// 4.2.1); where two contradict each other both are kept, and the stricter wins in use.
-    public init(_ field: String) {
+    package init(_ field: String) {
         var seen: Set<String> = []
         var isUnderstood = false
         for directive in Self.directives(Array(field.utf8)) where seen.insert(directive.name).inserted {

@@ -1,5 +1,5 @@
 /// Which of the cache and the network a request prefers.
-public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
+package enum CachePolicy: String, Sendable, Hashable, CaseIterable {
     /// HTTP's rules (RFC 9111, RFC 5861).
     case `default`
     /// Whatever is held, however old; the network only for what is not.
@@ -15,21 +15,21 @@ public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
 }
 
 /// How a request wants to be answered.
-public struct CacheRequest: Sendable, Hashable {
+package struct CacheRequest: Sendable, Hashable {
     /// Cache or network.
-    public var policy: CachePolicy
+    package var policy: CachePolicy
     /// The oldest image that will do, in seconds; it is validated when it is older, whatever else would allow it.
-    public var maximumAge: Int?
+    package var maximumAge: Int?
 
     /// Makes a request.
-    public init(policy: CachePolicy = .default, maximumAge: Int? = nil) {
+    package init(policy: CachePolicy = .default, maximumAge: Int? = nil) {
         self.policy = policy
         self.maximumAge = maximumAge
     }
 }
 
 /// What to do with a request.
-public enum CacheDecision: Sendable, Hashable {
+package enum CacheDecision: Sendable, Hashable {
     /// Answer with what is held: it is fresh.
     case fresh
     /// Answer with what is held although it is stale, and perhaps ask the origin behind it.

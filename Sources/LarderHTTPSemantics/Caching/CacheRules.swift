@@ -1,12 +1,12 @@
 /// What is held for a request, as far as deciding goes.
-public struct StoredCandidate: Sendable, Hashable {
+package struct StoredCandidate: Sendable, Hashable {
     /// How long it is good.
-    public let freshness: ResponseFreshness
+    package let freshness: ResponseFreshness
     /// Whether its ``Variant`` is that of the request.
-    public let matchesVariant: Bool
+    package let matchesVariant: Bool
 
     /// Makes a description.
-    public init(freshness: ResponseFreshness, matchesVariant: Bool = true) {
+    package init(freshness: ResponseFreshness, matchesVariant: Bool = true) {
         self.freshness = freshness
         self.matchesVariant = matchesVariant
     }
@@ -18,7 +18,7 @@ extension CacheRequest {
     /// - Parameters:
     ///   - held: what is held, if anything
     ///   - now: the time in seconds since 1970
-    public func decide(_ held: StoredCandidate?, now: Int) -> CacheDecision {
+    package func decide(_ held: StoredCandidate?, now: Int) -> CacheDecision {
         var nobody: CacheTrace?
         return decide(held, now: now, explaining: &nobody)
     }
@@ -29,7 +29,7 @@ extension CacheRequest {
     ///   - response: what is held, if anything
     ///   - matchesVariant: whether its variant is that of the request
     ///   - now: the time in seconds since 1970
-    public func explain(
+    package func explain(
         _ response: StoredResponse?, matchesVariant: Bool = true, now: Int
     ) -> (CacheDecision, CacheTrace) {
         var explanation: CacheTrace? = CacheTrace()
@@ -133,20 +133,20 @@ extension CacheRequest {
 }
 
 /// Why a request is a hit or not: each rule that was looked at, with its numbers, in order.
-public struct CacheTrace: Sendable, Hashable {
+package struct CacheTrace: Sendable, Hashable {
     /// One rule.
-    public struct Rule: Sendable, Hashable {
+    package struct Rule: Sendable, Hashable {
         /// Which rule: a short, stable word.
-        public let name: String
+        package let name: String
         /// What it came to, for people.
-        public let text: String
+        package let text: String
     }
 
     /// The rules, in the order that they were looked at.
-    public private(set) var rules: [Rule] = []
+    package private(set) var rules: [Rule] = []
 
     /// Makes an empty one.
-    public init() {}
+    package init() {}
 
     fileprivate mutating func add(_ name: String, _ text: String) { rules.append(Rule(name: name, text: text)) }
 }

@@ -1,7 +1,7 @@
 /// The fields of a response that the rules of caching read, and no others: neither a cookie nor a token is ever kept.
-public struct ResponseFields: Sendable, Hashable {
+package struct ResponseFields: Sendable, Hashable {
     /// The fields that are kept, in lower case.
-    public static let kept: Set<String> = [
+    package static let kept: Set<String> = [
         "age", "cache-control", "date", "etag", "expires", "last-modified", "vary",
     ]
 
@@ -10,7 +10,7 @@ public struct ResponseFields: Sendable, Hashable {
 
     /// Takes the fields of a response. Those that its `Connection` names are about that connection only (RFC 9111,
     /// section 3.1), whatever they are.
-    public init(_ lines: [(name: String, value: String)]) {
+    package init(_ lines: [(name: String, value: String)]) {
         var dropped: Set<String> = []
         for line in lines where line.name.lowercased() == "connection" {
             dropped.formUnion(line.value.split(separator: ",").map { $0.filter { $0 != " " }.lowercased() })
@@ -23,7 +23,7 @@ public struct ResponseFields: Sendable, Hashable {
     }
 
     /// The fields, for keeping them: names in lower case and in their order.
-    public var lines: [(name: String, value: String)] {
+    package var lines: [(name: String, value: String)] {
         values.keys.sorted().flatMap { name in values[name, default: []].map { (name, $0) } }
     }
 

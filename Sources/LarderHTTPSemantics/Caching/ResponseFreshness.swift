@@ -1,7 +1,7 @@
 /// How long a stored response is good, in numbers: all that a hit has to look at (RFC 9111, section 4.2). 32 bytes.
-public struct ResponseFreshness: Sendable, Hashable {
+package struct ResponseFreshness: Sendable, Hashable {
     /// Where a freshness lifetime comes from.
-    public enum Basis: UInt8, Sendable, Hashable {
+    package enum Basis: UInt8, Sendable, Hashable {
         /// `Cache-Control: max-age`.
         case maximumAge
         /// `Expires`.
@@ -28,34 +28,34 @@ public struct ResponseFreshness: Sendable, Hashable {
     private let shortError: UInt32
     private let flags: Flags
     /// Where ``lifetime`` comes from.
-    public let basis: Basis
+    package let basis: Basis
 
     /// When it came, in seconds since 1970.
-    public var responseTime: Int { Int(time) }
+    package var responseTime: Int { Int(time) }
     /// For how many seconds from its making it is fresh.
-    public var lifetime: Int { Int(shortLifetime) }
+    package var lifetime: Int { Int(shortLifetime) }
     /// How old it was when it came, in seconds (`corrected_initial_age`).
-    public var initialAge: Int { Int(shortAge) }
+    package var initialAge: Int { Int(shortAge) }
     /// `stale-while-revalidate` in seconds.
-    public var staleWhileRevalidate: Int { Int(shortRevalidate) }
+    package var staleWhileRevalidate: Int { Int(shortRevalidate) }
     /// `stale-if-error` in seconds.
-    public var staleIfError: Int { Int(shortError) }
+    package var staleIfError: Int { Int(shortError) }
     /// Whether each use needs a validation (`no-cache`).
-    public var requiresValidation: Bool { flags.contains(.requiresValidation) }
+    package var requiresValidation: Bool { flags.contains(.requiresValidation) }
     /// Whether a use needs a validation once it is stale.
-    public var mustRevalidate: Bool { flags.contains(.mustRevalidate) }
+    package var mustRevalidate: Bool { flags.contains(.mustRevalidate) }
     /// Whether it cannot change while it is fresh.
-    public var isImmutable: Bool { flags.contains(.immutable) }
+    package var isImmutable: Bool { flags.contains(.immutable) }
     /// Whether there is anything to validate it by.
-    public var hasValidator: Bool { flags.contains(.validator) }
+    package var hasValidator: Bool { flags.contains(.validator) }
     /// Whether there is an entity tag among that.
-    public var hasTag: Bool { flags.contains(.tag) }
+    package var hasTag: Bool { flags.contains(.tag) }
 
     /// The longest lifetime that is guessed: a day.
-    public static let longestHeuristic = 86_400
+    package static let longestHeuristic = 86_400
 
     /// Works the numbers out.
-    public init(_ response: StoredResponse) {
+    package init(_ response: StoredResponse) {
         var nobody: CacheTrace?
         self.init(response, explaining: &nobody)
     }
@@ -116,10 +116,10 @@ public struct ResponseFreshness: Sendable, Hashable {
     }
 
     /// How old it is, in seconds (`current_age`). A clock that was set back makes it no younger than it came.
-    public func age(at now: Int) -> Int { initialAge + max(0, Self.difference(now, responseTime)) }
+    package func age(at now: Int) -> Int { initialAge + max(0, Self.difference(now, responseTime)) }
 
     /// For how many seconds it stays fresh, 0 or less if it is stale by so many.
-    public func remaining(at now: Int) -> Int { lifetime - age(at: now) }
+    package func remaining(at now: Int) -> Int { lifetime - age(at: now) }
 
     /// Section 4.2.3: the larger of what its `Date` and what its `Age` says, the latter with the time of the request.
     private static func initialAge(_ response: StoredResponse, _ explanation: inout CacheTrace?) -> Int {

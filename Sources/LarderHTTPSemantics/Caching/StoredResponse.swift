@@ -1,15 +1,15 @@
 /// What is remembered of an origin's answer besides its body.
-public struct StoredResponse: Sendable, Hashable {
+package struct StoredResponse: Sendable, Hashable {
     /// 200 or 203.
-    public let status: Int
+    package let status: Int
     /// The fields that the rules read.
-    public private(set) var fields: ResponseFields
+    package private(set) var fields: ResponseFields
     /// When the request was sent, in seconds since 1970.
-    public private(set) var requestTime: Int
+    package private(set) var requestTime: Int
     /// When the answer's head came, in seconds since 1970.
-    public private(set) var responseTime: Int
+    package private(set) var responseTime: Int
     /// The fields of our request that `Vary` names.
-    public private(set) var variant: Variant
+    package private(set) var variant: Variant
     /// The time from which it counts as stale whatever its lifetime is, in seconds since 1970. It is set for a row that was
     /// restored from a copy of the index, since the origin may have said something newer after the copy was made.
     package var staleSince: Int?
@@ -22,7 +22,7 @@ public struct StoredResponse: Sendable, Hashable {
     ///   - request: all fields that were sent, for `Vary`
     ///   - requestTime: when the request was sent, in seconds since 1970
     ///   - responseTime: when the head came, in seconds since 1970
-    public init(
+    package init(
         status: Int, fields: ResponseFields, request: [(name: String, value: String)], requestTime: Int,
         responseTime: Int
     ) {
@@ -45,22 +45,22 @@ public struct StoredResponse: Sendable, Hashable {
     }
 
     /// `Cache-Control`, understood.
-    public var cacheControl: CacheControl { CacheControl(fields.joined("cache-control") ?? "") }
+    package var cacheControl: CacheControl { CacheControl(fields.joined("cache-control") ?? "") }
 
     /// What to send along to ask whether it is still current.
-    public var validator: Validator? {
+    package var validator: Validator? {
         Validator(etag: fields.first("etag"), lastModified: fields.first("last-modified"))
     }
 
     /// The entity tag, if it stands for these very bytes (RFC 9110, section 8.8.3): what `If-Range` needs.
-    public var strongTag: String? {
+    package var strongTag: String? {
         fields.first("etag").flatMap { $0.hasPrefix("\"") && $0.utf8.count > 1 ? $0 : nil }
     }
 
     /// Why it may not be kept, or nothing if it may (RFC 9111, section 3).
     ///
     /// Only whole answers are kept; what is remembered of failures is no matter of this record.
-    public var reasonNotToStore: String? {
+    package var reasonNotToStore: String? {
         if status != 200 && status != 203 { return "the status is \(status)" }
         if cacheControl.forbidsStoring { return "Cache-Control says no-store" }
         if variant.matchesNothing && validator == nil { return "Vary is * and there is nothing to validate it by" }
@@ -72,7 +72,7 @@ public struct StoredResponse: Sendable, Hashable {
     ///
     /// - Returns: whether it speaks of this response. If not, nothing changed, and the image must be fetched anew
     ///   without a condition: an entity tag that is not ours stands for other bytes.
-    public mutating func freshen(
+    package mutating func freshen(
         with update: ResponseFields, request: [(name: String, value: String)], requestTime: Int, responseTime: Int
     ) -> Bool {
         if let new = update.first("etag") {

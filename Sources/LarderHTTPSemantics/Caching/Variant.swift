@@ -2,22 +2,22 @@ internal import LarderEncoding
 
 /// For which requests a stored response is an answer: those that have the same fields as ours had, as far as `Vary`
 /// names them (RFC 9111, section 4.1).
-public struct Variant: Sendable, Hashable {
+package struct Variant: Sendable, Hashable {
     /// The fields that count, by name in lower case; a field that was not sent has nothing.
-    public let fields: [String: String?]
+    package let fields: [String: String?]
     /// `Vary: *`: no request can be known to be the same.
-    public let matchesNothing: Bool
+    package let matchesNothing: Bool
 
     /// Stands for the whole request, so that one that is the same in all fields is known without a look at these: see
     /// ``fingerprint(of:)``. 0 if the response answers every request, the largest number if it answers none.
-    public let fingerprint: UInt64
+    package let fingerprint: UInt64
 
     /// Makes the variant of a response.
     ///
     /// - Parameters:
     ///   - vary: the response's `Vary`, all lines as one list
     ///   - request: all fields of the request
-    public init(vary: String?, request: [(name: String, value: String)]) {
+    package init(vary: String?, request: [(name: String, value: String)]) {
         self.init(vary: vary, request: request, fingerprint: Self.fingerprint(of: request))
     }
 
@@ -35,7 +35,7 @@ public struct Variant: Sendable, Hashable {
 
     /// The FNV-1a hash of all fields of a request, in their order; never 0 and never the largest number. The agent makes the
     /// requests, so no attacker can choose two with the same hash.
-    public static func fingerprint(of request: [(name: String, value: String)]) -> UInt64 {
+    package static func fingerprint(of request: [(name: String, value: String)]) -> UInt64 {
         var hash = FNV1a()
         for field in request {
             // A 0 ends each part, so that no part runs into the next.
@@ -48,7 +48,7 @@ public struct Variant: Sendable, Hashable {
     }
 
     /// Whether a request would be answered by the response.
-    public func matches(_ request: [(name: String, value: String)]) -> Bool {
+    package func matches(_ request: [(name: String, value: String)]) -> Bool {
         !matchesNothing && fields.allSatisfy { Self.value(of: $0.key, in: request) == $0.value }
     }
 

@@ -1,7 +1,7 @@
 internal import LarderEncoding
 
 /// The SHA-256 of an image's bytes, which is also its name on disk.
-public struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
+package struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
     /// The 32 bytes, eight in each number, the first highest.
     private let words: (UInt64, UInt64, UInt64, UInt64)
 
@@ -21,7 +21,7 @@ public struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Reads 64 hexadecimal digits in lower case, and nothing else: no other name is ever opened or removed.
-    public init?(hex: String) {
+    package init?(hex: String) {
         guard hex.utf8.count == 64, let bytes = [UInt8](hex: hex) else { return nil }
         self.init(bytes)
     }
@@ -37,14 +37,14 @@ public struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// 64 hexadecimal digits in lower case.
-    public var description: String { bytes.hex }
+    package var description: String { bytes.hex }
 
     /// Whether all 32 bytes are the same.
-    public static func == (left: BlobDigest, right: BlobDigest) -> Bool {
+    package static func == (left: BlobDigest, right: BlobDigest) -> Bool {
         left.words.0 == right.words.0 && left.words.1 == right.words.1 && left.words.2 == right.words.2
             && left.words.3 == right.words.3
     }
 
     /// The first bytes are as good as random already.
-    public func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
 }

@@ -7,7 +7,7 @@ extension BlobStore {
     /// - Parameter declaredLength: how many bytes there will be, if the origin said so and no coding changes it
     /// - Throws: ``ImageError/Code/tooLarge``; ``ImageError/Code/noRoom``, without a shortage, if the declared length
     ///   does not fit beside the leased and pinned images; ``ImageError/Code/storageFailed``
-    public func begin(declaredLength: Int? = nil) throws(ImageError) -> BlobWriter {
+    package func begin(declaredLength: Int? = nil) throws(ImageError) -> BlobWriter {
         let length = max(0, declaredLength ?? 0)
         guard length <= limits.bytesPerImage else { throw tooLarge(length) }
         let expected = space(of: length)

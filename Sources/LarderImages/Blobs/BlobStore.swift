@@ -1,5 +1,5 @@
 internal import Crypto
-public import LarderImageFormats
+package import LarderImageFormats
 internal import LarderPlatform
 internal import Synchronization
 
@@ -21,21 +21,21 @@ internal import Synchronization
 ///
 /// All methods but ``retain(_:)``, ``release(_:)``, ``adopt(_:size:)``, ``update(limits:imageLimits:)`` and ``usage`` wait for
 /// the disk.
-public final class BlobStore: Sendable {
+package final class BlobStore: Sendable {
     /// How much is held.
-    public struct Usage: Sendable, Hashable {
+    package struct Usage: Sendable, Hashable {
         /// Disk space of images and their directories.
-        public let bytes: Int
+        package let bytes: Int
         /// Images.
-        public let count: Int
+        package let count: Int
         /// Disk space that is reserved for images being written, with the directories that they may add.
-        public let reservedBytes: Int
+        package let reservedBytes: Int
     }
 
     /// The directory, as it was given.
-    public let path: String
+    package let path: String
     /// Whether the last stop was not orderly, so that all files have to prove themselves soon.
-    public let isUnclean: Bool
+    package let isUnclean: Bool
     let files: any CacheFiles
     let state: Mutex<State>
     /// Held while names in `blobs/` are given or taken away. Taken before ``state``, which is never held while the disk is
@@ -49,7 +49,7 @@ public final class BlobStore: Sendable {
     ///
     /// - Throws: ``ImageError/Code/cacheInUse`` with the pid of the process that holds it,
     ///   ``ImageError/Code/storageFailed``
-    public convenience init(
+    package convenience init(
         path: String, limits: SpaceLimits = SpaceLimits(), imageLimits: ImageLimits = ImageLimits()
     ) throws(ImageError) {
         let files: LocalCacheFiles
@@ -78,7 +78,7 @@ public final class BlobStore: Sendable {
     }
 
     /// How much is held now.
-    public var usage: Usage {
+    package var usage: Usage {
         state.withLock { state in
             Usage(
                 bytes: state.ledger.bytes + state.ledger.directoryBytes, count: state.ledger.count,
@@ -102,7 +102,7 @@ public final class BlobStore: Sendable {
     var imageLimits: ImageLimits { state.withLock { $0.imageLimits } }
 
     /// Takes other limits, from the next bytes on. What is held over them is for the caller to remove: ``excess()``.
-    public func update(limits: SpaceLimits, imageLimits: ImageLimits) {
+    package func update(limits: SpaceLimits, imageLimits: ImageLimits) {
         state.withLock { state in
             state.ledger.limits = limits
             state.imageLimits = imageLimits
@@ -119,12 +119,12 @@ public final class BlobStore: Sendable {
     }
 
     /// Where a blob is, for clients.
-    public func path(of digest: BlobDigest) -> String { path + "/" + Self.name(digest) }
+    package func path(of digest: BlobDigest) -> String { path + "/" + Self.name(digest) }
 
     // MARK: References
 
     /// Counts a reference from a row of the index that was there before this process.
-    public func adopt(_ digest: BlobDigest, size: Int) { adopt(CollectionOfOne((digest: digest, size: size))) }
+    package func adopt(_ digest: BlobDigest, size: Int) { adopt(CollectionOfOne((digest: digest, size: size))) }
 
     func adopt(_ blobs: some Collection<(digest: BlobDigest, size: Int)>) {
         state.withLock { state in
@@ -145,7 +145,7 @@ public final class BlobStore: Sendable {
     }
 
     /// Counts a reference: a lease. No if there is no such blob.
-    public func retain(_ digest: BlobDigest) -> Bool { retain(digest, ifVerified: false) }
+    package func retain(_ digest: BlobDigest) -> Bool { retain(digest, ifVerified: false) }
 
     /// Counts a reference; no if there is no such blob, or, if asked for, one that has to be opened first to see whether
     /// its bytes are right.
@@ -162,7 +162,7 @@ public final class BlobStore: Sendable {
     /// Takes a reference back.
     ///
     /// - Returns: whether it was the last; then ``removeUnreferenced(_:)`` removes the file
-    public func release(_ digest: BlobDigest) -> Bool { release(digest, isRow: false) }
+    package func release(_ digest: BlobDigest) -> Bool { release(digest, isRow: false) }
 
     /// Makes a row's of a reference that the caller has.
     func giveToRow(_ digest: BlobDigest) { state.withLock { $0.change(digest) { $0?.rows += 1 } } }
@@ -201,7 +201,7 @@ public final class BlobStore: Sendable {
     /// - Throws: ``ImageError/Code/storageFailed``; the file is then an orphan that the next sweep removes, and counts
     ///   until then
     @discardableResult
-    public func removeUnreferenced(_ digest: BlobDigest) throws(ImageError) -> Int? {
+    package func removeUnreferenced(_ digest: BlobDigest) throws(ImageError) -> Int? {
         do throws(CacheFileError) {
             return try names.withLock { _ throws(CacheFileError) in
                 guard let entry = takeUnreferenced(digest) else { return nil }
@@ -236,7 +236,7 @@ public final class BlobStore: Sendable {
     ///
     /// - Throws: ``ImageError/Code/damagedBlob`` if its bytes are not what its name says or there is no file; it is
     ///   removed then, and the caller deletes its rows. ``ImageError/Code/storageFailed``
-    public func open(_ digest: BlobDigest) throws(ImageError) -> BlobFile {
+    package func open(_ digest: BlobDigest) throws(ImageError) -> BlobFile {
         let isVerified = state.withLock { $0.entries[digest]?.isVerified ?? false }
         let opening: Opening
         do throws(CacheFileError) {
@@ -288,7 +288,7 @@ public final class BlobStore: Sendable {
 
     /// Says that everything was put away in order, unless there are files that did not prove themselves yet since a stop
     /// that was not. Call it last; the lock ends with the store itself.
-    public func markClean() throws(ImageError) {
+    package func markClean() throws(ImageError) {
         guard !isUnclean || state.withLock({ $0.entries.values.allSatisfy(\.isVerified) }) else { return }
         do throws(CacheFileError) {
             _ = try files.create("clean")
@@ -318,20 +318,20 @@ public final class BlobStore: Sendable {
 }
 
 /// A blob, open for reading. It stays readable as long as it is referenced, whatever happens to its name.
-public struct BlobFile: Sendable {
+package struct BlobFile: Sendable {
     private let file: any CacheFile
     /// The size in bytes.
-    public let size: Int
+    package let size: Int
 
     init(_ file: any CacheFile, size: Int) { (self.file, self.size) = (file, size) }
 
     /// The descriptor, read-only, to pass to a client while this value is kept.
-    public var descriptor: CInt? { file.descriptor }
+    package var descriptor: CInt? { file.descriptor }
 
     /// Reads bytes at an offset; none at the end.
     ///
     /// - Throws: ``ImageError/Code/storageFailed``
-    public func read(at offset: Int, count: Int) throws(ImageError) -> [UInt8] {
+    package func read(at offset: Int, count: Int) throws(ImageError) -> [UInt8] {
         do throws(CacheFileError) { return try file.read(at: offset, count: count) } catch { throw error.asImageError }
     }
 }

@@ -2,22 +2,22 @@ internal import Synchronization
 
 extension BlobStore {
     /// How far a sweep has come.
-    public struct SweepPosition: Sendable, Hashable {
+    package struct SweepPosition: Sendable, Hashable {
         /// 0: the temporary files; then 1 to 256 for the shard directories.
         fileprivate var step = 0
 
         /// The beginning.
-        public static let start = SweepPosition()
+        package static let start = SweepPosition()
     }
 
     /// What one slice of a sweep did.
-    public struct SweepSlice: Sendable, Hashable {
+    package struct SweepSlice: Sendable, Hashable {
         /// Where to go on, or nothing at the end.
-        public let next: SweepPosition?
+        package let next: SweepPosition?
         /// Files that were removed.
-        public let removed: Int
+        package let removed: Int
         /// Their bytes.
-        public let removedBytes: Int
+        package let removedBytes: Int
     }
 
     /// Looks for files that nobody refers to and removes them: a 257th of the cache at a time. To be run once after each
@@ -26,7 +26,7 @@ extension BlobStore {
     /// A file whose name is not ours is left where it is: somebody else put it there.
     ///
     /// - Throws: ``ImageError/Code/storageFailed``
-    public func sweep(_ position: SweepPosition) throws(ImageError) -> SweepSlice {
+    package func sweep(_ position: SweepPosition) throws(ImageError) -> SweepSlice {
         var (removed, bytes) = (0, 0)
         do throws(CacheFileError) {
             if position.step == 0 {

@@ -1,20 +1,20 @@
 internal import Crypto
-public import LarderImageFormats
+package import LarderImageFormats
 internal import Synchronization
 
 /// What was published.
-public struct PublishedBlob: Sendable, Hashable {
+package struct PublishedBlob: Sendable, Hashable {
     /// Its name.
-    public let digest: BlobDigest
+    package let digest: BlobDigest
     /// Its size in bytes.
-    public let size: Int
+    package let size: Int
     /// Its type and size in pixels.
-    public let header: ImageHeader
+    package let header: ImageHeader
 }
 
 /// An image on its way to disk: written to a temporary file while it is hashed, counted and looked at. One caller uses it
 /// at a time. What is not finished is removed with the last reference at the latest.
-public final class BlobWriter: Sendable {
+package final class BlobWriter: Sendable {
     private struct State {
         /// Created when the first bytes have room.
         var file: (any CacheFile)?
@@ -43,14 +43,14 @@ public final class BlobWriter: Sendable {
     deinit { discard() }
 
     /// How many bytes were taken.
-    public var written: Int { state.withLock { $0.written } }
+    package var written: Int { state.withLock { $0.written } }
 
     /// Takes the next bytes. All of them are written, or none.
     ///
     /// - Throws: ``ImageError/Code/noRoom``: call it again with the same bytes when something was removed. Everything
     ///   else is final: ``ImageError/Code/tooLarge``, ``ImageError/Code/lengthDisagrees``, what ``ImageHeaderReader`` and
     ///   ``ImageLimits`` refuse, ``ImageError/Code/storageFailed``
-    public func append(_ bytes: [UInt8]) throws(ImageError) {
+    package func append(_ bytes: [UInt8]) throws(ImageError) {
         try state.withLock { state throws(ImageError) in
             guard !state.isEnded else { throw Self.ended }
             if bytes.isEmpty { return }
@@ -95,7 +95,7 @@ public final class BlobWriter: Sendable {
     ///
     /// - Parameter expectedDigest: what the caller was told that the bytes are
     /// - Throws: ``ImageError``; nothing is published then, and the temporary file is gone
-    public func finish(expectedDigest: BlobDigest? = nil) throws(ImageError) -> PublishedBlob {
+    package func finish(expectedDigest: BlobDigest? = nil) throws(ImageError) -> PublishedBlob {
         try state.withLock { state throws(ImageError) in
             guard !state.isEnded else { throw Self.ended }
             defer { end(&state) }
@@ -114,7 +114,7 @@ public final class BlobWriter: Sendable {
     }
 
     /// Gives the image up and removes what was written. Does nothing after ``finish(expectedDigest:)``.
-    public func discard() {
+    package func discard() {
         state.withLock { state in
             guard !state.isEnded else { return }
             end(&state)

@@ -1,16 +1,17 @@
 /// The limits of what the cache may take.
-public struct SpaceLimits: Sendable, Hashable {
+package struct SpaceLimits: Sendable, Hashable {
     /// The maximum disk space of all images together with their directories, in bytes, those being written included.
-    public var bytes: Int
+    package var bytes: Int
     /// The most images, those being written included.
-    public var count: Int
+    package var count: Int
     /// What must stay free on the disk, in bytes.
-    public var freeBytes: Int
+    package var freeBytes: Int
     /// The most bytes of one image, below 4 GiB.
-    public let bytesPerImage: Int
+    package let bytesPerImage: Int
 
     /// Makes limits: 1 GiB in 100,000 images of 64 MiB at most, 256 MiB of the disk left free.
-    public init(bytes: Int = 1 << 30, count: Int = 100_000, freeBytes: Int = 256 << 20, bytesPerImage: Int = 64 << 20) {
+    package init(bytes: Int = 1 << 30, count: Int = 100_000, freeBytes: Int = 256 << 20, bytesPerImage: Int = 64 << 20)
+    {
         self.bytes = bytes
         self.count = count
         self.freeBytes = freeBytes
@@ -19,11 +20,11 @@ public struct SpaceLimits: Sendable, Hashable {
 }
 
 /// What has to go before there is room.
-public struct SpaceShortage: Sendable, Hashable {
+package struct SpaceShortage: Sendable, Hashable {
     /// Disk space of images in bytes, at least.
-    public let bytes: Int
+    package let bytes: Int
     /// So many images, at least.
-    public let count: Int
+    package let count: Int
     /// Bytes that were taken or promised when this was found.
     let taken: Int
 }

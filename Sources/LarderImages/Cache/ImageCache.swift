@@ -1,7 +1,7 @@
 internal import LarderHTTPSemantics
-public import LarderPlatform
-public import LarderUpstream
-public import Logging
+package import LarderPlatform
+package import LarderUpstream
+package import Logging
 
 /// The images of this machine, one verified copy of each, shared by all clients.
 ///
@@ -11,7 +11,7 @@ public import Logging
 /// The classes that hold the state of the actor are not `Sendable`: their methods run as steps of the actor. An actor is
 /// re-entrant at each `await`, so each change of a cached image is one step without a suspension: the change of the catalog,
 /// the references, and the submission of the same change to the disk (``ImageRows``).
-public actor ImageCache {
+package actor ImageCache {
     nonisolated let catalog: ImageCatalog
     nonisolated let disk: ImageDiskCache
     private nonisolated let blobs: BlobStore
@@ -29,7 +29,7 @@ public actor ImageCache {
     ///
     /// - Throws: ``ImageError/Code/cacheInUse``, ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``,
     ///   ``ImageError/Code/noRoom``
-    public static func open(
+    package static func open(
         _ settings: ImageCacheSettings, fetcher: ImageFetcher, blocking: BlockingWork, clock: ImageClock = .system,
         logger: Logger
     ) async throws(ImageError) -> ImageCache {
@@ -81,22 +81,22 @@ public actor ImageCache {
     /// Answers a request from the cache, if the rules allow it without the network and without the disk.
     ///
     /// - Returns: nil if ``image(_:)`` has to answer
-    public nonisolated func hit(_ request: ImageRequest, now: Int) -> CachedImage? { catalog.hit(request, now: now) }
+    package nonisolated func hit(_ request: ImageRequest, now: Int) -> CachedImage? { catalog.hit(request, now: now) }
 
     /// Computes the key of a request.
     ///
     /// - Returns: nil if the URL is invalid
-    public nonisolated func prepare(_ request: ImageRequest) -> PreparedImageRequest? {
+    package nonisolated func prepare(_ request: ImageRequest) -> PreparedImageRequest? {
         catalog.keys.resolve(request).map { PreparedImageRequest(request: request, key: $0.key) }
     }
 
     /// Answers a prepared request as ``hit(_:now:)`` does.
-    public nonisolated func hit(_ prepared: PreparedImageRequest, now: Int) -> CachedImage? {
+    package nonisolated func hit(_ prepared: PreparedImageRequest, now: Int) -> CachedImage? {
         catalog.hit(prepared.request, prepared.key, now: now)
     }
 
     /// Returns the cached image of a request, however old, without a reference and without counting a use.
-    public nonisolated func peek(_ request: ImageRequest, now: Int) -> CachedImage? {
+    package nonisolated func peek(_ request: ImageRequest, now: Int) -> CachedImage? {
         guard let location = catalog.keys.resolve(request),
             let entry = catalog.held(location, request.expectedDigest, now: now),
             entry.matches(catalog.fingerprint) != false
@@ -107,10 +107,10 @@ public actor ImageCache {
     /// Adds a reference to a blob.
     ///
     /// - Returns: false if the blob does not exist
-    public nonisolated func retain(_ digest: BlobDigest) -> Bool { blobs.retain(digest) }
+    package nonisolated func retain(_ digest: BlobDigest) -> Bool { blobs.retain(digest) }
 
     /// Releases a reference. With the last one the file is removed in the background, if no row has it.
-    public nonisolated func release(_ digest: BlobDigest) {
+    package nonisolated func release(_ digest: BlobDigest) {
         guard blobs.release(digest) else {
             // Without its last lease an image may be removed.
             if spaceDemand.exists { Task { await noteRemovable() } }
@@ -130,30 +130,30 @@ public actor ImageCache {
     private func noteFreedSpace() { reclaimer.spaceFreed() }
 
     /// The path of a blob, for clients.
-    public nonisolated func path(of digest: BlobDigest) -> String { blobs.path(of: digest) }
+    package nonisolated func path(of digest: BlobDigest) -> String { blobs.path(of: digest) }
 
     /// Opens a blob to which the caller refers. It waits for open(2) only, unless the file has not been verified since a stop
     /// that was not orderly.
     ///
     /// - Throws: ``ImageError/Code/damagedBlob`` if its file is missing or damaged: release the reference, and call
     ///   ``image(_:)``, which downloads it again. ``ImageError/Code/storageFailed``
-    public nonisolated func openBlob(_ digest: BlobDigest) throws(ImageError) -> BlobFile {
+    package nonisolated func openBlob(_ digest: BlobDigest) throws(ImageError) -> BlobFile {
         try blobs.open(digest)
     }
 
     /// The settings of a URL's origin, if any.
-    public nonisolated func origin(of url: String) -> ImageOrigin? { catalog.keys.origin(of: url) }
+    package nonisolated func origin(of url: String) -> ImageOrigin? { catalog.keys.origin(of: url) }
 
     /// Grows as soon as other settings apply. A ``PreparedImageRequest`` from before is invalid then.
-    public nonisolated var settingsVersion: Int { catalog.settingsVersion }
+    package nonisolated var settingsVersion: Int { catalog.settingsVersion }
 
-    public nonisolated var statistics: ImageStatistics { ImageStatistics(catalog, disk) }
+    package nonisolated var statistics: ImageStatistics { ImageStatistics(catalog, disk) }
 
     // MARK: Life cycle
 
     /// Applies new settings, and returns when what is over the new limits has been removed, unless it is in use. Another
     /// directory needs another cache.
-    public func update(_ settings: ImageCacheSettings) async {
+    package func update(_ settings: ImageCacheSettings) async {
         blobs.update(limits: settings.space, imageLimits: settings.images)
         catalog.update(settings)
         downloads.update(settings, on: self)
@@ -164,13 +164,13 @@ public actor ImageCache {
     }
 
     /// Whether images are being downloaded, or space is being reclaimed for them.
-    public var isAtWork: Bool { !downloads.table.isEmpty || reclaimer.queue.isReclaiming || !reclaimer.queue.isEmpty }
+    package var isAtWork: Bool { !downloads.table.isEmpty || reclaimer.queue.isReclaiming || !reclaimer.queue.isEmpty }
 
     /// Returns when the actor is free, for a watchdog.
-    public func probe() async {}
+    package func probe() async {}
 
     /// Runs the background work of the cache until the task is cancelled.
-    public func run() async {
+    package func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.verifyAll() }
             group.addTask { await self.maintain() }
@@ -183,7 +183,7 @@ public actor ImageCache {
 
     /// Ends all downloads, writes pending changes, and notes an orderly stop. Call it last, when ``run()`` has returned;
     /// requests fail from now on.
-    public func stop() async {
+    package func stop() async {
         await downloads.stop()
         await maintenance.stop()
     }
@@ -194,7 +194,7 @@ public actor ImageCache {
     ///
     /// Cancelling the task ends this request only; a download ends with the last request that waits for it. An image that is
     /// returned has a reference even if the task was cancelled in the meantime.
-    public func image(_ request: ImageRequest) async throws(ImageError) -> CachedImage {
+    package func image(_ request: ImageRequest) async throws(ImageError) -> CachedImage {
         let location = try catalog.keys.location(of: request)
         // Whether an image is a response to our request fields, if only its row could tell.
         var variants: [BlobDigest: Bool] = [:]
@@ -272,7 +272,7 @@ public actor ImageCache {
     /// Explains how a request would be answered, and why. It reads the row and changes nothing.
     ///
     /// - Throws: ``ImageError/Code/invalidURL``, ``ImageError/Code/storageFailed``
-    public func explain(_ request: ImageRequest) async throws(ImageError) -> ImageExplanation {
+    package func explain(_ request: ImageRequest) async throws(ImageError) -> ImageExplanation {
         let location = try catalog.keys.location(of: request)
         let row = try await disk.row(location.key)
         let now = clock.now
@@ -291,7 +291,7 @@ public actor ImageCache {
     ///   - lifetime: for how many seconds it is fresh
     /// - Throws: ``ImageError/Code/invalidURL``; what ``BlobWriter`` throws; ``ImageError/Code/noRoom``;
     ///   ``ImageError/Code/unusableFile`` and ``ImageError/Code/fileChanged`` of a file
-    public func put(
+    package func put(
         _ request: ImageRequest, _ content: PutContent, lifetime: Int
     ) async throws(ImageError) -> CachedImage {
         let location = try catalog.keys.location(of: request)
@@ -330,7 +330,7 @@ public actor ImageCache {
     /// - Returns: false if it was not cached
     /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the
     ///   index cannot be written, and the image stays then
-    public func remove(_ request: ImageRequest) async throws(ImageError) -> Bool {
+    package func remove(_ request: ImageRequest) async throws(ImageError) -> Bool {
         try await rows.remove(catalog.keys.location(of: request).key)
     }
 
@@ -340,7 +340,7 @@ public actor ImageCache {
     /// - Returns: the number of images, and the bytes of the files that only they have, each counted once
     /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written; images that
     ///   have not been removed by then stay
-    public func remove(_ prefix: ImagePrefix, isTrial: Bool) async throws(ImageError) -> (images: Int, bytes: Int) {
+    package func remove(_ prefix: ImagePrefix, isTrial: Bool) async throws(ImageError) -> (images: Int, bytes: Int) {
         try await rows.remove(prefix, isTrial: isTrial)
     }
 
@@ -351,7 +351,7 @@ public actor ImageCache {
     ///   them for a while
     /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written; images that
     ///   have not been removed by then stay
-    public func clear(
+    package func clear(
         includingPinned: Bool = false, sparing isSpared: @escaping @Sendable (ImageOrigin) -> Bool = { _ in false }
     ) async throws(ImageError) -> (images: Int, bytes: Int) {
         try await rows.clear(includingPinned: includingPinned, sparing: isSpared)
@@ -362,7 +362,7 @@ public actor ImageCache {
     /// - Returns: false if it is not cached
     /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` if too much would be pinned, and that or
     ///   ``ImageError/Code/storageFailed`` if the index cannot be written. The image is unchanged then
-    public func pin(_ request: ImageRequest, _ pinned: Bool) async throws(ImageError) -> Bool {
+    package func pin(_ request: ImageRequest, _ pinned: Bool) async throws(ImageError) -> Bool {
         try await rows.pin(catalog.keys.location(of: request).key, pinned)
     }
 
@@ -373,7 +373,7 @@ public actor ImageCache {
     ///   - prefix: which images; nil for all
     /// - Returns: `next` is nil on the last page
     /// - Throws: ``ImageError/Code/invalidURL`` for an `after` that is not from a page; ``ImageError/Code/storageFailed``
-    public func list(
+    package func list(
         after: String?, limit: Int, prefix: ImagePrefix? = nil
     ) async throws(ImageError) -> (rows: [ImageRow], next: String?) {
         let key = after.flatMap { ImageKey(hex: $0) }

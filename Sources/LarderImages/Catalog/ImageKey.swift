@@ -3,12 +3,12 @@ internal import LarderEncoding
 
 /// Under what an image is looked up: 128 bits of the SHA-256 of its key's text. The text itself, most often a URL, is only
 /// on disk; that two have the same bits does not happen, not even to somebody who wants it to.
-public struct ImageKey: Sendable, Hashable, CustomStringConvertible {
+package struct ImageKey: Sendable, Hashable, CustomStringConvertible {
     let high: UInt64
     let low: UInt64
 
     /// The key of a text: a URL, or what stands for it, together with what answers are kept apart by.
-    public init(_ text: String) {
+    package init(_ text: String) {
         var numbers: [UInt64] = [0, 0]
         for (index, byte) in SHA256.hash(data: Array(text.utf8)).prefix(16).enumerated() {
             numbers[index / 8] = numbers[index / 8] << 8 | UInt64(byte)
@@ -40,8 +40,8 @@ public struct ImageKey: Sendable, Hashable, CustomStringConvertible {
     var fingerprint: UInt32 { UInt32(truncatingIfNeeded: low) }
 
     /// 32 hexadecimal digits.
-    public var description: String { bytes.hex }
+    package var description: String { bytes.hex }
 
     /// The bits are as good as random already.
-    public func hash(into hasher: inout Hasher) { hasher.combine(high) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(high) }
 }

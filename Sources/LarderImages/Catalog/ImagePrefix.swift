@@ -1,5 +1,5 @@
 /// The beginning of URLs: an origin, or an origin and the beginning of a path and query.
-public struct ImagePrefix: Sendable, Hashable {
+package struct ImagePrefix: Sendable, Hashable {
     private let origin: String
     private let text: String
     private let isOrigin: Bool
@@ -7,7 +7,7 @@ public struct ImagePrefix: Sendable, Hashable {
     /// Reads an absolute `http` or `https` URL. Without a path it means all images of the origin.
     ///
     /// - Throws: ``ImageError/Code/invalidURL``
-    public init(_ url: String) throws(ImageError) {
+    package init(_ url: String) throws(ImageError) {
         guard let address = ImageAddress(url) else { throw ImageError(.invalidURL, ImageAddress.refusal(of: url)) }
         // Images are stored without fragments, so that it would be ignored and more images selected than meant.
         guard !url.utf8.contains(UInt8(ascii: "#")) else {

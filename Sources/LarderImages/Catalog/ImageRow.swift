@@ -1,27 +1,27 @@
-public import LarderHTTPSemantics
-public import LarderImageFormats
+package import LarderHTTPSemantics
+package import LarderImageFormats
 
 /// All that is known of an image that is held.
-public struct ImageRow: Sendable, Hashable {
+package struct ImageRow: Sendable, Hashable {
     /// The text of its key.
-    public var keyText: String
+    package var keyText: String
     /// Where it was fetched from, after redirects.
-    public var url: String
+    package var url: String
     /// Its file.
-    public var digest: BlobDigest
+    package var digest: BlobDigest
     /// The file's size in bytes.
-    public var size: Int
+    package var size: Int
     /// Its type and size in pixels.
-    public var header: ImageHeader
+    package var header: ImageHeader
     /// What the origin said.
-    public var response: StoredResponse
+    package var response: StoredResponse
     /// When it was used last, in seconds since 1970.
-    public var lastUse: Int
+    package var lastUse: Int
     /// Whether it must stay until it is unpinned.
-    public var isPinned: Bool
+    package var isPinned: Bool
 
     /// Makes a row.
-    public init(
+    package init(
         keyText: String, url: String, blob: PublishedBlob, response: StoredResponse, lastUse: Int,
         isPinned: Bool = false
     ) {
@@ -36,7 +36,7 @@ public struct ImageRow: Sendable, Hashable {
     }
 
     /// The key.
-    public var key: ImageKey { ImageKey(keyText) }
+    package var key: ImageKey { ImageKey(keyText) }
 
     /// The name of the credential that opened it, which is its origin's, if one did.
     var credential: String? { Self.credential(keyText) }
@@ -47,7 +47,7 @@ public struct ImageRow: Sendable, Hashable {
     }
 
     /// What of it is kept in memory.
-    public var entry: ImageEntry {
+    package var entry: ImageEntry {
         ImageEntry(
             key: key, digest: digest, size: size, freshness: ResponseFreshness(response), lastUse: lastUse,
             isPinned: isPinned, variant: response.variant.fingerprint, type: header.type, width: header.width,
@@ -56,25 +56,25 @@ public struct ImageRow: Sendable, Hashable {
 }
 
 /// What is kept in memory of an image that is held: enough to decide whether it answers a request, and to find its file.
-public struct ImageEntry: Sendable, Hashable {
+package struct ImageEntry: Sendable, Hashable {
     /// Under what it is looked up.
-    public let key: ImageKey
+    package let key: ImageKey
     /// Its file.
-    public let digest: BlobDigest
+    package let digest: BlobDigest
     /// How long it is good.
-    public let freshness: ResponseFreshness
+    package let freshness: ResponseFreshness
     private let shortSize: UInt32
     private var shortUse: UInt32
     /// Whether it must stay until it is unpinned.
-    public var isPinned: Bool
+    package var isPinned: Bool
     /// The type.
-    public let type: ImageType
+    package let type: ImageType
     private let shortWidth: UInt32
     private let shortHeight: UInt32
     let variant: UInt64
 
     /// Makes an entry; `variant` is ``Variant/fingerprint``.
-    public init(
+    package init(
         key: ImageKey, digest: BlobDigest, size: Int, freshness: ResponseFreshness, lastUse: Int, isPinned: Bool,
         variant: UInt64, type: ImageType, width: Int, height: Int
     ) {
@@ -91,15 +91,15 @@ public struct ImageEntry: Sendable, Hashable {
     }
 
     /// The width in pixels.
-    public var width: Int { Int(shortWidth) }
+    package var width: Int { Int(shortWidth) }
 
     /// The height in pixels.
-    public var height: Int { Int(shortHeight) }
+    package var height: Int { Int(shortHeight) }
 
     /// Whether it answers a request, or nothing if only its row can tell.
     ///
     /// - Parameter fingerprint: ``Variant/fingerprint(of:)`` of the request, which is nearly always the same
-    public func matches(_ fingerprint: UInt64) -> Bool? {
+    package func matches(_ fingerprint: UInt64) -> Bool? {
         switch variant {
         case 0, fingerprint: true
         case .max: false
@@ -108,10 +108,10 @@ public struct ImageEntry: Sendable, Hashable {
     }
 
     /// The file's size in bytes. No image of 4 GiB is ever let in.
-    public var size: Int { Int(shortSize) }
+    package var size: Int { Int(shortSize) }
 
     /// When it was used last, in seconds since 1970.
-    public var lastUse: Int {
+    package var lastUse: Int {
         get { Int(shortUse) }
         set { shortUse = UInt32(clamping: newValue) }
     }

@@ -1,12 +1,12 @@
 /// The cached images by key and by slot. A slot is a small number that identifies an image, and is reused after it is
 /// removed.
-public struct ImageTable: Sendable {
+package struct ImageTable: Sendable {
     private var entries: [ImageEntry?] = []
     private var slots: [ImageKey: UInt32] = [:]
     private var free: [UInt32] = []
 
     /// Makes an empty table with room for a number of images.
-    public init(capacity: Int = 0) {
+    package init(capacity: Int = 0) {
         entries.reserveCapacity(capacity)
         slots.reserveCapacity(capacity)
     }
@@ -14,18 +14,18 @@ public struct ImageTable: Sendable {
     /// One more than the highest slot that ever held an image.
     var slotCount: UInt32 { UInt32(entries.count) }
 
-    public var count: Int { slots.count }
+    package var count: Int { slots.count }
 
     /// The slot of a key.
-    public func slot(of key: ImageKey) -> UInt32? { slots[key] }
+    package func slot(of key: ImageKey) -> UInt32? { slots[key] }
 
     /// The image in a slot.
-    public subscript(slot: UInt32) -> ImageEntry? { Int(slot) < entries.count ? entries[Int(slot)] : nil }
+    package subscript(slot: UInt32) -> ImageEntry? { Int(slot) < entries.count ? entries[Int(slot)] : nil }
 
     /// Adds an image, or replaces the one with its key.
     ///
     /// - Returns: its slot, and the previous image
-    public mutating func put(_ entry: ImageEntry) -> (slot: UInt32, old: ImageEntry?) {
+    package mutating func put(_ entry: ImageEntry) -> (slot: UInt32, old: ImageEntry?) {
         if let slot = slots[entry.key] {
             let old = entries[Int(slot)]
             entries[Int(slot)] = entry
@@ -38,13 +38,13 @@ public struct ImageTable: Sendable {
     }
 
     /// Changes when an image was used last, or whether it is pinned.
-    public mutating func update(_ slot: UInt32, lastUse: Int? = nil, isPinned: Bool? = nil) {
+    package mutating func update(_ slot: UInt32, lastUse: Int? = nil, isPinned: Bool? = nil) {
         guard Int(slot) < entries.count else { return }
         if let lastUse { entries[Int(slot)]?.lastUse = lastUse }
         if let isPinned { entries[Int(slot)]?.isPinned = isPinned }
     }
 
-    public mutating func remove(_ slot: UInt32) -> ImageEntry? {
+    package mutating func remove(_ slot: UInt32) -> ImageEntry? {
         guard let entry = self[slot] else { return nil }
         entries[Int(slot)] = nil
         slots[entry.key] = nil

@@ -1,17 +1,17 @@
 internal import LarderUpstream
 
 /// How many downloads may run at once, and how slow they may be.
-public struct DownloadLimits: Sendable, Hashable {
+package struct DownloadLimits: Sendable, Hashable {
     /// All together, at least 1.
-    public let total: Int
+    package let total: Int
     /// From one origin (scheme, host and port), at least 1.
-    public let perOrigin: Int
+    package let perOrigin: Int
     /// For one user, at least 1.
-    public let perUser: Int
+    package let perUser: Int
     /// The bytes a second below which a download is given up, measured over ten seconds.
-    public let minimumRate: Int
+    package let minimumRate: Int
     /// The same for a download whose place another user waits for.
-    public let minimumRateWhileAwaited: Int
+    package let minimumRateWhileAwaited: Int
 
     /// Makes limits. Less than 1 counts as 1.
     ///
@@ -21,7 +21,7 @@ public struct DownloadLimits: Sendable, Hashable {
     ///   - perUser: half of `total`, rounded up, by default
     ///   - minimumRate: 1,000 by default
     ///   - minimumRateWhileAwaited: 16,000 by default
-    public init(
+    package init(
         total: Int = 16, perOrigin: Int = 6, perUser: Int? = nil, minimumRate: Int = 1000,
         minimumRateWhileAwaited: Int = 16_000
     ) {

@@ -1,18 +1,18 @@
 internal import LarderUpstream
 
 /// For how many seconds failures are remembered if the response specifies no time itself; 0 for not at all.
-public struct FailureLifetimes: Sendable, Hashable {
+package struct FailureLifetimes: Sendable, Hashable {
     /// The origin answered 404 or 410.
-    public var notFound: Int
+    package var notFound: Int
     /// Other 4xx statuses, malformed responses, and bodies that are not images.
-    public var refused: Int
+    package var refused: Int
     /// 5xx statuses.
-    public var serverError: Int
+    package var serverError: Int
     /// Timeouts, slow transfers and broken connections.
-    public var network: Int
+    package var network: Int
 
     /// Makes lifetimes.
-    public init(notFound: Int = 300, refused: Int = 60, serverError: Int = 5, network: Int = 5) {
+    package init(notFound: Int = 300, refused: Int = 60, serverError: Int = 5, network: Int = 5) {
         self.notFound = notFound
         self.refused = refused
         self.serverError = serverError

@@ -7,9 +7,9 @@ internal import Synchronization
 /// restored when it is damaged.
 ///
 /// Nothing here is touched by a hit: what that needs is in ``ImageTable``, in memory. All methods wait for the disk.
-public final class ImageIndex: Sendable {
+package final class ImageIndex: Sendable {
     /// How the database was found.
-    public enum Condition: Sendable, Hashable {
+    package enum Condition: Sendable, Hashable {
         /// As it was left.
         case whole
         /// There was none.
@@ -22,13 +22,13 @@ public final class ImageIndex: Sendable {
     }
 
     /// An index, and what was in it.
-    public struct Opened: Sendable {
+    package struct Opened: Sendable {
         /// The index.
-        public let index: ImageIndex
+        package let index: ImageIndex
         /// How it was found.
-        public let condition: Condition
+        package let condition: Condition
         /// All its entries, in no order.
-        public let entries: [ImageEntry]
+        package let entries: [ImageEntry]
     }
 
     let database: Mutex<IndexDatabase>
@@ -68,7 +68,7 @@ public final class ImageIndex: Sendable {
     ///   - store: holds the lock on the directory
     ///   - now: the seconds since 1970, from which restored rows count as stale
     /// - Throws: ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``, ``ImageError/Code/noRoom``
-    public static func open(in store: BlobStore, now: Int = ImageClock.system.now) throws(ImageError) -> Opened {
+    package static func open(in store: BlobStore, now: Int = ImageClock.system.now) throws(ImageError) -> Opened {
         try createFile(store)
         var (version, reason) = (0, String?.none)
         do throws(SQLiteError) {
@@ -133,7 +133,7 @@ public final class ImageIndex: Sendable {
     }
 
     /// Adds rows, or replaces those with the same keys, as one change.
-    public func put(_ rows: [ImageRow]) throws(ImageError) {
+    package func put(_ rows: [ImageRow]) throws(ImageError) {
         try use { database throws(ImageError) in
             do throws(SQLiteError) { try database.put(rows) } catch { throw error.asImageError }
         }
@@ -144,7 +144,7 @@ public final class ImageIndex: Sendable {
     /// afterwards.
     ///
     /// - Parameter hasPins: whether pinned images are among them, so that the copy follows within a minute
-    public func remove(_ keys: [ImageKey], hasPins: Bool = false) throws(ImageError) {
+    package func remove(_ keys: [ImageKey], hasPins: Bool = false) throws(ImageError) {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
                 try spendingReserve { () throws(SQLiteError) in try database.remove(keys) }
@@ -198,14 +198,14 @@ public final class ImageIndex: Sendable {
     }
 
     /// Says when images were used last, many at a time. It need not be precise: eviction starts from it after a restart.
-    public func touch(_ uses: [(key: ImageKey, time: Int)]) throws(ImageError) {
+    package func touch(_ uses: [(key: ImageKey, time: Int)]) throws(ImageError) {
         try use { database throws(ImageError) in
             do throws(SQLiteError) { try database.touch(uses) } catch { throw error.asImageError }
         }
     }
 
     /// Pins an image or unpins it. An unknown key is no error.
-    public func pin(_ key: ImageKey, _ isPinned: Bool) throws(ImageError) {
+    package func pin(_ key: ImageKey, _ isPinned: Bool) throws(ImageError) {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
                 guard var row = try database.row(key)?.row else { return }
@@ -224,7 +224,7 @@ public final class ImageIndex: Sendable {
     }
 
     /// All that is known of an image; nil if its row is damaged.
-    public func row(_ key: ImageKey) throws(ImageError) -> ImageRow? {
+    package func row(_ key: ImageKey) throws(ImageError) -> ImageRow? {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
                 return try database.row(key)?.row
@@ -239,7 +239,7 @@ public final class ImageIndex: Sendable {
     /// - Parameters:
     ///   - key: the last one of the page before, or nothing for the first page
     ///   - limit: how many at most
-    public func rows(after key: ImageKey?, limit: Int) throws(ImageError) -> [ImageRow] {
+    package func rows(after key: ImageKey?, limit: Int) throws(ImageError) -> [ImageRow] {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
                 return try database.rows(after: key, limit: limit).compactMap(\.row)

@@ -1,9 +1,9 @@
-public import LarderImageFormats
+package import LarderImageFormats
 
 /// An image that answers a request. It has one reference to its blob, so that the file stays: release it with
 /// ``ImageCache/release(_:)``.
-public struct CachedImage: Sendable, Hashable {
-    public enum Freshness: String, Sendable, Hashable {
+package struct CachedImage: Sendable, Hashable {
+    package enum Freshness: String, Sendable, Hashable {
         /// Within its lifetime, or downloaded for this request.
         case fresh
         /// Past its lifetime, and allowed by the request or the origin.
@@ -12,7 +12,7 @@ public struct CachedImage: Sendable, Hashable {
         case revalidated
     }
 
-    public enum Source: String, Sendable, Hashable {
+    package enum Source: String, Sendable, Hashable {
         /// It was cached.
         case hit
         /// It was downloaded for this request.
@@ -22,22 +22,22 @@ public struct CachedImage: Sendable, Hashable {
     }
 
     /// The SHA-256 of its bytes, which is the name of its file.
-    public var digest: BlobDigest
-    public var type: ImageType
+    package var digest: BlobDigest
+    package var type: ImageType
     /// Its width in pixels, with its orientation applied.
-    public var width: Int
+    package var width: Int
     /// Its height in pixels, with its orientation applied.
-    public var height: Int
+    package var height: Int
     /// Its size in bytes.
-    public var bytes: Int
-    public var freshness: Freshness
-    public var source: Source
+    package var bytes: Int
+    package var freshness: Freshness
+    package var source: Source
     /// Its age in seconds (RFC 9111, section 4.2.3).
-    public var age: Int
+    package var age: Int
     /// Further details from its header and its response.
-    public var details: ImageDetails
+    package var details: ImageDetails
 
-    public init(
+    package init(
         digest: BlobDigest, type: ImageType, width: Int, height: Int, bytes: Int, freshness: Freshness, source: Source,
         age: Int, details: ImageDetails = .unknown
     ) {

@@ -1,21 +1,21 @@
-public import LarderImageFormats
-public import LarderUpstream
+package import LarderImageFormats
+package import LarderUpstream
 
 /// The settings of the image cache. All but the directory can be changed while it runs (``ImageCache/update(_:)``).
-public struct ImageCacheSettings: Sendable {
-    public var directory: String
-    public var space: SpaceLimits
-    public var images: ImageLimits
+package struct ImageCacheSettings: Sendable {
+    package var directory: String
+    package var space: SpaceLimits
+    package var images: ImageLimits
     /// For how many seconds after its origin sent or confirmed it an image is kept; nil for as long as there is room. Pinned
     /// images stay.
-    public var maximumAge: Int?
-    public var flights: DownloadLimits
-    public var failures: FailureLifetimes
+    package var maximumAge: Int?
+    package var flights: DownloadLimits
+    package var failures: FailureLifetimes
     /// Private addresses that images may be downloaded from.
-    public var allowedNetworks: [AddressRange]
-    public var origins: [ImageOrigin]
+    package var allowedNetworks: [AddressRange]
+    package var origins: [ImageOrigin]
 
-    public init(
+    package init(
         directory: String, space: SpaceLimits = SpaceLimits(), images: ImageLimits = ImageLimits(),
         maximumAge: Int? = nil, flights: DownloadLimits = DownloadLimits(),
         failures: FailureLifetimes = FailureLifetimes(),

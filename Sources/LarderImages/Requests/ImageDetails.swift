@@ -4,22 +4,22 @@ internal import LarderUpstream
 
 /// Details of an image from its header and its response, besides its type and size. They are loaded when the image is used
 /// first, because the table of all images in memory does not have them.
-public final class ImageDetails: Sendable, Hashable {
+package final class ImageDetails: Sendable, Hashable {
     /// As in ``ImageHeader/frameCount``.
-    public let frames: Int?
+    package let frames: Int?
     /// As in ``ImageHeader/isAnimated``.
-    public let isAnimated: Bool?
+    package let isAnimated: Bool?
     /// As in ``ImageHeader/hasAlpha``.
-    public let hasAlpha: Bool?
+    package let hasAlpha: Bool?
     /// As in ``ImageHeader/orientation``.
-    public let orientation: Int?
+    package let orientation: Int?
     /// The field `Last-Modified`, in seconds since 1970.
-    public let lastModified: Int?
+    package let lastModified: Int?
     /// The field `ETag`, with its quotes.
-    public let etag: String?
+    package let etag: String?
 
     /// No details.
-    public static let unknown = ImageDetails(header: nil, response: nil)
+    package static let unknown = ImageDetails(header: nil, response: nil)
 
     /// Takes the facts of a header and of a response.
     init(header: ImageHeader?, response: StoredResponse?) {
@@ -51,14 +51,14 @@ public final class ImageDetails: Sendable, Hashable {
 
     private static func etag(_ response: StoredResponse?) -> String? { response?.fields.first("etag") }
 
-    public static func == (left: ImageDetails, right: ImageDetails) -> Bool {
+    package static func == (left: ImageDetails, right: ImageDetails) -> Bool {
         left === right
             || left.frames == right.frames && left.isAnimated == right.isAnimated && left.hasAlpha == right.hasAlpha
                 && left.orientation == right.orientation && left.lastModified == right.lastModified
                 && left.etag == right.etag
     }
 
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         hasher.combine(etag)
         hasher.combine(lastModified)
         hasher.combine(frames)

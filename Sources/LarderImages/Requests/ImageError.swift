@@ -1,10 +1,10 @@
 internal import LarderImageFormats
-public import LarderUpstream
+package import LarderUpstream
 
 /// What can go wrong with an image or with its place in the cache, said so that somebody knows what to do next.
-public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
+package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Which kind of error; new kinds may be added, so compare with the static members.
-    public struct Code: Sendable, Hashable, CustomStringConvertible {
+    package struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case notAnImage, unsupportedType, excludedType, damagedImage, truncatedImage, tooManyPixels
             case tooLarge, lengthDisagrees, digestDisagrees, fileChanged, unusableFile, noRoom, damagedBlob,
@@ -16,73 +16,73 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         private let kind: Kind
 
         /// The bytes are something else; the message says what they look like.
-        public static let notAnImage = Self(kind: .notAnImage)
+        package static let notAnImage = Self(kind: .notAnImage)
         /// An image of a type that the cache does not know how to check.
-        public static let unsupportedType = Self(kind: .unsupportedType)
+        package static let unsupportedType = Self(kind: .unsupportedType)
         /// An image of a type that the settings exclude.
-        public static let excludedType = Self(kind: .excludedType)
+        package static let excludedType = Self(kind: .excludedType)
         /// The header contradicts itself or the format's rules.
-        public static let damagedImage = Self(kind: .damagedImage)
+        package static let damagedImage = Self(kind: .damagedImage)
         /// The bytes end before the image does.
-        public static let truncatedImage = Self(kind: .truncatedImage)
+        package static let truncatedImage = Self(kind: .truncatedImage)
         /// Decoded, the image would have more pixels than the limit.
-        public static let tooManyPixels = Self(kind: .tooManyPixels)
+        package static let tooManyPixels = Self(kind: .tooManyPixels)
         /// More bytes than one image may have.
-        public static let tooLarge = Self(kind: .tooLarge)
+        package static let tooLarge = Self(kind: .tooLarge)
         /// The body is not as long as was declared.
-        public static let lengthDisagrees = Self(kind: .lengthDisagrees)
+        package static let lengthDisagrees = Self(kind: .lengthDisagrees)
         /// The body is not what was expected by its digest.
-        public static let digestDisagrees = Self(kind: .digestDisagrees)
+        package static let digestDisagrees = Self(kind: .digestDisagrees)
         /// A file changed while it was read.
-        public static let fileChanged = Self(kind: .fileChanged)
+        package static let fileChanged = Self(kind: .fileChanged)
         /// A file that is not a regular one, or that cannot be read.
-        public static let unusableFile = Self(kind: .unusableFile)
+        package static let unusableFile = Self(kind: .unusableFile)
         /// A limit of the cache or of the disk leaves no room; nothing that is held was harmed.
-        public static let noRoom = Self(kind: .noRoom)
+        package static let noRoom = Self(kind: .noRoom)
         /// A file on disk is not what its name says; it was removed.
-        public static let damagedBlob = Self(kind: .damagedBlob)
+        package static let damagedBlob = Self(kind: .damagedBlob)
         /// The cache directory could not be read or written.
-        public static let storageFailed = Self(kind: .storageFailed)
+        package static let storageFailed = Self(kind: .storageFailed)
         /// The index's database is damaged; ``ImageIndex/open(in:now:)`` restores it.
-        public static let indexDamaged = Self(kind: .indexDamaged)
+        package static let indexDamaged = Self(kind: .indexDamaged)
         /// A newer agent wrote the index.
-        public static let newerIndex = Self(kind: .newerIndex)
+        package static let newerIndex = Self(kind: .newerIndex)
         /// Another process holds the cache directory.
-        public static let cacheInUse = Self(kind: .cacheInUse)
+        package static let cacheInUse = Self(kind: .cacheInUse)
         /// The URL cannot be fetched: it is not absolute, not `http` or `https`, or its host is written in a trick.
-        public static let invalidURL = Self(kind: .invalidURL)
+        package static let invalidURL = Self(kind: .invalidURL)
         /// The host of the URL, or of a redirect, is at an address that the settings do not allow.
-        public static let forbiddenAddress = Self(kind: .forbiddenAddress)
+        package static let forbiddenAddress = Self(kind: .forbiddenAddress)
         /// The origin cannot be reached, and nothing is held that would do.
-        public static let offline = Self(kind: .offline)
+        package static let offline = Self(kind: .offline)
         /// The origin was reached and gave no usable answer; ``ImageError/cause`` says more.
-        public static let upstreamFailed = Self(kind: .upstreamFailed)
+        package static let upstreamFailed = Self(kind: .upstreamFailed)
         /// The request wanted no network, and nothing is held that would do.
-        public static let notHeld = Self(kind: .notHeld)
+        package static let notHeld = Self(kind: .notHeld)
         /// The requester has no access to the image, or lost it.
-        public static let denied = Self(kind: .denied)
+        package static let denied = Self(kind: .denied)
         /// The request's deadline passed; what it waited for may go on for others.
-        public static let timeout = Self(kind: .timeout)
+        package static let timeout = Self(kind: .timeout)
         /// The request was cancelled.
-        public static let cancelled = Self(kind: .cancelled)
+        package static let cancelled = Self(kind: .cancelled)
         /// The agent is stopping.
-        public static let shuttingDown = Self(kind: .shuttingDown)
+        package static let shuttingDown = Self(kind: .shuttingDown)
 
-        public var description: String { kind.rawValue }
+        package var description: String { kind.rawValue }
     }
 
-    public let code: Code
+    package let code: Code
     /// What happened and what to do, in one line, without secrets.
-    public let message: String
+    package let message: String
     /// What would have to go to make room, with ``Code/noRoom``; nothing where no removal would help.
-    public let shortage: SpaceShortage?
+    package let shortage: SpaceShortage?
     /// What asking the origin ended with, where that is the reason.
-    public let cause: UpstreamError?
+    package let cause: UpstreamError?
     /// For how many seconds the origin allows its response to be reused: 0 if it must not be kept, nil if it does not say.
     let lifetime: Int?
 
     /// Makes an error.
-    public init(_ code: Code, _ message: String, shortage: SpaceShortage? = nil, cause: UpstreamError? = nil) {
+    package init(_ code: Code, _ message: String, shortage: SpaceShortage? = nil, cause: UpstreamError? = nil) {
         self.init(code, message, shortage: shortage, cause: cause, lifetime: nil)
     }
 
@@ -99,12 +99,12 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         ImageError(code, message, shortage: shortage, cause: cause, lifetime: lifetime)
     }
 
-    public var description: String { message }
+    package var description: String { message }
 }
 
 extension ImageError {
     /// What asking the origin ended with, as whoever wants the image sees it.
-    public init(_ cause: UpstreamError) {
+    package init(_ cause: UpstreamError) {
         let code: Code =
             switch cause.code {
             case .invalidURL, .invalidRequest: .invalidURL

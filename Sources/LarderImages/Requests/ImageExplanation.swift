@@ -1,35 +1,35 @@
-public import LarderHTTPSemantics
+package import LarderHTTPSemantics
 internal import LarderUpstream
 
 /// Why a request is a hit or not, and the state of its image.
-public struct ImageExplanation: Sendable {
+package struct ImageExplanation: Sendable {
     /// A recent failure.
-    public struct Failure: Sendable, Hashable {
-        public let error: ImageError
+    package struct Failure: Sendable, Hashable {
+        package let error: ImageError
         /// Until when the origin is not asked again, in seconds since 1970.
-        public let until: Int
+        package let until: Int
     }
 
     /// A queued or running download.
-    public struct Flight: Sendable, Hashable {
+    package struct Flight: Sendable, Hashable {
         /// The number of waiting requests.
-        public let waiters: Int
+        package let waiters: Int
         /// The highest priority among them.
-        public let priority: ImagePriority
+        package let priority: ImagePriority
         /// Whether it waits for its place.
-        public let isQueued: Bool
-        public let receivedBytes: Int
+        package let isQueued: Bool
+        package let receivedBytes: Int
     }
 
-    public let decision: CacheDecision
+    package let decision: CacheDecision
     /// The rules that were applied.
-    public let rules: CacheTrace
+    package let rules: CacheTrace
     /// The row of the cached image, if any.
-    public let row: ImageRow?
+    package let row: ImageRow?
     /// A failure that would answer the request instead of the network.
-    public let failure: Failure?
+    package let failure: Failure?
     /// The download that the request would wait for.
-    public let flight: Flight?
+    package let flight: Flight?
 }
 
 extension ImageExplanation {
@@ -81,20 +81,20 @@ extension ImageExplanation {
 
 extension ImageRow {
     /// When the origin sent it or last confirmed it, in seconds since 1970.
-    public var storedAt: Int { response.responseTime }
+    package var storedAt: Int { response.responseTime }
 
     /// Further details from its header and its response.
-    public var details: ImageDetails { ImageDetails(header: header, response: response) }
+    package var details: ImageDetails { ImageDetails(header: header, response: response) }
 
     /// Until when it is fresh, in seconds since 1970.
-    public var expiresAt: Int {
+    package var expiresAt: Int {
         let freshness = ResponseFreshness(response)
         return freshness.responseTime - freshness.initialAge + freshness.lifetime
     }
 
     /// The key of its requests: a URL without the parts that the settings ignore, or an origin together with a
     /// ``ImageRequest/cacheKey``.
-    public var lookup: (url: String, cacheKey: String?) {
+    package var lookup: (url: String, cacheKey: String?) {
         let lines = keyText.split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)
         guard lines.count > 1 else { return (keyText, nil) }
         return (String(lines[1]), lines.count > 2 ? String(lines[2]) : nil)

@@ -1,22 +1,22 @@
 /// What the settings say of one origin of images.
-public struct ImageOrigin: Sendable {
+package struct ImageOrigin: Sendable {
     /// `scheme://host`, with the port if it is not the scheme's own.
-    public let name: String
+    package let name: String
     /// What the origin is shown to let us in, if anything. What it then answers is kept apart from everything else.
-    public var credential: ImageCredential?
+    package var credential: ImageCredential?
     /// The members of queries that say nothing about the image, such as signatures: names, or beginnings of names with a
     /// `*` behind them.
-    public var ignoredQuery: [String]
+    package var ignoredQuery: [String]
     /// The users who may have what the credential opens, besides root and the agent's own.
-    public var users: Set<UInt32>
+    package var users: Set<UInt32>
     /// The groups whose members may have it.
-    public var groups: Set<UInt32>
+    package var groups: Set<UInt32>
 
     /// Makes it.
     ///
     /// - Parameter name: an absolute `http` or `https` URL without a path
     /// - Throws: ``ImageError/Code/invalidURL``
-    public init(
+    package init(
         _ name: String, credential: ImageCredential? = nil, ignoredQuery: [String] = [], users: Set<UInt32> = [],
         groups: Set<UInt32> = []
     ) throws(ImageError) {
@@ -39,11 +39,11 @@ public struct ImageOrigin: Sendable {
 }
 
 /// What an origin is shown to let us in.
-public struct ImageCredential: Sendable {
+package struct ImageCredential: Sendable {
     /// The fields to send, read anew for each request: tokens change. It may wait for the disk.
-    public let fields: @Sendable () throws(ImageError) -> [(name: String, value: String)]
+    package let fields: @Sendable () throws(ImageError) -> [(name: String, value: String)]
 
-    public init(_ fields: @escaping @Sendable () throws(ImageError) -> [(name: String, value: String)]) {
+    package init(_ fields: @escaping @Sendable () throws(ImageError) -> [(name: String, value: String)]) {
         self.fields = fields
     }
 }

@@ -1,25 +1,25 @@
-public import LarderHTTPSemantics
+package import LarderHTTPSemantics
 
 /// A request for an image.
-public struct ImageRequest: Sendable, Hashable {
+package struct ImageRequest: Sendable, Hashable {
     /// An absolute `http` or `https` URL.
-    public var url: String
+    package var url: String
     /// The key of the image within the URL's origin, instead of the URL: for signed URLs, which differ each time. An image
     /// cannot be stored under a key of another origin.
-    public var cacheKey: String?
+    package var cacheKey: String?
     /// The cache policy and the maximum age.
-    public var cache: CacheRequest
+    package var cache: CacheRequest
     /// The SHA-256 that the bytes must have. A cached image with another one does not answer the request.
-    public var expectedDigest: BlobDigest?
+    package var expectedDigest: BlobDigest?
     /// The order of requests that wait for the network.
-    public var priority: ImagePriority
+    package var priority: ImagePriority
     /// The user whose share of the downloads a download counts towards; nil for the agent itself, which has no limit.
-    public var user: UInt32?
+    package var user: UInt32?
     /// Whether the answer has a reference. A prefetch needs none.
     var takesReference = true
 
     /// Makes a request.
-    public init(
+    package init(
         url: String, cacheKey: String? = nil, cache: CacheRequest = CacheRequest(), expectedDigest: BlobDigest? = nil,
         priority: ImagePriority = .normal, user: UInt32? = nil
     ) {
@@ -33,14 +33,14 @@ public struct ImageRequest: Sendable, Hashable {
 }
 
 /// A request with its key, for requests that are repeated. It is valid until the settings change.
-public struct PreparedImageRequest: Sendable {
+package struct PreparedImageRequest: Sendable {
     /// The request.
-    public let request: ImageRequest
+    package let request: ImageRequest
     let key: ImageKey
 }
 
 /// The order of requests that wait for the network.
-public enum ImagePriority: UInt8, Sendable, Hashable, Comparable, CaseIterable {
+package enum ImagePriority: UInt8, Sendable, Hashable, Comparable, CaseIterable {
     /// No client waits for it. It never takes the last places from requests that clients wait for.
     case prefetch
     /// After normal ones.
@@ -50,5 +50,5 @@ public enum ImagePriority: UInt8, Sendable, Hashable, Comparable, CaseIterable {
     /// Before all others: a user sees an empty frame.
     case high
 
-    public static func < (left: ImagePriority, right: ImagePriority) -> Bool { left.rawValue < right.rawValue }
+    package static func < (left: ImagePriority, right: ImagePriority) -> Bool { left.rawValue < right.rawValue }
 }

@@ -1,34 +1,34 @@
 /// The progress of a prefetch.
-public struct PrefetchProgress: Sendable, Hashable {
+package struct PrefetchProgress: Sendable, Hashable {
     /// Images that are cached now.
-    public var done = 0
+    package var done = 0
     /// Images that could not be downloaded.
-    public var failed = 0
+    package var failed = 0
     /// Bytes of the downloaded images.
-    public var bytes = 0
+    package var bytes = 0
     /// Requested images.
-    public let total: Int
+    package let total: Int
 }
 
 /// The result of a prefetch. If it was cancelled, the numbers add up to less than ``total``.
-public struct PrefetchSummary: Sendable, Hashable {
+package struct PrefetchSummary: Sendable, Hashable {
     /// An image that could not be downloaded.
-    public struct Failure: Sendable, Hashable {
+    package struct Failure: Sendable, Hashable {
         /// The index of the request.
-        public let index: Int
-        public let error: ImageError
+        package let index: Int
+        package let error: ImageError
     }
 
     /// Requested images.
-    public let total: Int
+    package let total: Int
     /// Downloaded images.
-    public var fetched = 0
+    package var fetched = 0
     /// Images that were cached already.
-    public var held = 0
+    package var held = 0
     /// Bytes of the downloaded images.
-    public var bytes = 0
+    package var bytes = 0
     /// The failed images, in the order of the requests.
-    public var failures: [Failure] = []
+    package var failures: [Failure] = []
 }
 
 extension ImageCache {
@@ -39,7 +39,7 @@ extension ImageCache {
     ///   - concurrency: how many at once, at least 1; downloads have limits of their own
     ///   - check: throws if the requester may not have an image; called before and after its download
     ///   - progress: called after each image
-    public func prefetch(
+    package func prefetch(
         _ requests: [ImageRequest], concurrency: Int,
         check: @escaping @Sendable (ImageRequest) throws(ImageError) -> Void = { _ in },
         progress: @escaping @Sendable (PrefetchProgress) -> Void

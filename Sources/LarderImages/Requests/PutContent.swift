@@ -3,7 +3,7 @@ internal import LarderPlatform
 import Glibc
 
 /// The bytes of an image from a client.
-public enum PutContent: Sendable {
+package enum PutContent: Sendable {
     case bytes([UInt8])
     case file(PassedInFile)
 }
@@ -68,7 +68,7 @@ extension PutContent {
 }
 
 /// An open file of a client, which has to be in memory: reading any other could wait for a program or a host that serves it.
-public final class PassedInFile: Sendable {
+package final class PassedInFile: Sendable {
     /// The size and modification time, which show a change of the file. A change through a mapping may not show.
     fileprivate struct State: Equatable {
         var size: Int
@@ -82,14 +82,14 @@ public final class PassedInFile: Sendable {
     /// - Parameters:
     ///   - descriptor: belongs to this object from now on.
     ///   - close: called once with the descriptor, when the last reference goes.
-    public init(_ descriptor: CInt, close: @escaping @Sendable (CInt) -> Void) {
+    package init(_ descriptor: CInt, close: @escaping @Sendable (CInt) -> Void) {
         (self.descriptor, self.close) = (descriptor, close)
     }
 
     deinit { close(descriptor) }
 
     /// Whether the file of a descriptor is in memory: made by memfd_create(2), or on a tmpfs.
-    public static func isInMemory(_ descriptor: CInt) -> Bool { larder_get_seals(descriptor) >= 0 }
+    package static func isInMemory(_ descriptor: CInt) -> Bool { larder_get_seals(descriptor) >= 0 }
 
     /// Checks that it is a file in memory that may be read.
     /// - Throws: ``ImageError/Code/unusableFile``

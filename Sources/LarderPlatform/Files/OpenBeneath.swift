@@ -3,13 +3,13 @@ import Glibc
 
 /// Opens files below a directory and nowhere else: a path with "..", an absolute path and a symbolic link anywhere on the
 /// path are refused.
-public enum OpenBeneath {
+package enum OpenBeneath {
     /// Opens `name`, close-on-exec. Each directory of the path is opened by itself, without following a link.
     ///
     /// openat2(2) would do this in one call, but `RestrictSUIDSGID=` (systemd.exec(5)) makes it fail, and the packaged unit
     /// sets that.
     /// - Returns: the descriptor, or -1 with errno set.
-    public static func open(_ directory: CInt, _ name: String, _ flags: CInt, mode: UInt32 = 0) -> CInt {
+    package static func open(_ directory: CInt, _ name: String, _ flags: CInt, mode: UInt32 = 0) -> CInt {
         let steps = name.split(separator: "/", omittingEmptySubsequences: false)
         // "." alone is the directory itself.
         guard name == "." || !steps.contains(where: { $0.isEmpty || $0 == "." || $0 == ".." }) else {
@@ -31,7 +31,7 @@ public enum OpenBeneath {
     }
 
     /// The flags that open a directory only as a place to open files in, which takes no right to read it.
-    public static let placeFlags = CInt(LARDER_O_PATH) | O_DIRECTORY | O_CLOEXEC
+    package static let placeFlags = CInt(LARDER_O_PATH) | O_DIRECTORY | O_CLOEXEC
 
     private static func leave(_ place: CInt, _ directory: CInt) {
         guard place != directory else { return }

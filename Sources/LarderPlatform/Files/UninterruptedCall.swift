@@ -6,7 +6,7 @@ import Glibc
 /// close(2) is none for this: the descriptor is gone, whatever it returns.
 /// - Parameter call: returns less than 0 and sets errno where it fails.
 /// - Returns: what the last call returned; errno is that call's.
-public func uninterrupted<Result: SignedInteger>(_ call: () -> Result) -> Result {
+package func uninterrupted<Result: SignedInteger>(_ call: () -> Result) -> Result {
     while true {
         let result = call()
         if result >= 0 || errno != EINTR { return result }
@@ -14,7 +14,7 @@ public func uninterrupted<Result: SignedInteger>(_ call: () -> Result) -> Result
 }
 
 /// The same for a call that returns a pointer, such as opendir(3), and none where it fails.
-public func uninterrupted<Result>(_ call: () -> Result?) -> Result? {
+package func uninterrupted<Result>(_ call: () -> Result?) -> Result? {
     while true {
         if let result = call() { return result }
         if errno != EINTR { return nil }

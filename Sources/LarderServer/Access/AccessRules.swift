@@ -1,7 +1,7 @@
 import LarderProtocol
 
 /// The rights that the settings give, with accounts by their ids.
-public struct AccessRules: Sendable, Equatable {
+package struct AccessRules: Sendable, Equatable {
     /// The rights that one `access` of the settings gives.
     package struct Grants: Sendable, Equatable {
         /// The rights of users by user id.
@@ -35,11 +35,11 @@ public struct AccessRules: Sendable, Equatable {
     package var namespaces: [String: Grants] = [:]
 
     /// Rules without rights. Root and the user who runs the agent have every right without rules.
-    public init() {}
+    package init() {}
 
     /// These rules, with those of the previous rules for namespaces that these do not name. They are used while the namespaces
     /// of both exist.
-    public func keepingNamespaces(of previous: AccessRules) -> AccessRules {
+    package func keepingNamespaces(of previous: AccessRules) -> AccessRules {
         var rules = self
         rules.namespaces.merge(previous.namespaces) { own, _ in own }
         return rules

@@ -1,7 +1,7 @@
 import LarderConfigModel
 import LarderJSON
 package import LarderConfig
-public import LarderPlatform
+package import LarderPlatform
 package import Logging
 import Synchronization
 import Glibc
@@ -10,7 +10,7 @@ import Glibc
 ///
 /// One task writes all of them, after changes of any namespace. It compares the current snapshots with the copies that it wrote
 /// last, so several changes may share one write. No publication waits for it.
-public final class SnapshotExporter: Sendable {
+package final class SnapshotExporter: Sendable {
     private struct State {
         /// The rules of access. Until they are set, only the agent's user may read the copies.
         var rules = AccessRules()
@@ -59,13 +59,13 @@ public final class SnapshotExporter: Sendable {
     }
 
     /// Where the copies are.
-    public static func directory(besideSocket socket: String) -> String {
+    package static func directory(besideSocket socket: String) -> String {
         let directory = socket.lastIndex(of: "/").map { String(socket[..<$0]) } ?? "."
         return directory + "/current"
     }
 
     /// Removes the copies that an earlier agent made beside a socket, for an agent that makes none.
-    public static func clear(besideSocket socket: String, blocking: BlockingWork) async {
+    package static func clear(besideSocket socket: String, blocking: BlockingWork) async {
         await blocking.run { ExportDirectory.clear(directory(besideSocket: socket)) }
     }
 
@@ -84,7 +84,7 @@ public final class SnapshotExporter: Sendable {
 
     /// Applies other rules of access. When it returns, no copy is readable by a user who may not read it, even if the disk is
     /// full. Copies that more users may read are opened within the next write.
-    public func use(_ rules: AccessRules) async {
+    package func use(_ rules: AccessRules) async {
         state.withLock { $0.rules = rules }
         do throws(ExportError) {
             try await blocking.run { () throws(ExportError) in try self.inDirectory { _ throws(ExportError) in } }
@@ -95,7 +95,7 @@ public final class SnapshotExporter: Sendable {
     }
 
     /// Writes each new snapshot until the task is cancelled, and then the last ones.
-    public func run() async {
+    package func run() async {
         for await _ in namespaces.changes() {
             // A directory that was removed is made again at once; anything else may take its time.
             if await !writeDifferences() {

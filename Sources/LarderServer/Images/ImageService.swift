@@ -1,15 +1,15 @@
-public import LarderImages
-public import LarderPlatform
+package import LarderImages
+package import LarderPlatform
 import LarderUpstream
 import LarderProtocol
 import Synchronization
 
 /// The image cache as the server serves it: the cache itself, and what the settings say of its clients.
-public final class ImageService: Sendable {
+package final class ImageService: Sendable {
     /// The cache.
-    public let cache: ImageCache
+    package let cache: ImageCache
     /// Where the images are.
-    public let directory: String
+    package let directory: String
     let blocking: BlockingWork
     let clock: ImageClock
     /// Closes what clients passed.
@@ -21,7 +21,7 @@ public final class ImageService: Sendable {
     /// - Parameters:
     ///   - leaseSeconds: how long a file stays for a client that does not say
     ///   - blocking: where files are opened
-    public init(
+    package init(
         _ cache: ImageCache, directory: String, leaseSeconds: Int, blocking: BlockingWork, clock: ImageClock = .system
     ) {
         self.cache = cache
@@ -39,7 +39,7 @@ public final class ImageService: Sendable {
 
     /// Takes new settings. They count from now on, also while what is over smaller limits is still being removed; this
     /// returns after that. Another directory needs a restart.
-    public func update(_ settings: ImageCacheSettings, leaseSeconds: Int) async {
+    package func update(_ settings: ImageCacheSettings, leaseSeconds: Int) async {
         defaultLease.store(leaseSeconds, ordering: .relaxed)
         await cache.update(settings)
     }

@@ -1,11 +1,11 @@
-public import LarderEventLoop
+package import LarderEventLoop
 import LarderJSON
 import LarderProtocol
 import Logging
 import NIOCore
 
 /// The agent's server: accepts connections on one socket and serves each on one of a few event loops.
-public final class AgentServer: Sendable {
+package final class AgentServer: Sendable {
     private let context: ServerContext
     private let socket: ListeningSocket
     private let registry = ConnectionRegistry()
@@ -17,7 +17,7 @@ public final class AgentServer: Sendable {
 
     /// Makes a server; nothing is accepted yet.
     /// - Parameter loops: the loops that serve the connections.
-    public init(context: ServerContext, socket: ListeningSocket, loops: [EpollLoop]) {
+    package init(context: ServerContext, socket: ListeningSocket, loops: [EpollLoop]) {
         self.context = context
         self.socket = socket
         self.loops = loops
@@ -25,15 +25,15 @@ public final class AgentServer: Sendable {
     }
 
     /// The number of connected clients.
-    public var connections: Int { registry.connections }
+    package var connections: Int { registry.connections }
 
     /// How long no client has been connected; nil while one is.
-    public var idleTime: Duration? { registry.idleTime }
+    package var idleTime: Duration? { registry.idleTime }
 
     /// Accepts no more connections, unless a client is connected. Later clients wait in the kernel's queue, and the next agent
     /// serves them if systemd passed the socket.
     /// - Returns: whether no client is connected.
-    public func stopAcceptingIfIdle() async -> Bool {
+    package func stopAcceptingIfIdle() async -> Bool {
         await acceptor.pause()
         if registry.connections == 0 { return true }
         await acceptor.resume()
@@ -42,7 +42,7 @@ public final class AgentServer: Sendable {
 
     /// Serves until the task is cancelled; then accepts nothing more, lets every connection finish, and returns.
     /// - Parameter onReady: called once connections are accepted.
-    public func run(onReady: @Sendable () async -> Void) async throws {
+    package func run(onReady: @Sendable () async -> Void) async throws {
         let contexts = try await makeContexts()
         let (context, registry) = (context, registry)
         try await acceptor.start(
@@ -72,7 +72,7 @@ public final class AgentServer: Sendable {
 
     /// Applies other rules of access. Returns after no client is served by the previous ones: subscriptions and requests that
     /// only those admitted have ended.
-    public func use(_ rules: AccessRules) async {
+    package func use(_ rules: AccessRules) async {
         guard context.use(rules) else { return }
         await registry.reviewAll()
     }

@@ -6,12 +6,12 @@ import Glibc
 ///
 /// A socket that was handed over belongs to whoever made it: it is never unlinked and never shut down. One made here is
 /// guarded by a lock file beside it, and only its own inode is unlinked at the end.
-public final class ListeningSocket: Sendable {
-    public let descriptor: CInt
+package final class ListeningSocket: Sendable {
+    package let descriptor: CInt
     /// Its path, for people. That of an abstract socket (unix(7)) is its name with `@` before it.
-    public let path: String
+    package let path: String
     /// Whether it was handed over.
-    public let isActivated: Bool
+    package let isActivated: Bool
     /// How many connections may wait to be accepted: as many as the kernel allows, which caps it at
     /// `net.core.somaxconn` (listen(2)). That is systemd's default for `Backlog=`, too. What a socket that was handed over
     /// had before cannot be asked, and anything less might take from it.
@@ -20,13 +20,13 @@ public final class ListeningSocket: Sendable {
     private let inode: UInt64?
 
     /// The directory that the socket is in; nil if it is abstract.
-    public var directory: String? {
+    package var directory: String? {
         guard path.hasPrefix("/"), let slash = path.lastIndex(of: "/") else { return nil }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
     /// Takes a socket that was handed over.
-    public init(activated descriptor: CInt) {
+    package init(activated descriptor: CInt) {
         self.descriptor = descriptor
         isActivated = true
         lock = nil
@@ -39,7 +39,7 @@ public final class ListeningSocket: Sendable {
     ///   - mode: the permission bits of the socket's file; whoever may write to it may connect (unix(7)).
     ///   - group: the name of the group that owns the file; nil for the process's own.
     /// - Throws: `alreadyRunning` or `cannotListen`.
-    public init(path: String, mode: UInt32, group: String?) throws(ServerError) {
+    package init(path: String, mode: UInt32, group: String?) throws(ServerError) {
         self.path = path
         isActivated = false
         let lock = try Self.lock(path + ".lock", socket: path)
@@ -59,7 +59,7 @@ public final class ListeningSocket: Sendable {
 
     /// Listens no more. The socket's file goes, if it is still this one's, and the lock is let go of. A socket that was
     /// handed over goes on queueing for whoever else holds it.
-    public func remove() {
+    package func remove() {
         defer { Glibc.close(descriptor) }
         guard let lock else { return }
         var information = stat()
@@ -68,7 +68,7 @@ public final class ListeningSocket: Sendable {
     }
 
     /// The file's owner, group and mode, as they are in effect, for the log.
-    public var permissions: String {
+    package var permissions: String {
         var information = stat()
         guard stat(path, &information) == 0 else { return "unknown" }
         let mode = String(information.st_mode & 0o7777, radix: 8)

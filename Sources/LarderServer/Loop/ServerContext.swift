@@ -1,21 +1,21 @@
 package import LarderConfig
 import LarderPlatform
-public import LarderProtocol
+package import LarderProtocol
 package import Logging
 import Synchronization
 
 /// The parts of the server that all connections share: namespaces, limits, rules of access, images.
-public final class ServerContext: Sendable {
+package final class ServerContext: Sendable {
     /// The identity of the agent, as `agent.info` reports it.
-    public struct Identity: Sendable {
+    package struct Identity: Sendable {
         /// The program's version.
-        public var version: String
-        public var socketPath: String
+        package var version: String
+        package var socketPath: String
         /// Whether systemd passed the socket.
-        public var isActivated: Bool
-        public var stateDirectory: String
+        package var isActivated: Bool
+        package var stateDirectory: String
 
-        public init(version: String, socketPath: String, isActivated: Bool, stateDirectory: String) {
+        package init(version: String, socketPath: String, isActivated: Bool, stateDirectory: String) {
             self.version = version
             self.socketPath = socketPath
             self.isActivated = isActivated
@@ -24,23 +24,23 @@ public final class ServerContext: Sendable {
     }
 
     /// The settings in force: which file they are from, and when it was read.
-    public struct SettingsSource: Sendable {
+    package struct SettingsSource: Sendable {
         /// The settings file; nil if the agent runs with the defaults.
-        public var path: String?
-        public var readAt: Timestamp
+        package var path: String?
+        package var readAt: Timestamp
 
-        public init(path: String?, readAt: Timestamp) {
+        package init(path: String?, readAt: Timestamp) {
             self.path = path
             self.readAt = readAt
         }
     }
 
     package let namespaces: ConfigNamespaces
-    public let identity: Identity
+    package let identity: Identity
     /// The plain copies of the snapshots; nil if the settings want none or the socket is abstract.
-    public let copies: SnapshotExporter?
+    package let copies: SnapshotExporter?
     /// The image cache; nil if the settings switch it off, or if it cannot be used.
-    public let images: ImageService?
+    package let images: ImageService?
     /// Why the image cache cannot be used; nil if it can, or if the settings switch it off.
     let imageProblem: String?
     /// The current snapshots as files, for clients that map them.
@@ -75,19 +75,19 @@ public final class ServerContext: Sendable {
     }
 
     /// The limits of connections that are accepted from now on.
-    public var limits: ConnectionLimits {
+    package var limits: ConnectionLimits {
         get { limitsInForce.withLock { $0 } }
         set { limitsInForce.withLock { $0 = newValue } }
     }
 
     /// Where the settings in force are from. A reload replaces it.
-    public var settings: SettingsSource {
+    package var settings: SettingsSource {
         get { settingsInForce.withLock { $0 } }
         set { settingsInForce.withLock { $0 = newValue } }
     }
 
     /// The rules of access.
-    public var rules: AccessRules { access.withLock { $0 } }
+    package var rules: AccessRules { access.withLock { $0 } }
 
     /// Increases with each change of the rules. Rights of an earlier version are invalid.
     var rulesVersion: Int { accessVersion.load(ordering: .acquiring) }

@@ -3,21 +3,21 @@ import LarderJSON5
 
 /// `images.origins["https://img.example.org"]`: what requests to one origin show, who may have its images, and what of its
 /// URLs does not tell them apart.
-public struct ImageOriginSettings: Sendable, Equatable {
+package struct ImageOriginSettings: Sendable, Equatable {
     /// `headers`, `tokenFile` or `tokenCredential`: sent to this origin only, never behind a redirect to another.
     package var access = HTTPAccess()
     /// `users`: who may have images that are fetched with these, beside root and the agent's user. Default: nobody.
-    public var users: [Account] = []
+    package var users: [Account] = []
     /// `groups`: the same for all who are in one of these groups. Default: none.
-    public var groups: [Account] = []
+    package var groups: [Account] = []
     /// `ignoreQuery`: members of the query that do not belong to the image's name, such as a signature; with a `*` at the
     /// end, all that begin so. Default: none.
-    public var ignoredQuery: [String] = []
+    package var ignoredQuery: [String] = []
 
-    public init() {}
+    package init() {}
 
     /// Whether requests to this origin show something that not everybody has.
-    public var hasCredential: Bool { !access.headers.isEmpty || access.token != nil }
+    package var hasCredential: Bool { !access.headers.isEmpty || access.token != nil }
 }
 
 extension ImageOriginSettings {

@@ -1,38 +1,38 @@
 import LarderConfigModel
 import LarderConfigSources
-public import LarderImageFormats
-public import LarderImages
+package import LarderImageFormats
+package import LarderImages
 import LarderJSON5
-public import LarderUpstream
-public import Logging
+package import LarderUpstream
+package import Logging
 
 /// `images`: what the image cache may hold, from where, and for whom.
 ///
 /// The directory is no part of it: images are in `images` below `cache.directory`.
-public struct ImageSettings: Sendable, Equatable {
+package struct ImageSettings: Sendable, Equatable {
     /// `enabled`: whether there is an image cache. Default: true.
-    public var isEnabled = true
+    package var isEnabled = true
     /// `maximumBytes`, 64 KiB to 1 PiB; `maximumImages`, 1 to 10,000,000; `minimumFreeBytes`, 0 to 1 PiB; and `imageBytes`,
     /// 1 KiB to 4 GiB less one byte, at most `maximumBytes`.
-    public var space = SpaceLimits()
+    package var space = SpaceLimits()
     /// `imagePixels`, 1 to 2^40, and `excludedTypes`.
-    public var limits = ImageLimits()
+    package var limits = ImageLimits()
     /// `maximumAgeSeconds`: how long an image that nobody uses is held, a minute to ten years. Default: for ever.
-    public var maximumAge: Int?
+    package var maximumAge: Int?
     /// `allowNetworks`: addresses, and blocks of them, that are not of the Internet and may be asked all the same. Default: none.
-    public var allowedNetworks: [AddressRange] = []
+    package var allowedNetworks: [AddressRange] = []
     /// `concurrency`, `concurrencyPerOrigin` and `concurrencyPerUser`: downloads at a time, 1 to 256. `minimumBytesPerSecond` and
     /// `minimumBytesPerSecondWhileAwaited`: how fast each has to be, 1 to 1,000,000,000.
-    public var flights = DownloadLimits()
+    package var flights = DownloadLimits()
     /// `failures`: how long failures are remembered, 0 to a day.
-    public var failures = FailureLifetimes()
+    package var failures = FailureLifetimes()
     /// `leaseSeconds`: how long a file stays for a client that does not say, 1 s to a day. Default: 300.
-    public var leaseSeconds = 300
+    package var leaseSeconds = 300
     /// `origins`: what is special about some, by their scheme, host and port in lower case, such as
     /// `https://img.example.org`. Default: nothing.
-    public var origins: [String: ImageOriginSettings] = [:]
+    package var origins: [String: ImageOriginSettings] = [:]
 
-    public init() {}
+    package init() {}
 }
 
 extension ImageSettings {
@@ -108,7 +108,7 @@ extension ImageSettings {
     ///
     /// - Parameter directory: where the images are
     /// - Throws: ``ImageError/Code/invalidURL`` for an origin that is none
-    public func cacheSettings(directory: String, logger: Logger) throws(ImageError) -> ImageCacheSettings {
+    package func cacheSettings(directory: String, logger: Logger) throws(ImageError) -> ImageCacheSettings {
         var origins: [ImageOrigin] = []
         for (name, settings) in self.origins.sorted(by: { $0.key < $1.key }) {
             let path = SettingsPath.root.appending("images").appending("origins").appending(name)

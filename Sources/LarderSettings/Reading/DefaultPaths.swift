@@ -12,7 +12,7 @@
 /// follows from nothing throws only when it is asked for, so that it may be given in another way:
 ///
 ///     let socket = try options.socket ?? settings.socket.path ?? paths.socket
-public struct DefaultPaths: Sendable, Equatable {
+package struct DefaultPaths: Sendable, Equatable {
     private let environment: [String: String]
     private let isRoot: Bool
 
@@ -21,7 +21,7 @@ public struct DefaultPaths: Sendable, Equatable {
     /// - Parameters:
     ///   - environment: Its environment.
     ///   - userID: Its effective user.
-    public init(environment: [String: String], userID: UInt32) {
+    package init(environment: [String: String], userID: UInt32) {
         self.environment = environment
         self.isRoot = userID == 0
     }
@@ -29,7 +29,7 @@ public struct DefaultPaths: Sendable, Equatable {
     /// The socket: `larder.sock` in the runtime directory.
     ///
     /// - Throws: ``SettingsError`` with `noDefaultPath`.
-    public var socket: String {
+    package var socket: String {
         get throws(SettingsError) {
             if let directory = fromSystemd("RUNTIME_DIRECTORY") { return "\(directory)/larder.sock" }
             if isRoot { return "/run/larder/larder.sock" }
@@ -47,7 +47,7 @@ public struct DefaultPaths: Sendable, Equatable {
     /// The directory of the state: what must survive.
     ///
     /// - Throws: ``SettingsError`` with `noDefaultPath`.
-    public var stateDirectory: String {
+    package var stateDirectory: String {
         get throws(SettingsError) {
             try directory("STATE_DIRECTORY", "/var/lib/larder", "XDG_STATE_HOME", ".local/state", "\"state.directory\"")
         }
@@ -56,7 +56,7 @@ public struct DefaultPaths: Sendable, Equatable {
     /// The directory of the caches: what may be deleted without loss.
     ///
     /// - Throws: ``SettingsError`` with `noDefaultPath`.
-    public var cacheDirectory: String {
+    package var cacheDirectory: String {
         get throws(SettingsError) {
             try directory("CACHE_DIRECTORY", "/var/cache/larder", "XDG_CACHE_HOME", ".cache", "\"cache.directory\"")
         }
@@ -65,7 +65,7 @@ public struct DefaultPaths: Sendable, Equatable {
     /// The settings file, `larder.json` in the configuration directory. It need not exist.
     ///
     /// - Throws: ``SettingsError`` with `noDefaultPath`.
-    public var settingsFile: String {
+    package var settingsFile: String {
         get throws(SettingsError) { "\(try configurationDirectory)/larder.json" }
     }
 
@@ -73,7 +73,7 @@ public struct DefaultPaths: Sendable, Equatable {
     /// not exist. Other namespaces have a `host` layer only where the settings name its directory.
     ///
     /// - Throws: ``SettingsError`` with `noDefaultPath`.
-    public var hostLayerDirectory: String {
+    package var hostLayerDirectory: String {
         get throws(SettingsError) { "\(try configurationDirectory)/config.d" }
     }
 

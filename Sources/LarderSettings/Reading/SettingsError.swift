@@ -1,9 +1,9 @@
 import LarderJSON5
 
 /// Why a settings file, or the environment that stands in for one, cannot be used.
-public struct SettingsError: Error, Sendable, Equatable, CustomStringConvertible {
+package struct SettingsError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The kind of failure. New kinds may be added, so a `switch` over it needs a default.
-    public struct Code: Sendable, Hashable, CustomStringConvertible {
+    package struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Value: String {
             case fileNotFound
             case fileUnreadable
@@ -19,39 +19,39 @@ public struct SettingsError: Error, Sendable, Equatable, CustomStringConvertible
         private let value: Value
 
         /// There is no such file.
-        public static let fileNotFound = Code(value: .fileNotFound)
+        package static let fileNotFound = Code(value: .fileNotFound)
         /// The file exists and cannot be read.
-        public static let fileUnreadable = Code(value: .fileUnreadable)
+        package static let fileUnreadable = Code(value: .fileUnreadable)
         /// The file is larger than ``Settings/maximumFileBytes``.
-        public static let fileTooLarge = Code(value: .fileTooLarge)
+        package static let fileTooLarge = Code(value: .fileTooLarge)
         /// The text is not JSON5 in UTF-8.
-        public static let syntax = Code(value: .syntax)
+        package static let syntax = Code(value: .syntax)
         /// A member is given twice in one object.
-        public static let duplicateMember = Code(value: .duplicateMember)
+        package static let duplicateMember = Code(value: .duplicateMember)
         /// A member that no setting has.
-        public static let unknownMember = Code(value: .unknownMember)
+        package static let unknownMember = Code(value: .unknownMember)
         /// A value of another type than the setting's.
-        public static let wrongType = Code(value: .wrongType)
+        package static let wrongType = Code(value: .wrongType)
         /// A value of the right type that the setting does not take, or one that is missing.
-        public static let invalidValue = Code(value: .invalidValue)
+        package static let invalidValue = Code(value: .invalidValue)
         /// The environment does not say where a default path would be.
-        public static let noDefaultPath = Code(value: .noDefaultPath)
+        package static let noDefaultPath = Code(value: .noDefaultPath)
 
         /// The code's name, as in `SettingsError.Code.unknownMember`.
-        public var description: String { value.rawValue }
+        package var description: String { value.rawValue }
     }
 
-    public let code: Code
+    package let code: Code
     /// One line: what is wrong, and what to do about it.
-    public let reason: String
+    package let reason: String
     /// The setting that is meant, such as `limits.connections`; `nil` when it is none in particular.
-    public let member: String?
+    package let member: String?
     /// The file; `nil` when the text did not come from one.
-    public internal(set) var file: String?
+    package internal(set) var file: String?
     /// The line where the problem stands, counted from 1.
-    public internal(set) var line: Int?
+    package internal(set) var line: Int?
     /// The column where the problem stands, counted from 1 in Unicode scalars.
-    public internal(set) var column: Int?
+    package internal(set) var column: Int?
 
     /// Where the problem stands in the text, in Unicode scalars; turned into ``line`` and ``column`` by who has the text.
     var offset: Int?
@@ -59,7 +59,7 @@ public struct SettingsError: Error, Sendable, Equatable, CustomStringConvertible
     var isContextual = false
 
     /// `FILE:LINE:COLUMN: REASON`, as compilers write it; one line.
-    public var description: String {
+    package var description: String {
         let place = [file, line.map(String.init), column.map(String.init)].compactMap(\.self)
         return place.isEmpty ? reason : "\(place.joined(separator: ":")): \(reason)"
     }

@@ -1,18 +1,18 @@
 internal import LarderJSON5
 
 /// The result of reading a settings file to its end, errors included.
-public struct SettingsExamination: Sendable {
+package struct SettingsExamination: Sendable {
     /// The settings without the members that are wrong; nil if the file is not a document.
-    public let settings: Settings?
+    package let settings: Settings?
     /// The errors in the order of the text, each with its line and column; none if the settings are right.
-    public internal(set) var errors: [SettingsError]
+    package internal(set) var errors: [SettingsError]
 }
 
 extension Settings {
     /// Reads a settings file and continues after an error.
     ///
     /// - Throws: ``SettingsError`` if the file cannot be read.
-    public static func examine(file path: String) throws(SettingsError) -> SettingsExamination {
+    package static func examine(file path: String) throws(SettingsError) -> SettingsExamination {
         do {
             var examination = examine(try SettingsFile.read(path), maximumErrors: maximumErrors)
             for index in examination.errors.indices { examination.errors[index].file = path }

@@ -4,14 +4,14 @@ internal import LarderUpstream
 
 extension Settings {
     /// The largest settings file that is read: 1 MiB.
-    public static let maximumFileBytes = 1 << 20
+    package static let maximumFileBytes = 1 << 20
 
     /// Reads the settings that were asked for.
     ///
     /// - Parameter path: The file; `nil` when none was named: every default.
     /// - Returns: The settings, checked.
     /// - Throws: ``SettingsError``; a file that was named and does not exist is an error (`fileNotFound`).
-    public static func load(from path: String?) throws(SettingsError) -> Settings {
+    package static func load(from path: String?) throws(SettingsError) -> Settings {
         guard let path else { return Settings() }
         do {
             return try Settings(parsing: SettingsFile.read(path))
@@ -27,7 +27,7 @@ extension Settings {
     /// - Parameter path: The file.
     /// - Returns: The settings, checked; `nil` when there is no such file.
     /// - Throws: ``SettingsError`` as ``load(from:)`` does, except for a missing file.
-    public static func loadIfPresent(at path: String) throws(SettingsError) -> Settings? {
+    package static func loadIfPresent(at path: String) throws(SettingsError) -> Settings? {
         do {
             return try load(from: path)
         } catch {
@@ -39,7 +39,7 @@ extension Settings {
     /// Reads settings from the bytes of a file.
     ///
     /// - Throws: ``SettingsError`` with the line and column of the first problem.
-    public init(parsing bytes: [UInt8]) throws(SettingsError) {
+    package init(parsing bytes: [UInt8]) throws(SettingsError) {
         let examination = Settings.examine(bytes, maximumErrors: 1)
         if let error = examination.errors.first { throw error }
         self = examination.settings ?? Settings()

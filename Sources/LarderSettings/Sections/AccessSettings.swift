@@ -1,20 +1,20 @@
 import Glibc
 import LarderJSON5
-public import LarderProtocol
-public import LarderServer
-public import Logging
+package import LarderProtocol
+package import LarderServer
+package import Logging
 
 /// `access` and `namespaces.NAME.access`: who may do what. Root and the user who runs the agent have every right.
-public struct AccessSettings: Sendable, Equatable {
+package struct AccessSettings: Sendable, Equatable {
     /// `users`: the rights of users. Default: none.
-    public var users: [Account: Set<Right>] = [:]
+    package var users: [Account: Set<Right>] = [:]
     /// `groups`: the rights of all who are in a group. Default: none.
-    public var groups: [Account: Set<Right>] = [:]
+    package var groups: [Account: Set<Right>] = [:]
     /// `others`: the rights of everybody who may connect. Default: none.
-    public var others: Set<Right> = []
+    package var others: Set<Right> = []
 
     /// Nobody has any right.
-    public init() {}
+    package init() {}
 }
 
 extension Settings {
@@ -26,7 +26,7 @@ extension Settings {
     /// An account that this host does not know is nobody's, and logged.
     /// - Parameter isForHost: whether the agent serves the host, so that the usual group is missed where there is none; an
     ///   agent of a user's own serves that user.
-    public func accessRules(isForHost: Bool, logger: Logger) -> AccessRules {
+    package func accessRules(isForHost: Bool, logger: Logger) -> AccessRules {
         var rules = AccessRules()
         if let access {
             rules.general = access.grants(at: SettingsPath.root.appending("access"), logger)

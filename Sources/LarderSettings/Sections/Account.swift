@@ -2,7 +2,7 @@ import Glibc
 internal import Logging
 
 /// A user or a group, as the settings name it.
-public enum Account: Sendable, Hashable {
+package enum Account: Sendable, Hashable {
     /// By its name.
     case name(String)
     /// By its number.

@@ -1,7 +1,7 @@
 package import LarderConfig
 import LarderJSON5
-public import LarderServer
-public import Logging
+package import LarderServer
+package import Logging
 
 /// What the administrator or the user may choose: the settings file, read and checked.
 ///
@@ -10,34 +10,34 @@ public import Logging
 /// are errors: a misspelt limit must not pass for the default.
 ///
 /// The paths are `nil` where the file says nothing; ``DefaultPaths`` has what applies then.
-public struct Settings: Sendable, Equatable {
+package struct Settings: Sendable, Equatable {
     /// `socket`: where clients connect.
-    public var socket = SocketSettings()
+    package var socket = SocketSettings()
     /// `state.directory`: where snapshots and overrides are kept. An absolute path.
-    public var stateDirectory: String?
+    package var stateDirectory: String?
     /// `cache.directory`: what may be deleted without loss. An absolute path.
-    public var cacheDirectory: String?
+    package var cacheDirectory: String?
     /// `log.level`: the lowest level that is logged. Default: info.
-    public var logLevel: Logger.Level = .info
+    package var logLevel: Logger.Level = .info
     /// `current`: plain copies of the snapshots.
-    public var current = ExportOptions()
+    package var current = ExportOptions()
     /// `images`: the image cache.
-    public var images = ImageSettings()
+    package var images = ImageSettings()
     /// `access`: who may do what; `nil` where the group `larder` may read and have images, if there is one.
-    public var access: AccessSettings?
+    package var access: AccessSettings?
     /// `limits`: what clients may use.
-    public var limits = ConnectionLimits()
+    package var limits = ConnectionLimits()
     /// `limits.documentBytes`: the largest configuration document, 1 KiB to 1 GiB. Default: 16 MiB.
-    public var documentBytes = 16 << 20
+    package var documentBytes = 16 << 20
     /// `service`: the agent as a service of systemd.
-    public var service = ServiceSettings()
+    package var service = ServiceSettings()
     /// `namespaces`: the configuration documents by their names. `default` is always among them.
     package var namespaces: [String: NamespaceConfiguration] = ["default": .usual("default")]
     /// `namespaces.NAME.access`: who may do what in a namespace, instead of ``access``.
-    public var namespaceAccess: [String: AccessSettings] = [:]
+    package var namespaceAccess: [String: AccessSettings] = [:]
 
     /// The settings of an empty file: every default.
-    public init() {}
+    package init() {}
 }
 
 extension Settings {
@@ -73,18 +73,18 @@ extension Settings {
 }
 
 /// `socket`: where clients connect. None of it applies to a socket that the service manager passed.
-public struct SocketSettings: Sendable, Equatable {
+package struct SocketSettings: Sendable, Equatable {
     /// The longest path of a socket in bytes: `sun_path` of `unix(7)`, less its final NUL.
-    public static let maximumPathBytes = 107
+    package static let maximumPathBytes = 107
 
     /// `path`: the socket's absolute path, of at most ``maximumPathBytes`` bytes.
-    public var path: String?
+    package var path: String?
     /// `mode`: the permission bits of the socket, in the file an octal number in quotes. Default: "0660".
-    public var mode: UInt32 = 0o660
+    package var mode: UInt32 = 0o660
     /// `group`: the group, by name or number, that the socket is given to. Default: that of the process.
-    public var group: String?
+    package var group: String?
 
-    public init() {}
+    package init() {}
 }
 
 extension SocketSettings {
@@ -108,12 +108,12 @@ extension ExportOptions {
 }
 
 /// `service`: the agent as a service of systemd.
-public struct ServiceSettings: Sendable, Equatable {
+package struct ServiceSettings: Sendable, Equatable {
     /// `idleExitMinutes`: how long nobody must have been connected before the agent ends by itself, 1 to 10080 (a week); only
     /// where systemd holds the socket, which starts it again. Default: it stays.
-    public var idleExitMinutes: Int?
+    package var idleExitMinutes: Int?
 
-    public init() {}
+    package init() {}
 }
 
 extension ServiceSettings {

@@ -3,28 +3,28 @@
 ///
 /// The guard looks at hosts and addresses. That the connection goes to the very address that was looked at is the matter
 /// of ``GuardedClients``.
-public struct AddressGuard: Sendable, Hashable {
+package struct AddressGuard: Sendable, Hashable {
     /// Blocks that the settings allow although they are not of the Internet.
-    public let allowed: [AddressRange]
+    package let allowed: [AddressRange]
 
-    public init(allowed: [AddressRange] = []) { self.allowed = allowed }
+    package init(allowed: [AddressRange] = []) { self.allowed = allowed }
 
     /// What a URL's host is.
-    public enum Host: Sendable, Hashable {
+    package enum Host: Sendable, Hashable {
         case address(IPAddress)
         /// A name to resolve, in lower case, without a dot at its end.
         case name(String)
     }
 
     /// Whether a connection to an address is allowed.
-    public func allows(_ address: IPAddress) -> Bool {
+    package func allows(_ address: IPAddress) -> Bool {
         address.kind == .global || allowed.contains { $0.contains(address) }
     }
 
     /// Refuses an address that is not allowed.
     ///
     /// - Throws: ``UpstreamError/Code/forbiddenAddress``
-    public func check(_ address: IPAddress, of host: String) throws(UpstreamError) {
+    package func check(_ address: IPAddress, of host: String) throws(UpstreamError) {
         guard !allows(address) else { return }
         let shown = host == address.description ? host : "\(host) (\(address))"
         throw UpstreamError(
@@ -39,7 +39,7 @@ public struct AddressGuard: Sendable, Hashable {
     /// not four decimal ones is therefore neither an address nor a name here.
     ///
     /// - Throws: ``UpstreamError/Code/invalidURL``
-    public static func host(_ text: String) throws(UpstreamError) -> Host {
+    package static func host(_ text: String) throws(UpstreamError) -> Host {
         if text.contains(":") {
             let inner = text.hasPrefix("[") && text.hasSuffix("]") ? String(text.dropFirst().dropLast()) : text
             guard let address = IPAddress(inner) else { throw invalid("an IPv6 address has no zone and no port in it") }

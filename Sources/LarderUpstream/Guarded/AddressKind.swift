@@ -1,5 +1,5 @@
 /// What an address is for (the registries of RFC 6890 for IPv4 and IPv6, as of 2025).
-public enum AddressKind: String, Sendable, Hashable {
+package enum AddressKind: String, Sendable, Hashable {
     /// A host of the Internet: the only kind that is fetched from unless the settings allow more.
     case global
     /// This machine.
@@ -23,7 +23,7 @@ public enum AddressKind: String, Sendable, Hashable {
 extension IPAddress {
     /// What the address is for. An IPv6 address that carries an IPv4 address to where a translator or a tunnel unpacks
     /// it (NAT64, 6to4, Teredo) is at best what that one is.
-    public var kind: AddressKind {
+    package var kind: AddressKind {
         if isIPv4 { return Self.kind(in: Self.ipv4) { $0.contains(self) } ?? .global }
         if let kind = Self.kind(in: Self.ipv6, where: { $0.contains(self) }) { return kind }
         let embedded = embeddedAddresses.map(\.kind)

@@ -1,23 +1,23 @@
 import Glibc
-public import NIOPosix
+package import NIOPosix
 internal import Synchronization
 
 /// Turns the name of a host into addresses.
-public protocol HostResolver: Sendable {
+package protocol HostResolver: Sendable {
     /// The addresses of a host, the one to try first at the head; none if the name does not exist.
     func addresses(of name: String) async throws(UpstreamError) -> [IPAddress]
 }
 
 /// The system's resolver (getaddrinfo(3)): files, DNS and whatever else nsswitch.conf(5) says, in the order of RFC 6724.
-public struct SystemResolver: HostResolver {
+package struct SystemResolver: HostResolver {
     private let threads: NIOThreadPool
 
     /// - Parameter threads: run the look-ups, each of which may block for as long as name servers do not answer. The caller
     ///   starts the pool and shuts it down; look-ups after that are cancelled.
-    public init(_ threads: NIOThreadPool) { self.threads = threads }
+    package init(_ threads: NIOThreadPool) { self.threads = threads }
 
     /// Resolves a name on the thread pool. A cancelled caller returns at once, and the result is discarded later.
-    public func addresses(of name: String) async throws(UpstreamError) -> [IPAddress] {
+    package func addresses(of name: String) async throws(UpstreamError) -> [IPAddress] {
         let answer = Answer()
         let addresses = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

@@ -1,11 +1,11 @@
 import Glibc
 
 /// An IPv4 or IPv6 address, without a port and without a zone.
-public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
+package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     /// The bits as IPv6 has them; of an IPv4 address the lowest 32, the others 0.
     let high: UInt64
     let low: UInt64
-    public let isIPv4: Bool
+    package let isIPv4: Bool
 
     /// Makes an IPv4 address of its four bytes as one number.
     init(ipv4 number: UInt32) { (high, low, isIPv4) = (0, UInt64(number), true) }
@@ -20,7 +20,7 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// Reads four decimal numbers, or an IPv6 address without brackets and zone. None of the other forms of
     /// inet_aton(3) is understood.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         var four = in_addr()
         var sixteen = in6_addr()
         if inet_pton(AF_INET, text, &four) == 1 {
@@ -36,7 +36,7 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The usual text: dotted, or RFC 5952's.
-    public var description: String {
+    package var description: String {
         var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
         if isIPv4 {
             var four = in_addr(s_addr: UInt32(truncatingIfNeeded: low).bigEndian)
@@ -54,15 +54,15 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// A block of addresses that begin with the same bits.
-public struct AddressRange: Sendable, Hashable, CustomStringConvertible {
+package struct AddressRange: Sendable, Hashable, CustomStringConvertible {
     /// The first address, with all other bits 0.
-    public let first: IPAddress
+    package let first: IPAddress
     /// How many bits are the same: up to 32 for IPv4, up to 128 for IPv6.
-    public let length: Int
+    package let length: Int
 
     /// Reads `10.0.0.0/8`, `fd00::/8`, or one address. Bits after the length must be 0, so that a mistyped length is
     /// seen.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard (1...2).contains(parts.count), let first = IPAddress(String(parts[0])) else { return nil }
         let longest = first.isIPv4 ? 32 : 128
@@ -81,13 +81,13 @@ public struct AddressRange: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Whether an address is in the block. IPv4 and IPv6 are never in one block.
-    public func contains(_ address: IPAddress) -> Bool {
+    package func contains(_ address: IPAddress) -> Bool {
         let (high, low) = Self.mask(length, isIPv4: first.isIPv4)
         return address.isIPv4 == first.isIPv4 && address.high & high == first.high && address.low & low == first.low
     }
 
     /// The block as it is written in settings.
-    public var description: String { "\(first)/\(length)" }
+    package var description: String { "\(first)/\(length)" }
 
     private static func mask(_ length: Int, isIPv4: Bool) -> (UInt64, UInt64) {
         // Shifts by 64 and more give 0 here.

@@ -4,25 +4,25 @@ internal import LarderHTTPSemantics
 ///
 /// However the stream is cut into pieces, the events are the same. What is still unfinished at the end of the stream is no
 /// event.
-public struct EventStreamParser: Sendable {
-    public struct Event: Sendable, Hashable {
+package struct EventStreamParser: Sendable {
+    package struct Event: Sendable, Hashable {
         /// Its type; `message` where the stream names none.
-        public var type: String
+        package var type: String
         /// Its data, the lines joined by LF. The bytes are as they came: whoever reads them checks that they are UTF-8.
-        public var data: [UInt8]
+        package var data: [UInt8]
 
-        public init(type: String, data: [UInt8]) {
+        package init(type: String, data: [UInt8]) {
             self.type = type
             self.data = data
         }
     }
 
     /// The id that a new connection says in `Last-Event-ID`; empty before there is one.
-    public private(set) var lastEventID: String
+    package private(set) var lastEventID: String
     /// How long the origin wants a client to wait before it connects again; nil before it said so.
-    public private(set) var retry: Duration?
+    package private(set) var retry: Duration?
     /// Whether an event passed the limit. Nothing that comes after it is read.
-    public private(set) var isOverflowing = false
+    package private(set) var isOverflowing = false
 
     private let maximumEventBytes: Int
     /// What came of a line that has not ended.
@@ -52,17 +52,17 @@ public struct EventStreamParser: Sendable {
     /// - Parameters:
     ///   - maximumEventBytes: the most that the data of an event, and any line, may have
     ///   - lastEventID: the id that the connection was opened with
-    public init(maximumEventBytes: Int, lastEventID: String = "") {
+    package init(maximumEventBytes: Int, lastEventID: String = "") {
         self.maximumEventBytes = maximumEventBytes
         self.lastEventID = lastEventID
         id = Array(lastEventID.utf8)
     }
 
     /// Whether an event or a line has begun and is not complete.
-    public var isInsideEvent: Bool { hasData || !line.isEmpty }
+    package var isInsideEvent: Bool { hasData || !line.isEmpty }
 
     /// Takes the next bytes of the stream and gives the events that they complete.
-    public mutating func parse(_ bytes: [UInt8]) -> [Event] {
+    package mutating func parse(_ bytes: [UInt8]) -> [Event] {
         var events: [Event] = []
         var rest = bytes[...]
         while !rest.isEmpty, !isOverflowing {

@@ -1,25 +1,25 @@
-public import LarderHTTPSemantics
+package import LarderHTTPSemantics
 
 /// One request: a conditional GET, or a POST.
-public struct FetchRequest: Sendable {
+package struct FetchRequest: Sendable {
     /// An absolute `http` or `https` URL without user information.
-    public var url: String
+    package var url: String
     /// Fields to send besides our own; they are not sent on to another origin after a redirect.
-    public var headers: [(name: String, value: String)]
+    package var headers: [(name: String, value: String)]
     /// What the caller holds; sent as `If-None-Match` and `If-Modified-Since`.
-    public var validator: Validator?
+    package var validator: Validator?
     /// What to POST, as `application/json` unless ``headers`` say otherwise; nil for a GET. It goes to no other origin, and
     /// its answer is not conditional.
-    public var body: [UInt8]?
+    package var body: [UInt8]?
     /// What to trust and to show over TLS; nil for the system's authorities and no certificate. After a redirect to another
     /// origin the client's certificate is not shown.
-    public var tls: TLSOptions?
+    package var tls: TLSOptions?
     /// How long to wait, and for what.
-    public var timeouts: FetchTimeouts
+    package var timeouts: FetchTimeouts
     /// The largest body, in bytes after content decoding, that the caller accepts.
-    public var maximumBytes: Int
+    package var maximumBytes: Int
     /// Whether the body of a response with an error status is read, for what it says about the failure.
-    public var readsProblems = false
+    package var readsProblems = false
 
     /// Makes a request.
     ///
@@ -31,7 +31,7 @@ public struct FetchRequest: Sendable {
     ///   - tls: what to trust and to show; nil for the system's authorities
     ///   - timeouts: the limits in time
     ///   - maximumBytes: the limit in bytes
-    public init(
+    package init(
         url: String,
         headers: [(name: String, value: String)] = [],
         validator: Validator? = nil,
@@ -52,18 +52,18 @@ public struct FetchRequest: Sendable {
 
 /// The limits in time of one request. The time to connect is a property of the fetcher, because its connections are
 /// shared: see ``HTTPFetcher/Configuration/connectTimeout``.
-public struct FetchTimeouts: Sendable, Hashable {
+package struct FetchTimeouts: Sendable, Hashable {
     /// The longest silence: from the request to the head of the answer, and between two pieces of its body.
-    public var idle: Duration
+    package var idle: Duration
     /// The time for everything together, redirects included. An origin that trickles cannot stretch it.
-    public var whole: Duration
+    package var whole: Duration
     /// What has to come of a body in a time, or the origin trickles; nil where any speed will do.
-    public var slowest: TransferRate?
+    package var slowest: TransferRate?
     /// The rate that counts instead of ``slowest`` while other requests wait for the end of this one; nil for none.
     /// Its window is that of ``slowest``.
-    public var slowestWhileAwaited: TransferRate?
+    package var slowestWhileAwaited: TransferRate?
 
-    public init(
+    package init(
         idle: Duration = .seconds(10), whole: Duration = .seconds(30), slowest: TransferRate? = nil,
         slowestWhileAwaited: TransferRate? = nil
     ) {
@@ -75,13 +75,13 @@ public struct FetchTimeouts: Sendable, Hashable {
 }
 
 /// So many bytes in so much time, of which only what was spent waiting for the origin counts.
-public struct TransferRate: Sendable, Hashable {
+package struct TransferRate: Sendable, Hashable {
     /// Bytes, at least 1.
-    public let bytes: Int
+    package let bytes: Int
     /// The time that they may take.
-    public let window: Duration
+    package let window: Duration
 
-    public init(bytes: Int, in window: Duration) {
+    package init(bytes: Int, in window: Duration) {
         self.bytes = max(1, bytes)
         self.window = window
     }

@@ -1,7 +1,7 @@
-public import LarderHTTPSemantics
+package import LarderHTTPSemantics
 
 /// A usable answer to a ``FetchRequest``.
-public enum FetchResponse: Sendable, Hashable {
+package enum FetchResponse: Sendable, Hashable {
     /// 304: what the caller's validator stands for is still current. The fields update what the caller remembers of it.
     case notModified(FetchMetadata)
     /// 200 or 203 with a complete, non-empty body.
@@ -12,26 +12,26 @@ public enum FetchResponse: Sendable, Hashable {
 }
 
 /// A complete body and what the origin said about it.
-public struct FetchDocument: Sendable, Hashable {
+package struct FetchDocument: Sendable, Hashable {
     /// The body after content decoding, never empty.
-    public let body: [UInt8]
+    package let body: [UInt8]
     /// The fields of the answer.
-    public let metadata: FetchMetadata
+    package let metadata: FetchMetadata
 
     /// What to send along next time, if the origin gave anything.
-    public var validator: Validator? { metadata.validator }
+    package var validator: Validator? { metadata.validator }
 }
 
 /// The fields of an answer that our callers use.
-public struct FetchMetadata: Sendable, Hashable {
+package struct FetchMetadata: Sendable, Hashable {
     /// The status code: 200, 203 or 304, unless ``FetchRequest/readsProblems`` is set.
-    public let status: Int
+    package let status: Int
     /// The address that answered, after redirects.
-    public let url: String
+    package let url: String
     /// `ETag` and `Last-Modified` as they came.
-    public let validator: Validator?
+    package let validator: Validator?
     /// The media type in lower case, without parameters.
-    public let mediaType: String?
+    package let mediaType: String?
     /// `Retry-After`; some origins send it with a success to slow their pollers down.
-    public let retryAfter: Duration?
+    package let retryAfter: Duration?
 }

@@ -82,7 +82,7 @@ struct FetchURL: Sendable {
 
 extension String {
     /// For messages, which are kept: its beginning and its end, where it has more than 200 characters.
-    public var middleCut: String {
+    package var middleCut: String {
         let most = 200
         // Most are shorter in bytes already.
         guard utf8.count > most, count > most else { return self }

@@ -1,5 +1,5 @@
 internal import AsyncHTTPClient
-public import NIOCore
+package import NIOCore
 internal import NIOHTTPCompression
 internal import Synchronization
 
@@ -7,26 +7,26 @@ internal import Synchronization
 ///
 /// The HTTP client behind it is made by the first request: an agent without an HTTP source pays for none of it. Whoever
 /// makes a fetcher shuts it down; after that every request fails with ``UpstreamError/Code/shutDown``.
-public final class HTTPFetcher: Sendable {
+package final class HTTPFetcher: Sendable {
     /// What all requests of a fetcher have in common.
-    public struct Configuration: Sendable {
+    package struct Configuration: Sendable {
         /// Sent as `User-Agent`.
-        public var userAgent: String
+        package var userAgent: String
         /// The time for one connection, TLS included.
-        public var connectTimeout: Duration
+        package var connectTimeout: Duration
         /// How long an unused connection is kept. Shorter than any sensible poll interval: an origin should not have to
         /// hold a connection for each of its hosts while nothing happens, and a new connection sees a changed DNS entry.
-        public var idleConnectionTimeout: Duration
+        package var idleConnectionTimeout: Duration
         /// How many redirects one request follows.
-        public var maximumRedirects: Int
+        package var maximumRedirects: Int
         /// The largest size, in bytes, that a compressed body may have after decoding. Each request has its own limit
         /// too, but what a single packet can expand to (a thousandfold) is stopped here, before it is all in memory.
-        public var maximumDecodedBytes: Int
+        package var maximumDecodedBytes: Int
 
         /// Makes a configuration.
         ///
         /// - Parameter version: the version of Larder, for `User-Agent: larder/<version>`
-        public init(version: String) {
+        package init(version: String) {
             userAgent = "larder/" + version
             connectTimeout = .seconds(5)
             idleConnectionTimeout = .seconds(15)
@@ -51,7 +51,7 @@ public final class HTTPFetcher: Sendable {
     ///   - configuration: what all requests have in common
     ///   - eventLoopGroup: where connections live; nothing means NIO's process-wide group. The caller keeps its
     ///     ownership.
-    public init(configuration: Configuration, eventLoopGroup: (any EventLoopGroup)? = nil) {
+    package init(configuration: Configuration, eventLoopGroup: (any EventLoopGroup)? = nil) {
         self.configuration = configuration
         self.eventLoopGroup = eventLoopGroup
     }
@@ -63,7 +63,7 @@ public final class HTTPFetcher: Sendable {
     ///
     /// - Parameter request: what to ask, and the limits
     /// - Throws: ``UpstreamError``
-    public func fetch(_ request: FetchRequest) async throws(UpstreamError) -> FetchResponse {
+    package func fetch(_ request: FetchRequest) async throws(UpstreamError) -> FetchResponse {
         let deadline = Deadline(request.timeouts)
         return try await exchange(request, deadline).run { response, target throws(UpstreamError) in
             try await BodyReader(response, to: request, from: target).read(deadline)
@@ -81,7 +81,7 @@ public final class HTTPFetcher: Sendable {
     ///   - clock: what measures the limits in time
     ///   - consume: reads the answer, which may have any status but that of a redirect
     /// - Throws: ``UpstreamError``: what `consume` throws; `timeout` when a limit has passed, in the body too
-    public func stream<Output: Sendable>(
+    package func stream<Output: Sendable>(
         _ request: FetchRequest, clock: any Clock<Duration> = ContinuousClock(),
         _ consume: @escaping @Sendable (StreamHead, inout StreamBody) async throws(UpstreamError) -> Output
     ) async throws(UpstreamError) -> Output {
@@ -102,7 +102,7 @@ public final class HTTPFetcher: Sendable {
     }
 
     /// Ends all requests and closes all connections. Safe to call more than once, and without a request ever made.
-    public func shutdown() async {
+    package func shutdown() async {
         let last = state.withLock { state in
             defer { state = .shutDown }
             return state

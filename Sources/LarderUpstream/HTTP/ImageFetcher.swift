@@ -1,5 +1,5 @@
 internal import AsyncHTTPClient
-public import NIOCore
+package import NIOCore
 internal import Synchronization
 
 /// Requests for images that somebody else named: to allowed addresses only, with redirects followed by hand and each hop
@@ -7,30 +7,30 @@ internal import Synchronization
 ///
 /// The HTTP clients behind it are made by the first request. Whoever makes a fetcher shuts it down; after that every
 /// request fails with ``UpstreamError/Code/shutDown``.
-public final class ImageFetcher: Sendable {
+package final class ImageFetcher: Sendable {
     /// What all requests have in common.
-    public struct Configuration: Sendable {
+    package struct Configuration: Sendable {
         /// Sent as `User-Agent`.
-        public var userAgent: String
+        package var userAgent: String
         /// Blocks of addresses that are fetched from although they are not of the Internet.
-        public var allowedNetworks: [AddressRange] = []
+        package var allowedNetworks: [AddressRange] = []
         /// The time for one connection, TLS included.
-        public var connectTimeout = Duration.seconds(5)
+        package var connectTimeout = Duration.seconds(5)
         /// How long an unused connection is kept.
-        public var idleConnectionTimeout = Duration.seconds(15)
+        package var idleConnectionTimeout = Duration.seconds(15)
         /// How many redirects one request follows.
-        public var maximumRedirects = 5
+        package var maximumRedirects = 5
         /// The longest silence, and the time for one image, all attempts included. Requests add the slowest transfer.
-        public var timeouts = FetchTimeouts(idle: .seconds(10), whole: .seconds(600))
+        package var timeouts = FetchTimeouts(idle: .seconds(10), whole: .seconds(600))
 
         /// Makes a configuration.
         ///
         /// - Parameter version: the version of Larder, for `User-Agent: larder/<version>`
-        public init(version: String) { userAgent = "larder/" + version }
+        package init(version: String) { userAgent = "larder/" + version }
     }
 
     /// What all requests have in common, as it was given; ``update(allowedNetworks:)`` is not seen in it.
-    public let configuration: Configuration
+    package let configuration: Configuration
     private let clients: GuardedClients
 
     /// Makes a fetcher. Nothing is started.
@@ -40,7 +40,7 @@ public final class ImageFetcher: Sendable {
     ///   - resolver: what makes addresses of names
     ///   - eventLoopGroup: where connections live; nothing means NIO's process-wide group. The caller keeps its
     ///     ownership.
-    public init(
+    package init(
         configuration: Configuration, resolver: any HostResolver,
         eventLoopGroup: (any EventLoopGroup)? = nil
     ) {
@@ -51,10 +51,10 @@ public final class ImageFetcher: Sendable {
     }
 
     /// Allows other blocks of addresses, from the next request on.
-    public func update(allowedNetworks: [AddressRange]) { clients.update(AddressGuard(allowed: allowedNetworks)) }
+    package func update(allowedNetworks: [AddressRange]) { clients.update(AddressGuard(allowed: allowedNetworks)) }
 
     /// All fields of a request for an image, for `Vary`: ours, and those that the caller adds or puts in their place.
-    public func fields(
+    package func fields(
         adding headers: [(name: String, value: String)] = []
     ) -> [(name: String, value: String)] {
         var fields = ownFields
@@ -87,7 +87,7 @@ public final class ImageFetcher: Sendable {
     ///   - consume: reads the answer, which may have any status but that of a redirect
     /// - Throws: ``UpstreamError``: what `consume` throws; ``UpstreamError/Code/forbiddenAddress`` if a hop is at an address
     ///   that is not allowed; ``UpstreamError/Code/timeout`` when a limit has passed, in the body too
-    public func stream<Output: Sendable>(
+    package func stream<Output: Sendable>(
         _ request: FetchRequest, fields: [(name: String, value: String)] = [],
         isAwaited: @escaping @Sendable () -> Bool = { false },
         _ consume: @escaping @Sendable (StreamHead, inout StreamBody) async throws(UpstreamError) -> Output
@@ -104,7 +104,7 @@ public final class ImageFetcher: Sendable {
     }
 
     /// Ends all requests and closes all connections.
-    public func shutdown() async { await clients.shutdown() }
+    package func shutdown() async { await clients.shutdown() }
 }
 
 extension HTTPClient.Configuration {

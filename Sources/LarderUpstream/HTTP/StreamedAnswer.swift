@@ -3,29 +3,29 @@ internal import NIOCore
 internal import NIOHTTP1
 
 /// The head of an answer whose body comes piece by piece.
-public struct StreamHead: Sendable {
+package struct StreamHead: Sendable {
     /// The fields of the answer.
-    public let metadata: FetchMetadata
+    package let metadata: FetchMetadata
     /// All fields, line by line as they came.
-    public let fields: [(name: String, value: String)]
+    package let fields: [(name: String, value: String)]
     private let url: FetchURL
 
     /// The status code, of any kind but a redirect.
-    public var status: Int { metadata.status }
+    package var status: Int { metadata.status }
 
     /// Why this is no answer to read from: the error for every status but 200. A caller may read the body all the same, for
     /// what it says about the failure.
-    public var problem: UpstreamError? { status == 200 ? nil : failure(insteadOf: "a document") }
+    package var problem: UpstreamError? { status == 200 ? nil : failure(insteadOf: "a document") }
 
     /// The error for a status that does not bring what was wanted.
     ///
     /// - Parameter wanted: what that was, as the message calls it
-    public func failure(insteadOf wanted: String) -> UpstreamError {
+    package func failure(insteadOf wanted: String) -> UpstreamError {
         UpstreamError(status: metadata, from: url, wanted: wanted)
     }
 
     /// The address that answered, for messages: a signed URL is a secret, so its query is not shown.
-    public var display: String { url.display }
+    package var display: String { url.display }
 
     init(_ response: HTTPClientResponse, from url: FetchURL) {
         metadata = FetchMetadata(response, from: url)
@@ -35,7 +35,7 @@ public struct StreamHead: Sendable {
 }
 
 /// The body of an answer, piece by piece as it comes.
-public struct StreamBody {
+package struct StreamBody {
     /// Pieces of fewer bytes cost more than they bring and do not count towards ``FetchTimeouts/slowest``.
     private static let tinyPiece = 64
     /// After this many pieces in a row of fewer bytes, ``next(atLeast:)`` lets more arrive before it reads on.
@@ -61,13 +61,13 @@ public struct StreamBody {
     }
 
     /// Lets the answer go on for so long from now; nil, as at the beginning, for ever. The limit on silence stays.
-    public func allow(_ duration: Duration?) { deadline.allow(duration) }
+    package func allow(_ duration: Duration?) { deadline.allow(duration) }
 
     /// The next bytes, at least one; nil at the end of the answer. Nothing more is taken from the connection until they are
     /// asked for, and the limit on silence counts only while somebody waits here.
     ///
     /// - Throws: ``UpstreamError``: `truncated` where the connection ended before the answer did
-    public mutating func next() async throws(UpstreamError) -> [UInt8]? { try await next(atLeast: 1) }
+    package mutating func next() async throws(UpstreamError) -> [UInt8]? { try await next(atLeast: 1) }
 
     /// The next bytes as one block: at least `count` of them, fewer only before the end of the answer or an error; nil at
     /// the end of the answer. An error is thrown by the call after the one that returned the last bytes before it.
@@ -76,7 +76,7 @@ public struct StreamBody {
     /// the buffers of the connection.
     ///
     /// - Throws: ``UpstreamError``, as ``next()`` does
-    public mutating func next(atLeast count: Int) async throws(UpstreamError) -> [UInt8]? {
+    package mutating func next(atLeast count: Int) async throws(UpstreamError) -> [UInt8]? {
         if let failure { throw failure }
         if isAtEnd { return nil }
         deadline.progressed()

@@ -2,18 +2,18 @@
 ///
 /// The error is a value that can be kept, compared and shown: ``message`` is one line that says what happened and what
 /// to do about it, and never holds a query string, a header or a credential.
-public struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible {
-    public let code: Code
+package struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible {
+    package let code: Code
     /// The status code of the answer, where there was one that decided the failure.
-    public let status: Int?
+    package let status: Int?
     /// How long the origin asked us to stay away (`Retry-After`, RFC 9110, section 10.2.3), never negative.
-    public let retryAfter: Duration?
+    package let retryAfter: Duration?
     /// One line: what happened, and what to do.
-    public let message: String
+    package let message: String
     /// Why the URL's own origin cannot be reached, whatever is asked of it: its name, the connection or TLS. It has nothing
     /// of the URL but its host and port, so that others may be told. Nothing where the failure may be one of this URL only,
     /// or is one of another origin behind a redirect.
-    public let originFailure: String?
+    package let originFailure: String?
 
     /// Makes an error from its parts.
     ///
@@ -23,7 +23,7 @@ public struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible 
     ///   - status: the status code that decided the failure
     ///   - retryAfter: the time the origin asked for
     ///   - originFailure: why the URL's own origin cannot be reached, if it is that
-    public init(
+    package init(
         _ code: Code, _ message: String, status: Int? = nil, retryAfter: Duration? = nil, originFailure: String? = nil
     ) {
         self.code = code
@@ -42,7 +42,7 @@ public struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible 
     ///
     /// A status is retryable when it speaks of the moment (408, 425, 429, and 5xx but for 501 and 505) and not of the
     /// request.
-    public var isRetryable: Bool {
+    package var isRetryable: Bool {
         guard let status, code == .status else { return code.isRetryable }
         switch status {
         case 408, 425, 429: return true
@@ -52,12 +52,12 @@ public struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible 
     }
 
     /// The code and the message.
-    public var description: String { "\(code): \(message)" }
+    package var description: String { "\(code): \(message)" }
 }
 
 extension UpstreamError {
     /// A kind of failure. More kinds may be added; compare with the static members.
-    public struct Code: Sendable, Hashable, CustomStringConvertible {
+    package struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case invalidURL, forbiddenAddress, invalidRequest, connectFailed, tlsFailed, timeout, tooSlow,
                 connectionClosed
@@ -70,45 +70,45 @@ extension UpstreamError {
         private init(_ kind: Kind) { self.kind = kind }
 
         /// The address is not an absolute `http` or `https` URL that we are willing to fetch.
-        public static let invalidURL = Code(.invalidURL)
+        package static let invalidURL = Code(.invalidURL)
         /// The host, of the URL or of a redirect, is at an address that the settings do not allow.
-        public static let forbiddenAddress = Code(.forbiddenAddress)
+        package static let forbiddenAddress = Code(.forbiddenAddress)
         /// A header of the request cannot be sent.
-        public static let invalidRequest = Code(.invalidRequest)
+        package static let invalidRequest = Code(.invalidRequest)
         /// The name did not resolve, or nobody accepted the connection, or not in time.
-        public static let connectFailed = Code(.connectFailed)
+        package static let connectFailed = Code(.connectFailed)
         /// The TLS handshake failed, most often over a certificate.
-        public static let tlsFailed = Code(.tlsFailed)
+        package static let tlsFailed = Code(.tlsFailed)
         /// The next bytes or the whole answer took too long.
-        public static let timeout = Code(.timeout)
+        package static let timeout = Code(.timeout)
         /// The body came more slowly than ``FetchTimeouts`` allows.
-        public static let tooSlow = Code(.tooSlow)
+        package static let tooSlow = Code(.tooSlow)
         /// The connection ended before the answer began.
-        public static let connectionClosed = Code(.connectionClosed)
+        package static let connectionClosed = Code(.connectionClosed)
         /// The answer ended before its declared end.
-        public static let truncated = Code(.truncated)
+        package static let truncated = Code(.truncated)
         /// The answer is not HTTP, or not one that fits the request.
-        public static let malformedAnswer = Code(.malformedAnswer)
+        package static let malformedAnswer = Code(.malformedAnswer)
         /// The body carries a content coding that we did not ask for, or is not what its coding says.
-        public static let unsupportedEncoding = Code(.unsupportedEncoding)
+        package static let unsupportedEncoding = Code(.unsupportedEncoding)
         /// The body is larger than the caller allows.
-        public static let tooLarge = Code(.tooLarge)
+        package static let tooLarge = Code(.tooLarge)
         /// The answer is a success without a body.
-        public static let empty = Code(.empty)
+        package static let empty = Code(.empty)
         /// The status code says that there is no document; see ``UpstreamError/status``.
-        public static let status = Code(.status)
-        public static let tooManyRedirects = Code(.tooManyRedirects)
+        package static let status = Code(.status)
+        package static let tooManyRedirects = Code(.tooManyRedirects)
         /// A redirect without a usable target, or one from `https` to `http`.
-        public static let invalidRedirect = Code(.invalidRedirect)
+        package static let invalidRedirect = Code(.invalidRedirect)
         /// The task that asked was cancelled.
-        public static let cancelled = Code(.cancelled)
+        package static let cancelled = Code(.cancelled)
         /// The fetcher was shut down.
-        public static let shutDown = Code(.shutDown)
+        package static let shutDown = Code(.shutDown)
         /// Anything else; the message has the words of the library that failed.
-        public static let other = Code(.other)
+        package static let other = Code(.other)
 
         /// The name of the code, as it is written here.
-        public var description: String { kind.rawValue }
+        package var description: String { kind.rawValue }
 
         fileprivate var isRetryable: Bool {
             switch kind {

@@ -4,24 +4,24 @@ internal import LarderHTTPSemantics
 ///
 /// After "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015): each wait is drawn evenly between a floor and a
 /// ceiling that doubles with every failure in a row, so that hosts that failed together do not come back together.
-public struct Backoff: Sendable, Hashable {
+package struct Backoff: Sendable, Hashable {
     /// The shortest wait.
-    public let floor: Duration
+    package let floor: Duration
     /// The ceiling after the first failure.
-    public let base: Duration
+    package let base: Duration
     /// The highest ceiling.
-    public let cap: Duration
+    package let cap: Duration
     /// The longest `Retry-After` that is honoured.
-    public let retryAfterCap: Duration
+    package let retryAfterCap: Duration
     /// The failures in a row so far.
-    public private(set) var failures = 0
+    package private(set) var failures = 0
 
     /// The ceiling after the first failure unless the caller gives another one.
-    public static let defaultBase = Duration.seconds(2)
+    package static let defaultBase = Duration.seconds(2)
 
     /// Makes a backoff that has seen no failure. Values that contradict each other are brought in order:
     /// 0 ≤ floor ≤ base ≤ cap ≤ 30 days.
-    public init(
+    package init(
         floor: Duration = .milliseconds(500),
         base: Duration = defaultBase,
         cap: Duration = .seconds(300),
@@ -41,7 +41,7 @@ public struct Backoff: Sendable, Hashable {
     /// - Parameters:
     ///   - retryAfter: what the origin asked for
     ///   - generator: the source of chance
-    public mutating func next(
+    package mutating func next(
         retryAfter: Duration? = nil, using generator: inout some RandomNumberGenerator
     ) -> Duration {
         let wait = min(max(.zero, retryAfter ?? .zero), retryAfterCap)
@@ -51,10 +51,10 @@ public struct Backoff: Sendable, Hashable {
     }
 
     /// Forgets the failures: the next one waits as if it were the first.
-    public mutating func reset() { failures = 0 }
+    package mutating func reset() { failures = 0 }
 
     /// The longest wait after the next failure, without `Retry-After`.
-    public var ceiling: Duration {
+    package var ceiling: Duration {
         var ceiling = base
         for _ in 0..<failures where ceiling < cap { ceiling *= 2 }
         return min(ceiling, cap)

@@ -7,9 +7,9 @@
 /// failure, which is spread over half an interval, and those of people. So after whatever outage an origin gets at most twice its usual load, and
 /// after a long one no more than usual. Hosts whose interval is longer than ten minutes take ten minutes for it at a start
 /// and after failures: all of them together are no load by then, and their people want to know sooner.
-public struct PollPlan: Sendable, Hashable {
+package struct PollPlan: Sendable, Hashable {
     /// What happened just now.
-    public enum Event: Sendable, Hashable {
+    package enum Event: Sendable, Hashable {
         /// The agent started. `holding`: with a document from an earlier life to serve.
         case started(holding: Bool)
         /// Other settings were taken over.
@@ -33,7 +33,7 @@ public struct PollPlan: Sendable, Hashable {
     private var backoff: Backoff
 
     /// The failures in a row so far.
-    public var failures: Int { backoff.failures }
+    package var failures: Int { backoff.failures }
 
     private static let longestTurn = Duration.seconds(600)
     /// The maximum time until a poll that skips the next turns of the schedule.
@@ -46,7 +46,7 @@ public struct PollPlan: Sendable, Hashable {
     private static let longestBreath = Duration.seconds(1)
 
     /// Makes the plan of a host that asks at the moments of a schedule.
-    public init(_ schedule: PollSchedule) {
+    package init(_ schedule: PollSchedule) {
         self.schedule = schedule
         turns = schedule.interval <= Self.longestTurn ? schedule : schedule.with(interval: Self.longestTurn)
         // Hosts that a source refused while it was overloaded do not return within seconds of each other.
@@ -54,14 +54,14 @@ public struct PollPlan: Sendable, Hashable {
     }
 
     /// Somebody else's question was answered: failures before it do not count.
-    public mutating func forgetFailures() { backoff.reset() }
+    package mutating func forgetFailures() { backoff.reset() }
 
     /// The time to wait until the next request.
     ///
     /// - Parameters:
     ///   - now: the time of day, counted from 1970-01-01T00:00:00Z
     ///   - generator: the source of chance
-    public mutating func delay(
+    package mutating func delay(
         after event: Event, at now: Duration, using generator: inout some RandomNumberGenerator
     ) -> Duration {
         switch event {

@@ -5,13 +5,13 @@ internal import LarderEncoding
 /// Thousands of hosts that start together, after a deployment or a power cut, must not come together. Each has a phase
 /// within the interval that follows from a seed and never changes, so the load on the origin is even and a host is easy
 /// to find in its log; a little jitter keeps hosts apart whose phases are close.
-public struct PollSchedule: Sendable, Hashable {
+package struct PollSchedule: Sendable, Hashable {
     /// The time from one poll to the next, on average.
-    public let interval: Duration
+    package let interval: Duration
     /// Where in the interval this host polls, counted from 1970-01-01T00:00:00Z.
-    public let phase: Duration
+    package let phase: Duration
     /// How far a poll may be from its moment, to either side; at most a quarter of the interval.
-    public let jitter: Duration
+    package let jitter: Duration
     /// The time over which hosts that have nothing to serve spread their first requests.
     let firstFetchWindow: Duration
     private let seed: String
@@ -23,7 +23,7 @@ public struct PollSchedule: Sendable, Hashable {
     ///   - seed: what tells this host and source from all others, such as the machine id and the URL
     ///   - jitter: the largest deviation as a share of the interval, from 0 to 0.25
     ///   - firstFetchWindow: the time over which hosts that have nothing to serve spread their first requests
-    public init(interval: Duration, seed: String, jitter: Double = 0.05, firstFetchWindow: Duration = .zero) {
+    package init(interval: Duration, seed: String, jitter: Double = 0.05, firstFetchWindow: Duration = .zero) {
         let interval = min(max(interval, .milliseconds(1)), .seconds(366 * 86_400))
         self.interval = interval
         self.seed = seed
@@ -41,7 +41,7 @@ public struct PollSchedule: Sendable, Hashable {
     /// - Parameters:
     ///   - now: the time of day, counted from 1970-01-01T00:00:00Z
     ///   - generator: the source of chance
-    public func delay(after now: Duration, using generator: inout some RandomNumberGenerator) -> Duration {
+    package func delay(after now: Duration, using generator: inout some RandomNumberGenerator) -> Duration {
         let now = now.wholeNanoseconds
         let moment = next(after: now + interval.wholeNanoseconds / 2)
         let deviation = Duration.random(from: .zero - jitter, to: jitter, using: &generator)
@@ -54,7 +54,7 @@ public struct PollSchedule: Sendable, Hashable {
     ///   - now: the time of day, counted from 1970-01-01T00:00:00Z
     ///   - earliest: the shortest wait
     ///   - generator: the source of chance
-    public func delay(
+    package func delay(
         after now: Duration, notBefore earliest: Duration, using generator: inout some RandomNumberGenerator
     ) -> Duration {
         let moment = next(after: now.wholeNanoseconds + earliest.wholeNanoseconds)
@@ -84,7 +84,7 @@ public struct PollSchedule: Sendable, Hashable {
     /// ``firstFetchWindow``.
     ///
     /// - Parameter event: why it connects
-    public func connectionDelay(after event: PollPlan.Event) -> Duration {
+    package func connectionDelay(after event: PollPlan.Event) -> Duration {
         switch event {
         case .started(holding: false): splay(within: firstFetchWindow)
         case .started(holding: true): splay(within: min(interval / 3, Self.longestConnectionSplay))
@@ -98,7 +98,7 @@ public struct PollSchedule: Sendable, Hashable {
     static let longestSplay = Duration.seconds(5)
 
     /// This host's share of a window: a wait before a first, unscheduled request that is the same at every start.
-    public func splay(within window: Duration) -> Duration {
+    package func splay(within window: Duration) -> Duration {
         StableHash.share(of: window, for: "splay\u{0}" + seed)
     }
 }
@@ -125,7 +125,7 @@ enum StableHash {
 
 extension Duration {
     /// An evenly distributed duration between two bounds, both included, to the nanosecond.
-    public static func random(
+    package static func random(
         from lower: Duration, to upper: Duration, using generator: inout some RandomNumberGenerator
     ) -> Duration {
         let (lower, upper) = (lower.wholeNanoseconds, upper.wholeNanoseconds)

@@ -7,9 +7,9 @@ internal import LarderEncoding
 /// waits for its splay before it connects again: a fraction of the window that is stable and specific to the host. If that
 /// attempt fails, or if the host never had a connection, the waits are random and grow (``Backoff``), from the length of
 /// the window on, so that the attempts of a short outage are not repeated within seconds either.
-public struct ReconnectPlan: Sendable, Hashable {
+package struct ReconnectPlan: Sendable, Hashable {
     /// The state of a connection when it ended.
-    public enum End: Sendable, Hashable {
+    package enum End: Sendable, Hashable {
         /// It delivered a document, so the source works.
         case delivered
         /// It could not be opened, or delivered nothing.
@@ -17,12 +17,12 @@ public struct ReconnectPlan: Sendable, Hashable {
     }
 
     /// The wait before the first attempt after a connection that delivered a document.
-    public let splay: Duration
+    package let splay: Duration
     private let window: Duration
     private var backoff: Backoff
 
     /// The shortest wait. It bounds the rate of attempts if a source ends every connection at once.
-    public static let minSplay = Duration.milliseconds(500)
+    package static let minSplay = Duration.milliseconds(500)
     /// The shortest window for a source with several endpoints.
     private static let minShortWindow = Duration.seconds(1)
     private static let maxDefaultWindow = Duration.seconds(30)
@@ -35,7 +35,7 @@ public struct ReconnectPlan: Sendable, Hashable {
     ///   - window: the time over which all hosts spread their first attempts
     ///   - firstFetchWindow: the time over which hosts without a document spread their first requests
     ///   - seed: identifies this host and source, such as the machine id and the URL
-    public init(window: Duration, firstFetchWindow: Duration, seed: String) {
+    package init(window: Duration, firstFetchWindow: Duration, seed: String) {
         self.window = window
         splay = Self.minSplay + StableHash.share(of: window - Self.minSplay, for: "reconnect\u{0}" + seed)
         backoff = Self.backoff(firstFetchWindow)
@@ -47,7 +47,7 @@ public struct ReconnectPlan: Sendable, Hashable {
     ///   - setting: what the settings say; nil for the default
     ///   - interval: the source's polling interval
     ///   - hasOtherEndpoints: whether an attempt goes to another endpoint than the one that was lost
-    public static func window(_ setting: Duration?, interval: Duration, hasOtherEndpoints: Bool = false) -> Duration {
+    package static func window(_ setting: Duration?, interval: Duration, hasOtherEndpoints: Bool = false) -> Duration {
         let window = setting ?? min(interval / 10, maxDefaultWindow)
         return hasOtherEndpoints ? min(window, max(window / 10, minShortWindow)) : window
     }
@@ -58,7 +58,7 @@ public struct ReconnectPlan: Sendable, Hashable {
     ///   - end: how the last connection ended
     ///   - floor: the shortest wait that the source asked for (`retry:`, `Retry-After`); the splay comes on top of it
     ///   - generator: the source of randomness
-    public mutating func delay(
+    package mutating func delay(
         after end: End, notBefore floor: Duration? = nil, using generator: inout some RandomNumberGenerator
     ) -> Duration {
         switch end {

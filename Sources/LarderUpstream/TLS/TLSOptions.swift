@@ -1,14 +1,14 @@
 internal import NIOSSL
 
 /// What a TLS connection trusts, and what it shows of itself. Two of the same files share their connections.
-public struct TLSOptions: Sendable, Hashable {
+package struct TLSOptions: Sendable, Hashable {
     /// The content of a file in PEM form (RFC 7468), with its path for messages.
-    public struct PEM: Sendable {
+    package struct PEM: Sendable {
         /// The file's path.
-        public var path: String
-        public var bytes: [UInt8]
+        package var path: String
+        package var bytes: [UInt8]
 
-        public init(path: String, bytes: [UInt8]) {
+        package init(path: String, bytes: [UInt8]) {
             self.path = path
             self.bytes = bytes
         }
@@ -26,7 +26,7 @@ public struct TLSOptions: Sendable, Hashable {
     ///   - privateKey: its key, not encrypted
     /// - Throws: ``UpstreamError/Code/invalidRequest`` naming the file that is no PEM; `privateKey` and `certificate` only
     ///   go together
-    public init(authorities: PEM?, certificate: PEM?, privateKey: PEM?) throws(UpstreamError) {
+    package init(authorities: PEM?, certificate: PEM?, privateKey: PEM?) throws(UpstreamError) {
         self.authorities = try authorities.map(Self.certificates) ?? []
         chain = try certificate.map(Self.certificates) ?? []
         guard (certificate == nil) == (privateKey == nil) else {
