@@ -56,9 +56,13 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     private let thread = Atomic<UInt>(0)
     /// Wakes the thread (eventfd(2)).
     private let alarm: CInt
-    // Nothing safer tells the compiler that one thread, known only at run time, is the only one that uses it: the loop's,
-    // or until that one runs the one that makes the loop.
-    @exclusivity(unchecked) private nonisolated(unsafe) var own: Own
+    // Only the thread of the loop uses it, and before that thread runs, the thread that creates the loop. The compiler cannot
+    // check this, because the thread is known only at run time. A release build does not check accesses either, which would
+    // add 400 instructions to each iteration. No work is called while a part changes.
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
+    private nonisolated(unsafe) var own: Own
 
     /// Starts a loop.
     /// - Parameter name: the thread's, up to 15 bytes, as top(1) shows it.

@@ -39,9 +39,12 @@ final class Connection: EpollTarget {
     let loop: LoopContext
     /// Closed with the connection.
     let socket: CInt
-    // Accesses are not checked at run time: a request makes about 25, and each check takes 63 instructions. Only the event
-    // loop uses the connection, and no part calls out while it changes.
-    @exclusivity(unchecked) var state: State
+    // A release build does not check accesses at run time: a request makes about 25, and each check takes 63 instructions. Only
+    // the event loop uses the connection, and no part calls out while it changes. Tests check it.
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
+    var state: State
 
     var input: SocketReader { SocketReader(connection: self) }
     var dispatcher: RequestDispatcher { RequestDispatcher(connection: self) }

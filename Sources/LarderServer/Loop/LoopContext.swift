@@ -28,14 +28,26 @@ final class LoopContext {
     let leaseTimer: LeaseTimer
     /// The buffer to read into.
     let input = UnsafeMutableRawBufferPointer.allocate(byteCount: RequestReader.bufferBytes, alignment: 64)
-    // Accesses to the four below are not checked at run time: every request uses them, and each check takes 63 instructions.
-    // Only the event loop uses them, and the code that changes one of them does not call out meanwhile.
     /// Keeps its memory from request to request.
     var parser = JSONParser()
-    @exclusivity(unchecked) var output = OutputBuffer()
-    @exclusivity(unchecked) var caches = Caches()
-    @exclusivity(unchecked) var traffic = AgentStats.Traffic()
-    @exclusivity(unchecked) private var slice = ServingSlice()
+    // A release build does not check accesses to the following four at run time: every request uses them, and each check takes 63
+    // instructions. Only the event loop uses them, and the code that changes one of them does not call out. Tests check them.
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
+    var output = OutputBuffer()
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
+    var caches = Caches()
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
+    var traffic = AgentStats.Traffic()
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
+    private var slice = ServingSlice()
 
     init(
         _ load: LoopLoad, _ epoll: Epoll, server: ServerContext, methods: MethodRegistry, registry: ConnectionRegistry

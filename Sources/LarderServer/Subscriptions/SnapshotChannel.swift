@@ -22,7 +22,11 @@ final class SnapshotChannel {
     private var consumer: Task<Void, Never>?
     private var topics: [JSONPath: Topic] = [:]
     private var waits: [ObjectIdentifier: SnapshotWait] = [:]
-    /// The delivery of ``snapshot``; nil once all subscriptions and waits have it.
+    /// The delivery of ``snapshot``; nil once all subscriptions and waits have it. A release build does not check accesses
+    /// at run time, which would add 63 instructions to each event. A broadcast does not call the channel while it changes.
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
     private var broadcast: Broadcast?
     /// The newest snapshot that came during the broadcast.
     private var pending: ConfigSnapshot?

@@ -19,7 +19,12 @@ final class Subscription {
     private let heldBytes: Int
     /// Its index among the topic's subscriptions.
     var place = 0
-    @exclusivity(unchecked) private var state: State
+    // A release build does not check accesses at run time, which would add 126 instructions to each event. The state performs no
+    // I/O and calls nothing.
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
+    private var state: State
 
     /// - Parameters:
     ///   - since: the revision that the client holds; nil for none.
