@@ -83,5 +83,8 @@ struct MembersTests {
         }
         #expect(try JSONValue(parsing: #"{"a":1,"abc":2}"#).nameLengths == 0b1010)
         #expect(JSONValue.emptyObject.nameLengths == 0)
+        // Few names, but so many members that the object has a table of names, which is not a member.
+        let repeated = "{" + Array(repeating: #""a":0"#, count: 61).joined(separator: ",") + "}"
+        #expect(try JSONValue(parsing: repeated).nameLengths == .max)
     }
 }

@@ -149,7 +149,7 @@ extension JSONValue {
     package var nameLengths: UInt64 {
         let nodes = document.nodes
         let entry = entry
-        guard entry.kind == Node.Kind.object, entry.storedCount <= 8 else { return .max }
+        guard entry.kind == Node.Kind.object, !entry.has(Node.Flag.indexed), entry.storedCount <= 8 else { return .max }
         var lengths: UInt64 = 0
         var name = node + 1
         while name < node &+ Int(entry.span) {
