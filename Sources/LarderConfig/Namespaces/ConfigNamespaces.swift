@@ -82,7 +82,7 @@ package final class ConfigNamespaces: Sendable {
     package var all: [ConfigNamespace] { namespaces.withLock { $0.all } }
 
     /// An element after each publication of any namespace, and after a namespace has begun or ended. Changes that are not taken
-    /// yet are joined into one element. It has one consumer.
+    /// yet are joined into one element. It can be consumed once.
     ///
     /// One stream for all namespaces: until its consumer asks for the next element, a change costs one atomic operation.
     package func changes() -> AsyncStream<Void> {

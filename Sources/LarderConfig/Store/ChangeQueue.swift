@@ -56,21 +56,26 @@ final class ChangeQueue: Sendable {
     ) async throws(ConfigError) -> CommitOutcome {
         let id = newID()
         let result = await withTaskCancellationHandler {
-            await withCheckedContinuation {
-                (continuation: CheckedContinuation<Result<CommitOutcome, ConfigError>, Never>) in
-                if Task.isCancelled {
-                    continuation.resume(returning: .failure(Self.cancelled))
-                } else if add(change, id: id, { continuation.resume(returning: $0) }) {
-                    start()
-                } else if Task.isCancelled {
-                    // The handler below may have run before the change was in the queue.
-                    cancel(id)
-                }
+            await withCheckedContinuation { continuation in
+                add(change, id: id, continuation, isolation: isolation, starting: start)
             }
         } onCancel: {
             cancel(id)
         }
         return try result.get()
+    }
+
+    /// The isolated parameter makes the closures of ``add(_:isolation:starting:)`` steps of the caller's actor: a closure is
+    /// isolated to a parameter only if it captures it.
+    private func add(
+        _ change: LayerChange, id: Int, _ continuation: CheckedContinuation<Result<CommitOutcome, ConfigError>, Never>,
+        isolation: isolated (any Actor)?, starting start: () -> Void
+    ) {
+        isolation?.preconditionIsolated()
+        if Task.isCancelled { return continuation.resume(returning: .failure(Self.cancelled)) }
+        if add(change, id: id, { continuation.resume(returning: $0) }) { start() }
+        // The cancellation handler may have run before the change was in the queue.
+        if Task.isCancelled { cancel(id) }
     }
 
     /// Takes the changes that have waited longest.
