@@ -28,18 +28,18 @@ package struct RecoveredState: Sendable {
     var highestName = 0
 
     /// The highest number that a record which is lost may have carried.
-    package var highestLost = 0
+    package var highestPossiblyPublished = 0
 
     /// The highest number that somebody may have seen although nothing with it is on disk.
     package var highestSeen: Int {
-        max(highestName, highestLost, reservedBound > released ? reservedBound : 0)
+        max(highestName, highestPossiblyPublished, reservedBound > released ? reservedBound : 0)
     }
 
     /// The numbers with which the revisions go on.
     package var numbers: RevisionNumbering.Recovered {
         RevisionNumbering.Recovered(
             revision: revision, journalSequence: journalSequence, reservedBound: reservedBound, settledBound: released,
-            highestNamed: max(highestName, highestLost))
+            highestNamed: max(highestName, highestPossiblyPublished))
     }
 
     /// Begins with the newest generation.
@@ -70,7 +70,10 @@ package struct RecoveredState: Sendable {
                     revision: revision, digest: SnapshotDigest(known: digest), publishedAt: publishedAt,
                     journalSequence: journalSequence, released: released, causes: causes, layers: layers))
         }
-        if case .clean = journal.ending {} else { highestLost = max(revision, reservedBound) + journal.lost }
+        if case .clean = journal.ending {
+        } else {
+            highestPossiblyPublished = max(revision, reservedBound) + journal.lost
+        }
         // The journal does not record what came from a source between two records.
         unwritten = snapshots.generations.compactMap { generation in
             guard generation.layers.resolve(to: generation.digest.text) else { return nil }
@@ -83,7 +86,7 @@ package struct RecoveredState: Sendable {
     /// content in a life that this directory does not record, and not every client sends the epoch of the revision that it resumes
     /// from.
     mutating func skipUnknownRevisions() {
-        highestLost = max(revision, highestSeen, reservedBound) + RevisionReservation.unknownRevisions
+        highestPossiblyPublished = max(revision, highestSeen, reservedBound) + RevisionReservation.unknownRevisions
     }
 }
 

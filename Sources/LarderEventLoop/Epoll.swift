@@ -8,8 +8,8 @@ open class EpollTarget {
     /// Called on the loop's thread with the events that came (`EPOLLIN` and so on, epoll_ctl(2)).
     open func ready(_ events: EpollEvents) {}
 
-    /// Called on the loop's thread after ``ready(_:)``, where it asked for that (``EpollLoop/letOthersFirst(_:)``).
-    open func takeTurn() {}
+    /// Called on the loop's thread after ``ready(_:)``, where it asked for that (``EpollLoop/resumeAfterOthers(_:)``).
+    open func resume() {}
 }
 
 /// Events of epoll_ctl(2).
@@ -33,7 +33,7 @@ public struct EpollEvents: OptionSet, Sendable {
 /// A set of descriptors that is waited for (epoll(7)). Used by one thread at a time.
 package final class Epoll {
     /// The most events of one turn.
-    private static let most = 256
+    private static let maxEvents = 256
 
     private struct Place {
         var target: EpollTarget?
@@ -42,7 +42,7 @@ package final class Epoll {
     }
 
     private let descriptor: CInt
-    private let events = UnsafeMutablePointer<larder_epoll_event>.allocate(capacity: most)
+    private let events = UnsafeMutablePointer<larder_epoll_event>.allocate(capacity: maxEvents)
     /// By the number of the descriptor. A release build does not check accesses at run time, which would add 63 instructions
     /// to each event of a socket. No target is called while the array changes.
     #if !DEBUG
@@ -52,7 +52,7 @@ package final class Epoll {
 
     /// - Throws: `cannotStart` where the kernel has no room for it.
     package init() throws(EpollError) {
-        events.initialize(repeating: larder_epoll_event(), count: Self.most)
+        events.initialize(repeating: larder_epoll_event(), count: Self.maxEvents)
         descriptor = larder_epoll_create()
         guard descriptor >= 0 else { throw EpollError(.cannotStart, "cannot wait for sockets: \(Self.reason)") }
     }
@@ -95,7 +95,7 @@ package final class Epoll {
     /// Waits for events and tells their targets.
     /// - Parameter milliseconds: how long at most; -1 for as long as it takes.
     package func wait(atMost milliseconds: CInt) {
-        let count = larder_epoll_wait(descriptor, events, CInt(Self.most), milliseconds)
+        let count = larder_epoll_wait(descriptor, events, CInt(Self.maxEvents), milliseconds)
         // Interrupted by a signal: the next turn looks again.
         if count <= 0 { return }
         for index in 0..<Int(count) {

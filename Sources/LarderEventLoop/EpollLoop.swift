@@ -40,7 +40,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         /// How often sockets were waited for.
         var round = 0
         /// Who waits until the other sockets of a turn were served.
-        var last: [EpollTarget] = []
+        var yielded: [EpollTarget] = []
         /// Work for the end of an iteration, after its sockets were served.
         var deferred = Deque<() -> Void>()
 
@@ -48,14 +48,14 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     }
 
     /// How often the inbox is looked at before the sockets are.
-    private static let mostRounds = 8
+    private static let maxInboxPasses = 8
     /// How long an iteration takes further work from the inbox, and how long it then starts deferred work.
-    private static let longEnough = TimeAmount.microseconds(50)
+    private static let timeSlice = TimeAmount.microseconds(50)
 
     private let inbox = Mutex(Inbox())
     private let thread = Atomic<UInt>(0)
     /// Wakes the thread (eventfd(2)).
-    private let alarm: CInt
+    private let wakeupFD: CInt
     // Only the thread of the loop uses it, and before that thread runs, the thread that creates the loop. The compiler cannot
     // check this, because the thread is known only at run time. A release build does not check accesses either, which would
     // add 400 instructions to each iteration. No work is called while a part changes.
@@ -69,12 +69,12 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     /// - Throws: `cannotStart` where there is no room for descriptors or a thread.
     public init(name: String) throws(EpollError) {
         own = try Own()
-        alarm = larder_eventfd()
-        guard alarm >= 0 else {
+        wakeupFD = larder_eventfd()
+        guard wakeupFD >= 0 else {
             throw EpollError(.cannotStart, "cannot make an event loop: \(String(cString: strerror(errno)))")
         }
         // On edges, each write to it is told, so that it need not be read.
-        try own.epoll.add(alarm, [.readable, .onEdges], EpollTarget())
+        try own.epoll.add(wakeupFD, [.readable, .onEdges], EpollTarget())
         var thread = pthread_t()
         let body = Unmanaged.passRetained(Start(loop: self, name: name))
         let result = pthread_create(
@@ -93,7 +93,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         pthread_detach(thread)
     }
 
-    deinit { Glibc.close(alarm) }
+    deinit { Glibc.close(wakeupFD) }
 
     private final class Start {
         let (loop, name): (EpollLoop, String)
@@ -121,8 +121,8 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
             runInbox()
             runTimers()
             own.round &+= 1
-            own.epoll.wait(atMost: patience())
-            if !own.last.isEmpty { serveLast() }
+            own.epoll.wait(atMost: pollTimeout())
+            if !own.yielded.isEmpty { resumeYielded() }
             runDeferred()
         }
     }
@@ -130,15 +130,15 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     /// What one piece hands over is mostly done before the sockets are looked at again; not for ever, though.
     private func runInbox() {
         if own.work.isEmpty { return }
-        let end = NIODeadline.now() + Self.longEnough
-        var rounds = 0
+        let end = NIODeadline.now() + Self.timeSlice
+        var passes = 0
         repeat {
             while let piece = own.work.popFirst() {
                 perform(piece)
                 if !own.work.isEmpty, NIODeadline.now() >= end { return }
             }
-            rounds += 1
-        } while rounds < Self.mostRounds && NIODeadline.now() < end && takeMore()
+            passes += 1
+        } while passes < Self.maxInboxPasses && NIODeadline.now() < end && takeMore()
     }
 
     private func perform(_ work: Work) {
@@ -172,7 +172,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     }
 
     /// How long there is nothing to do unless somebody wakes the thread, in milliseconds.
-    private func patience() -> CInt {
+    private func pollTimeout() -> CInt {
         let isBusy = !own.work.isEmpty || !own.deferred.isEmpty
         let mustLook = inbox.withLock { inbox in
             inbox.isAwake = isBusy || !inbox.work.isEmpty || inbox.isStopped
@@ -191,15 +191,15 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         while let action = own.timers.takeDue(at: now) { action() }
     }
 
-    private func serveLast() {
-        while let target = own.last.popLast() { target.takeTurn() }
+    private func resumeYielded() {
+        while let target = own.yielded.popLast() { target.resume() }
     }
 
     private func runDeferred() {
         // Work that these pieces defer waits for the next iteration.
         var count = own.deferred.count
         if count == 0 { return }
-        let end = NIODeadline.now() + Self.longEnough
+        let end = NIODeadline.now() + Self.timeSlice
         repeat {
             own.deferred.removeFirst()()
             count -= 1
@@ -214,11 +214,11 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     }
 
     /// Who was told of a socket goes on once those were served of which the loop was told together with it.
-    package func letOthersFirst(_ target: EpollTarget) { own.last.append(target) }
+    package func resumeAfterOthers(_ target: EpollTarget) { own.yielded.append(target) }
 
     private static var currentThread: UInt { UInt(pthread_self()) }
 
-    private func hand(_ piece: Work) {
+    private func addToInbox(_ piece: Work) {
         let mustWake = inbox.withLock { inbox in
             inbox.work.append(piece)
             defer { inbox.isAwake = true }
@@ -231,7 +231,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     private func wake() {
         var one: UInt64 = 1
         // It fails only when so many are not taken yet that the thread is awake.
-        _ = write(alarm, &one, MemoryLayout<UInt64>.size)
+        _ = write(wakeupFD, &one, MemoryLayout<UInt64>.size)
     }
 
     /// Ends the thread once it has done what was handed to it before.
@@ -246,14 +246,14 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     public var inEventLoop: Bool { thread.load(ordering: .relaxed) == Self.currentThread }
 
     /// Has something done on the loop, behind what was handed to it before.
-    public func execute(_ task: @escaping @Sendable () -> Void) { hand(.task(task)) }
+    public func execute(_ task: @escaping @Sendable () -> Void) { addToInbox(.task(task)) }
 
     /// Runs a step of a task on the loop, behind what was handed to it before.
-    public func enqueue(_ job: consuming ExecutorJob) { hand(.job(UnownedJob(job))) }
+    public func enqueue(_ job: consuming ExecutorJob) { addToInbox(.job(UnownedJob(job))) }
 
     /// Runs a step of a task that prefers the loop, behind what was handed to it before.
     func enqueue(_ job: consuming ExecutorJob, of executor: LoopTaskExecutor) {
-        hand(.step(UnownedJob(job), of: executor))
+        addToInbox(.step(UnownedJob(job), of: executor))
     }
 
     /// Has something done on the loop, and tells what came out.

@@ -26,7 +26,7 @@ struct TimerQueue {
     }
 
     /// Fewer cancelled ones are left where they are.
-    private static let mostCancelled = 64
+    private static let maxCancelled = 64
 
     private var heap = Heap<Entry>()
     private var scheduled = 0
@@ -52,7 +52,7 @@ struct TimerQueue {
         timer.action = nil
         cancelled += 1
         // Its place is given back with those of others: to look for it takes as long as to look at all.
-        if cancelled > Self.mostCancelled, cancelled > heap.count / 2 {
+        if cancelled > Self.maxCancelled, cancelled > heap.count / 2 {
             heap = Heap(heap.unordered.filter { $0.timer.action != nil })
             cancelled = 0
         }

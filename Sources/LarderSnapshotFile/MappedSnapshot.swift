@@ -22,7 +22,7 @@ import Synchronization
 public final class MappedSnapshot: @unchecked Sendable {
     private let bytes: UnsafeRawBufferPointer
     private let index: SnapshotFileIndex
-    private let currency: SnapshotCurrency
+    private let token: InvalidationToken
 
     /// The snapshot's revision.
     public var revision: Int { Int(clamping: index.revision) }
@@ -35,7 +35,7 @@ public final class MappedSnapshot: @unchecked Sendable {
 
     /// Whether this is the newest snapshot, as far as this process was told: one look at a word of memory. False once a newer
     /// one was announced, and once nobody would announce it any more because the connection to the agent is gone.
-    public var isCurrent: Bool { currency.holds }
+    public var isCurrent: Bool { token.isValid }
 
     /// The size of the file in bytes.
     public var byteCount: Int { bytes.count }
@@ -44,13 +44,13 @@ public final class MappedSnapshot: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - descriptor: of the file
-    ///   - currency: what says whether the snapshot is the newest one
+    ///   - token: what says whether the snapshot is the newest one
     /// - Throws: `notSealed` where somebody could still change the file: reading it then could end this process;
     ///   `systemFailed`; `notASnapshotFile`, `unsupportedVersion` and `damaged` for what is in it
     public init(
-        descriptor: CInt, currency: SnapshotCurrency = SnapshotCurrency()
+        descriptor: CInt, token: InvalidationToken = InvalidationToken()
     ) throws(SnapshotFileError) {
-        self.currency = currency
+        self.token = token
         let needed = CInt(LARDER_SEAL_SHRINK) | CInt(LARDER_SEAL_WRITE)
         let seals = larder_get_seals(descriptor)
         guard seals >= 0, seals & needed == needed else {
@@ -159,16 +159,16 @@ public final class MappedSnapshot: @unchecked Sendable {
     }
 }
 
-/// Whether a snapshot is the newest one, as far as this process was told.
-public final class SnapshotCurrency: Sendable {
+/// Tells whether a mapped snapshot is the newest one.
+public final class InvalidationToken: Sendable {
     private let isCurrent = Atomic(true)
 
-    /// Of a snapshot that is the newest one.
+    /// Creates a token for the newest snapshot.
     public init() {}
 
-    /// False once it is known that there is a newer one, or once nobody would tell any more.
-    public var holds: Bool { isCurrent.load(ordering: .acquiring) }
+    /// False once a newer snapshot is known. False also if updates can no longer arrive.
+    public var isValid: Bool { isCurrent.load(ordering: .acquiring) }
 
-    /// Says that it does not hold any more.
-    public func end() { isCurrent.store(false, ordering: .releasing) }
+    /// Makes the token invalid for good.
+    public func invalidate() { isCurrent.store(false, ordering: .releasing) }
 }

@@ -198,13 +198,13 @@ struct MissingNames {
     private var areMore = false
 
     /// As many as an error can be read with.
-    private static let most = 20
+    private static let maxNames = 20
 
     mutating func note(_ path: [String]) {
         if areMore { return }
         let name = JSONPath(path).description
         if names.contains(name) { return }
-        if names.count == Self.most { areMore = true } else { names.append(name) }
+        if names.count == Self.maxNames { areMore = true } else { names.append(name) }
     }
 
     /// What to say about them, if there are any.

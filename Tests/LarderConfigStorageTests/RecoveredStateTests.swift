@@ -49,7 +49,7 @@ struct RecoveredStateTests {
         #expect(state.revision == 6 && state.journalSequence == 4 && state.released == 7)
         #expect(state.causes == [ChangeCause(.unset)])
         #expect(state.unwritten.map(\.revision) == [4, 6])
-        #expect(state.highestLost == 0 && state.highestSeen == 0)
+        #expect(state.highestPossiblyPublished == 0 && state.highestSeen == 0)
     }
 
     @Test(
@@ -60,7 +60,7 @@ struct RecoveredStateTests {
         state.begin(with: Self.generation(3, sequence: 1))
         state.reservedBound = 1000
         state.replay(Self.journal([Self.record(2, revision: 4)], ending, lost: 5))
-        #expect(state.highestLost == 1005)
+        #expect(state.highestPossiblyPublished == 1005)
         #expect(state.numbers.firstRevision(isCertain: true) == 1006)
     }
 

@@ -131,14 +131,14 @@ struct JournalSizeTests {
         try first.generations.write(generation(5))
         // Behind the generation, before the journal begins again.
         var restored = try archive(fixture).restore()
-        #expect(restored.revision == 5 && restored.highestLost == 0)
+        #expect(restored.revision == 5 && restored.highestPossiblyPublished == 0)
         // Behind the first record, before what is of no use is cut off.
         files.failTruncations(with: isCut ? nil : EIO)
         try first.journal.append(record(6), afterGenerationWith: 5)
         let size = try size(fixture)
         #expect(isCut ? size == Self.usual : size > 500_000)
         restored = try archive(fixture).restore()
-        #expect(restored.revision == 6 && restored.highestLost == 0)
+        #expect(restored.revision == 6 && restored.highestPossiblyPublished == 0)
         #expect(restored.layers.resolved() == ["n": value(6)])
         files.failTruncations(with: nil)
         // The next one finds its place behind it.
@@ -146,7 +146,7 @@ struct JournalSizeTests {
         _ = try next.restore()
         for sequence in 7...9 { try next.journal.append(record(sequence), afterGenerationWith: 5) }
         restored = try archive(fixture).restore()
-        #expect(restored.revision == 9 && restored.highestLost == 0)
+        #expect(restored.revision == 9 && restored.highestPossiblyPublished == 0)
         // A clean stop without a generation leaves it alone; with one it is empty and short.
         try next.journal.shorten(afterGenerationWith: 5)
         #expect(try archive(fixture).restore().revision == 9)
@@ -154,6 +154,6 @@ struct JournalSizeTests {
         try next.journal.shorten(afterGenerationWith: 9)
         #expect(try self.size(fixture) == Self.usual)
         restored = try archive(fixture).restore()
-        #expect(restored.revision == 9 && restored.highestLost == 0 && restored.unwritten.isEmpty)
+        #expect(restored.revision == 9 && restored.highestPossiblyPublished == 0 && restored.unwritten.isEmpty)
     }
 }

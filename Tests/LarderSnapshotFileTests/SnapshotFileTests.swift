@@ -60,12 +60,12 @@ struct SnapshotFileTests {
     }
 
     @Test("A snapshot is current until somebody says that it is not")
-    func currency() throws {
+    func token() throws {
         let file = try SnapshotFileWriter.file(of: .emptyObject, revision: 1, epoch: "0", name: "test")
-        let currency = SnapshotCurrency()
-        let snapshot = try MappedSnapshot(descriptor: file.descriptor, currency: currency)
+        let token = InvalidationToken()
+        let snapshot = try MappedSnapshot(descriptor: file.descriptor, token: token)
         #expect(snapshot.isCurrent && snapshot.byteCount == file.byteCount)
-        currency.end()
+        token.invalidate()
         #expect(!snapshot.isCurrent)
     }
 

@@ -31,23 +31,23 @@ extension ConfigCommands {
         namespace: String, mapped: Bool, since known: SnapshotReceiver.Position?
     ) async throws(LarderClientError) -> MappedSnapshot {
         if let held = client.mappedSnapshots.current(namespace, since: known) { return held }
-        let currency = SnapshotCurrency()
+        let token = InvalidationToken()
         let snapshot =
-            mapped ? try await opened(namespace, currency) : try await copied(namespace, currency)
+            mapped ? try await opened(namespace, token) : try await copied(namespace, token)
         // Whoever was quicker has a subscription already.
         let position = SnapshotReceiver.Position(revision: snapshot.revision, epoch: snapshot.epoch)
         if let held = client.mappedSnapshots.current(namespace, since: position) { return held }
         let parameters = ConfigSubscribe.Parameters(
             namespace: namespace, mode: .revision, since: snapshot.revision, epoch: snapshot.epoch)
         let (result, connection) = try await client.send(
-            ConfigSubscribe.self, parameters, purpose: .subscription(CurrencyWatch(currency: currency)))
+            ConfigSubscribe.self, parameters, purpose: .subscription(InvalidatingReceiver(token: token)))
         client.mappedSnapshots.keep(
             snapshot, OpenSubscription(connection: connection, number: result.subscription), of: namespace)
         return snapshot
     }
 
     private func opened(
-        _ namespace: String, _ currency: SnapshotCurrency
+        _ namespace: String, _ token: InvalidationToken
     ) async throws(LarderClientError) -> MappedSnapshot {
         let call = DescriptorCall(socket: client.socket, configuration: client.configuration)
         let (result, file) = try await call.send(ConfigOpen.self, ConfigOpen.Parameters(namespace: namespace))
@@ -56,7 +56,7 @@ extension ConfigCommands {
                 .protocolViolation, "no file came with the agent's reply",
                 advice: "where the socket is relayed, use snapshot(mapped: false)")
         }
-        let snapshot = try Self.mapping(file.descriptor, currency)
+        let snapshot = try Self.mapping(file.descriptor, token)
         guard snapshot.revision == result.revision, snapshot.epoch == result.epoch else {
             throw LarderClientError(.protocolViolation, "the agent passed the file of another snapshot than it says")
         }
@@ -64,24 +64,24 @@ extension ConfigCommands {
     }
 
     private func copied(
-        _ namespace: String, _ currency: SnapshotCurrency
+        _ namespace: String, _ token: InvalidationToken
     ) async throws(LarderClientError) -> MappedSnapshot {
         let result = try await client.call(ConfigGet.self, ConfigGet.Parameters(namespace: namespace))
         do throws(SnapshotFileError) {
             let file = try SnapshotFileWriter.file(
                 of: result.value, revision: result.revision, epoch: result.epoch,
                 name: "larder \(namespace) \(result.revision)")
-            return try MappedSnapshot(descriptor: file.descriptor, currency: currency)
+            return try MappedSnapshot(descriptor: file.descriptor, token: token)
         } catch {
             throw LarderClientError(.unreachable, error.reason)
         }
     }
 
     private static func mapping(
-        _ descriptor: CInt, _ currency: SnapshotCurrency
+        _ descriptor: CInt, _ token: InvalidationToken
     ) throws(LarderClientError) -> MappedSnapshot {
         do throws(SnapshotFileError) {
-            return try MappedSnapshot(descriptor: descriptor, currency: currency)
+            return try MappedSnapshot(descriptor: descriptor, token: token)
         } catch {
             throw LarderClientError(.protocolViolation, error.reason)
         }
@@ -129,13 +129,13 @@ final class MappedSnapshotStore: Sendable {
     }
 }
 
-/// Ends a snapshot's currency with the first event of a subscription that began at its revision, and with the subscription.
-struct CurrencyWatch: EventReceiver {
-    let currency: SnapshotCurrency
+/// Ends a snapshot's token with the first event of a subscription that began at its revision, and with the subscription.
+struct InvalidatingReceiver: EventReceiver {
+    let token: InvalidationToken
 
-    func receive(_ event: ConfigEvent) { currency.end() }
+    func receive(_ event: ConfigEvent) { token.invalidate() }
 
-    func interrupt(_ error: LarderClientError) { currency.end() }
+    func interrupt(_ error: LarderClientError) { token.invalidate() }
 
-    func withdraw() { currency.end() }
+    func withdraw() { token.invalidate() }
 }

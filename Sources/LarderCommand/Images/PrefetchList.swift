@@ -53,9 +53,9 @@ struct PrefetchList {
 
     /// Cuts a list into portions that the agent takes in one request each.
     /// - Parameters:
-    ///   - mostItems: the most images in one request.
+    ///   - maxItems: the most images in one request.
     ///   - mostBytes: the most bytes of JSON that the images of one request may have.
-    static func portions(_ items: [ImagePrefetch.Item], mostItems: Int, mostBytes: Int) -> [ArraySlice<
+    static func portions(_ items: [ImagePrefetch.Item], maxItems: Int, mostBytes: Int) -> [ArraySlice<
         ImagePrefetch.Item
     >] {
         var portions: [ArraySlice<ImagePrefetch.Item>] = []
@@ -63,7 +63,7 @@ struct PrefetchList {
         var size = 0
         for (index, item) in items.enumerated() {
             let bytes = Self.bytes(item)
-            if index > start, index - start == mostItems || size + bytes > mostBytes {
+            if index > start, index - start == maxItems || size + bytes > mostBytes {
                 portions.append(items[start..<index])
                 (start, size) = (index, 0)
             }

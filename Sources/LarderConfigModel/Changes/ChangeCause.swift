@@ -53,13 +53,13 @@ package struct ChangeCause: Sendable, Hashable {
 
 extension [ChangeCause] {
     /// A snapshot that joins more changes than this tells of the last ones.
-    package static let most = 64
+    package static let maxCount = 64
 
     /// Each cause once, in the order of the changes, and the last ones only where there are many.
     package func joined() -> [ChangeCause] {
         if count < 2 { return self }
         var known: Set<ChangeCause> = []
         let causes = filter { known.insert($0).inserted }
-        return causes.count > Self.most ? Array(causes.suffix(Self.most)) : causes
+        return causes.count > Self.maxCount ? Array(causes.suffix(Self.maxCount)) : causes
     }
 }

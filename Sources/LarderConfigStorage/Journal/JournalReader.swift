@@ -30,7 +30,7 @@ struct JournalReader: Sendable {
     /// More records than any journal has.
     private static let allRecords = 1 << 20
     /// More zeros than end marks that happen to follow each other: a sector was lost.
-    private static let fewestLostZeros = 64
+    private static let minLostZeros = 64
 
     /// - Parameters:
     ///   - zeros: how many zeros follow these bytes in the file.
@@ -67,7 +67,7 @@ struct JournalReader: Sendable {
         guard journal[position] == 0 else { return false }
         // What stands behind it was written before, and begins with no more zeros than an end mark or two.
         let next = journal[position...].firstIndex { $0 != 0 } ?? journal.endIndex
-        if next < journal.endIndex, next - position >= fewestLostZeros { return false }
+        if next < journal.endIndex, next - position >= minLostZeros { return false }
         guard let lineEnd = journal.lineEnd(from: position),
             let lacking = JournalRecord.sequenceWithoutFirstByte(journal[position..<lineEnd])
         else { return true }

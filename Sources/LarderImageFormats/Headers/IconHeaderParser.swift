@@ -8,7 +8,7 @@ struct IconHeaderParser: TypedHeaderParser {
     static var lookAhead: Int { 16 << 20 }
 
     /// Icons have ten pictures, some have fifty.
-    static let mostPictures = 256
+    static let maxPictures = 256
 
     /// Where the pictures begin, in the order of the file; nothing before the directory is read.
     private var offsets: ArraySlice<Int>?
@@ -28,7 +28,7 @@ struct IconHeaderParser: TypedHeaderParser {
     private mutating func directory(_ window: Span<UInt8>) -> HeaderStep {
         guard window.count >= 6 else { return .need(6) }
         let count = window.little16(4)
-        guard count <= Self.mostPictures else { return damaged("it says to have \(count) pictures") }
+        guard count <= Self.maxPictures else { return damaged("it says to have \(count) pictures") }
         let end = 6 + 16 * count
         guard window.count >= end else { return .need(end) }
         let found = Set((0..<count).map { window.little32(6 + 16 * $0 + 12) }).sorted()

@@ -65,7 +65,7 @@ struct IconTruncationCheck: TruncationCheck {
         let count = window.little16(4)
         let directory = 6 + 16 * count
         // The header's reader takes no more than so many.
-        guard count <= IconHeaderParser.mostPictures else { return .endless }
+        guard count <= IconHeaderParser.maxPictures else { return .endless }
         guard window.count >= directory else { return .need(directory) }
         let ends = (0..<count).map { window.little32(6 + 16 * $0 + 8) + window.little32(6 + 16 * $0 + 12) }
         return .complete(after: max(directory, ends.max() ?? 0))

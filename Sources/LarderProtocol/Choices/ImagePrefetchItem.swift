@@ -30,7 +30,7 @@ extension ImagePrefetch {
         /// Reads the parameter `urls`.
         /// - Throws: `invalidParams` with the position of an image that cannot be read.
         static func list(from reader: MemberReader) throws(WireError) -> [Item] {
-            let most = Parameters.mostItems
+            let most = Parameters.maxItems
             guard let urls = reader.value("urls"), !urls.isNull else {
                 throw WireError(.invalidParams, "\"urls\" is missing; pass an array of 1 to \(most) image URLs")
             }

@@ -42,7 +42,7 @@ struct PrefetchJob: Sendable {
                 continue
             }
             refusedCount += 1
-            if refused.count < ImagePrefetch.Result.mostFailures {
+            if refused.count < ImagePrefetch.Result.maxFailures {
                 refused.append((place, ImagePrefetch.Failure(url: item.image.url, error: denial.error)))
             }
         }
@@ -71,7 +71,7 @@ struct PrefetchJob: Sendable {
             let error = WireError(failure.error)
             return (asked.place, ImagePrefetch.Failure(url: asked.request.url, error: error))
         }
-        let told = (refused + failed).sorted { $0.place < $1.place }.prefix(ImagePrefetch.Result.mostFailures)
+        let told = (refused + failed).sorted { $0.place < $1.place }.prefix(ImagePrefetch.Result.maxFailures)
         let count = refusedCount + failed.count
         return Outcome(
             progress: Progress(

@@ -117,9 +117,9 @@ private final class Listener: EpollTarget {
     }
 
     /// Connected clients are served first.
-    override func ready(_ events: EpollEvents) { loop.letOthersFirst(self) }
+    override func ready(_ events: EpollEvents) { loop.resumeAfterOthers(self) }
 
-    override func takeTurn() {
+    override func resume() {
         // The first request of each connection may be served in it, too.
         let slice = TimeSlice()
         for _ in 1...Self.maxPerIteration where isWatching {

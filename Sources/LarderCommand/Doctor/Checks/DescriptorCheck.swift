@@ -4,7 +4,7 @@ import LarderClient
 enum DescriptorCheck {
     private static let name = "clients"
     /// With fewer open files than this the agent serves far fewer clients than it could.
-    private static let fewFiles = 4096
+    private static let minFiles = 4096
 
     static func findings(
         _ facts: AgentFacts, openFiles: Int?, _ service: ServiceFacts, _ hints: Hints = Hints()
@@ -46,7 +46,7 @@ enum DescriptorCheck {
                     advice: perUserAdvice)
             ]
         }
-        if let openFiles, openFiles < fewFiles {
+        if let openFiles, openFiles < minFiles {
             return [
                 Finding(
                     .warning, name, "\(title): that is few",

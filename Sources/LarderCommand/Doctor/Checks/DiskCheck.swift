@@ -3,7 +3,7 @@ enum DiskCheck {
     private static let name = "disk"
     /// With less than this nothing can be relied on to be written, in bytes. Of a small file system, as made for this alone,
     /// it is a share.
-    private static func least(_ room: VolumeFacts.Room) -> Int { min(1 << 20, room.bytes / 50) }
+    private static func minFreeBytes(_ room: VolumeFacts.Room) -> Int { min(1 << 20, room.bytes / 50) }
     /// With less than this somebody should look, in bytes.
     private static func little(_ room: VolumeFacts.Room) -> Int { min(64 << 20, room.bytes / 10) }
 
@@ -25,7 +25,7 @@ enum DiskCheck {
                     detail: ["nothing that is set or fetched can be kept"],
                     advice: ["see why: dmesg | tail; then: sudo mount -o remount,rw MOUNTPOINT"])
             }
-            if room.freeBytes < least(room) {
+            if room.freeBytes < minFreeBytes(room) {
                 return Finding(
                     .problem, name, "\(place): the file system is full (\(free))", detail: [consequence(volume)],
                     advice: ["see what takes the room: du -xh --max-depth=1 MOUNTPOINT | sort -h"])

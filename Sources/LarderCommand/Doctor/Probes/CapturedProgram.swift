@@ -12,7 +12,7 @@ struct CapturedProgram: Sendable {
     var lines: [String] { text.split(separator: "\n").map(String.init) }
 
     /// No output that is asked for here is larger, in bytes.
-    private static let most = 1 << 20
+    private static let maxBytes = 1 << 20
 
     /// Runs a program in the C locale, so that what it prints can be read by a program.
     /// - Parameter limit: how long it may take; it is killed then.
@@ -47,7 +47,7 @@ struct CapturedProgram: Sendable {
     private static func read(_ descriptor: CInt, until end: ContinuousClock.Instant) -> String? {
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 1 << 14)
-        while bytes.count <= most {
+        while bytes.count <= maxBytes {
             let left = ContinuousClock.now.duration(to: end).components
             let milliseconds = left.seconds * 1000 + left.attoseconds / 1_000_000_000_000_000
             var input = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)

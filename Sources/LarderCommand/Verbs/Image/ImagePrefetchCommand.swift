@@ -52,7 +52,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
             let lineBytes = try await client.agent.info().limits.lineBytes
             // The envelope of a request takes some of the line.
             let portions = PrefetchList.portions(
-                list.items, mostItems: ImagePrefetch.Parameters.mostItems, mostBytes: lineBytes - 1024)
+                list.items, maxItems: ImagePrefetch.Parameters.maxItems, mostBytes: lineBytes - 1024)
             let run = PrefetchRun(
                 list, portions: portions, concurrency: concurrency, screen: .standardError(isQuiet: agent.json))
             end = try await fetch(run, over: client)
@@ -62,7 +62,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
 
     /// Names each refused line or element on standard error, up to as many as the agent lists failures.
     private func report(_ refusals: [PrefetchList.Refusal], of unit: PrefetchList.Unit) {
-        let (name, limit) = (PrefetchList.shownName(file), ImagePrefetch.Result.mostFailures)
+        let (name, limit) = (PrefetchList.shownName(file), ImagePrefetch.Result.maxFailures)
         for refusal in refusals.prefix(limit) {
             Output.note("\(unit) \(refusal.number) of \(name): \(refusal.reason)")
         }

@@ -10,7 +10,7 @@ public enum ImagePrefetch: WireMethod, AuthorizedMethod {
     /// The parameters of `image.prefetch`.
     public struct Parameters: WireParameters, Hashable {
         /// The most images of one request.
-        public static let mostItems = 10_000
+        public static let maxItems = 10_000
 
         /// The images.
         public var items: [Item]
@@ -73,7 +73,7 @@ public enum ImagePrefetch: WireMethod, AuthorizedMethod {
     /// The result of `image.prefetch`.
     public struct Result: WireResult, Hashable {
         /// The most failures that are listed.
-        public static let mostFailures = 1000
+        public static let maxFailures = 1000
 
         /// Images asked for.
         public var total: Int
