@@ -1,6 +1,6 @@
-/// What can go wrong with a configuration, said so that an administrator knows what to do next.
+/// An error in an operation on the configuration.
 package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Which kind of error; new kinds may be added.
+    /// The kind of an error. Kinds may be added.
     package struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case upstreamFailed, rejected, storageFailed, cancelled, stopped, invalidChange, locked, notFound
@@ -8,33 +8,34 @@ package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
 
         private let kind: Kind
 
-        /// The source gave no usable answer.
+        /// The source returned no usable response.
         package static let upstreamFailed = Self(kind: .upstreamFailed)
-        /// A document was refused: it is no object, or older than the one held.
+        /// A document or value was refused: for example, it is not a JSON object, is too large, is older than the
+        /// current document, or would remove too many members.
         package static let rejected = Self(kind: .rejected)
-        /// The state directory could not take the change.
+        /// The state directory could not store the change.
         package static let storageFailed = Self(kind: .storageFailed)
-        /// The caller cancelled; nothing was written after that.
+        /// The caller cancelled the request before it took effect.
         package static let cancelled = Self(kind: .cancelled)
-        /// The namespace is being stopped.
+        /// The namespace is stopping, or its settings changed during the request.
         package static let stopped = Self(kind: .stopped)
-        /// The change makes no sense for the configuration held.
+        /// The change is impossible in the current configuration, such as an override inside an array.
         package static let invalidChange = Self(kind: .invalidChange)
-        /// The change is of something that the settings lock.
+        /// The settings lock the path of the change.
         package static let locked = Self(kind: .locked)
-        /// No snapshot of that revision is known, or no longer.
+        /// No snapshot of the requested revision is kept.
         package static let notFound = Self(kind: .notFound)
 
         package var description: String { kind.rawValue }
     }
 
     package let code: Code
-    /// What happened and what to do, in one line.
+    /// One line: what happened and what to do.
     package let message: String
-    /// How long the source asked to be left alone (`Retry-After`).
+    /// How long the source asked clients to wait (`Retry-After`); nil if it did not.
     package let retryAfter: Duration?
 
-    /// What a document would remove that was rejected for that.
+    /// The members that the document would remove, if it was rejected for that; otherwise nil.
     package let deletion: MassDeletion?
 
     package init(_ code: Code, _ message: String, retryAfter: Duration? = nil, deletion: MassDeletion? = nil) {

@@ -1,10 +1,9 @@
 import LarderJSON
 
 extension [String] {
-    /// Whether a path begins with these names. They are compared as JSON compares them: by their UTF-8, without
-    /// normalisation.
+    /// Whether the path begins with these names. Names are compared by their UTF-8, without Unicode normalization.
     func begins(withNames names: some BidirectionalCollection<String>) -> Bool {
-        // Backwards: paths of one configuration mostly begin alike.
+        // Compares the last names first, because paths of one configuration often share their first names.
         var end = names.count
         if count < end { return false }
         for name in names.reversed() {

@@ -1,10 +1,10 @@
-/// The local process that a change came from, as the kernel and `/proc` knew it when it connected.
+/// The local process that made a change, as the kernel and `/proc` identified it when it connected.
 package struct Peer: Sendable, Hashable {
-    /// Process id; 0 where the kernel does not tell.
+    /// Process ID; 0 if the kernel does not provide it.
     package var pid: Int
-    /// Effective user id.
+    /// Effective user ID.
     package var uid: Int
-    /// The process's short name, at most 15 bytes (proc(5), `comm`); empty where it could not be read.
+    /// The process name, at most 15 bytes (`comm` in proc(5)); empty if it could not be read.
     package var command: String
 
     package init(pid: Int, uid: Int, command: String) {

@@ -1,18 +1,17 @@
 package import LarderJSON
 
-/// Which places of a namespace's documents hold secrets, as `secrets` in the settings says.
+/// Selects the secret values in a namespace's documents, from `secrets` in the settings.
 ///
-/// A pattern is a path in its dotted form or a JSON Pointer. `*` as a segment stands for any one segment, `**` for any
-/// number of them, also none. What is at a place that a pattern matches is a secret with all that is in it.
+/// A pattern is a dotted path or a JSON Pointer. The segment `*` matches any one segment, and `**` matches any number
+/// of segments, including none. If a pattern matches a path, the value there is secret, with everything inside it.
 package struct SecretPatterns: Sendable, Hashable {
-    /// What stands in the place of a secret.
+    /// The value that replaces each secret.
     package static let mask: JSONValue = "<masked>"
 
-    /// No pattern: nothing is a secret.
     package static let none = SecretPatterns(patterns: [])
 
     private enum Step: Hashable {
-        /// The UTF-8 of a name: names are compared by it, without Unicode normalisation.
+        /// The UTF-8 of a name. Names are compared without Unicode normalization.
         case name([UInt8])
         case anyOne
         case anyNumber
@@ -26,7 +25,7 @@ package struct SecretPatterns: Sendable, Hashable {
         }
     }
 
-    /// A place in a pattern: how far a path has matched it.
+    /// A position in a pattern. The steps before `step` have matched the path so far.
     private struct Place: Hashable {
         var pattern: Int
         var step: Int
@@ -36,25 +35,25 @@ package struct SecretPatterns: Sendable, Hashable {
 
     private init(patterns: [[Step]]) { self.patterns = patterns }
 
-    /// Reads patterns.
-    /// - Throws: `JSONError` (`invalidPath`) for one that is neither a dotted path nor a pointer.
+    /// Parses patterns.
+    /// - Throws: `JSONError` (`invalidPath`) if a pattern is neither a dotted path nor a JSON Pointer.
     package init(_ patterns: [String]) throws(JSONError) {
         var steps: [[Step]] = []
         for pattern in patterns { steps.append(try JSONPath(parsing: pattern).segments.map(Step.init)) }
         self.patterns = steps
     }
 
-    /// Whether there is no pattern.
     package var isEmpty: Bool { patterns.isEmpty }
 
-    /// Whether what is at a path is a secret, or part of one.
+    /// Whether the value at a path is secret or part of a secret.
     package func isSecret(_ path: JSONPath) -> Bool { places(after: path) == nil }
 
-    /// A value without the secrets in it.
+    /// Replaces the secrets in a value with ``mask``.
     ///
-    /// A null is left as it is, unless it is in an array or object that is a secret: it says that nothing is there.
-    /// - Parameter path: where in the document the value is
-    /// - Returns: the value, with ``mask`` in the place of each secret; and whether there was one
+    /// A null is not masked, because it shows only that there is no value. A null inside a secret array or object
+    /// disappears with it.
+    /// - Parameter path: the path of the value in the document
+    /// - Returns: the masked value, and whether it contained a secret
     package func masked(_ value: JSONValue, at path: JSONPath) -> (JSONValue, Bool) {
         if patterns.isEmpty || value.isNull { return (value, false) }
         guard let places = places(after: path) else { return (Self.mask, true) }
@@ -94,8 +93,7 @@ package struct SecretPatterns: Sendable, Hashable {
 
     // MARK: Matching
 
-    /// The places in which the patterns are after a path; nil where one of them matches it or a part of it from its
-    /// start.
+    /// The positions of all patterns after a path; nil if a pattern matches the path or one of its ancestors.
     private func places(after path: JSONPath) -> Set<Place>? {
         guard var places = advanced(patterns.indices.map { Place(pattern: $0, step: 0) }) else { return nil }
         for segment in path.segments {
@@ -120,8 +118,7 @@ package struct SecretPatterns: Sendable, Hashable {
         return advanced(next)
     }
 
-    /// The places, and those behind each `**` among them, which may stand for nothing; nil where a pattern is at its
-    /// end.
+    /// Adds the positions after each `**`, which can match no segment. Returns nil if a pattern is matched completely.
     private func advanced(_ places: [Place]) -> Set<Place>? {
         var all: Set<Place> = []
         for var place in places {

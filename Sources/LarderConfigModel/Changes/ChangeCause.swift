@@ -1,41 +1,43 @@
-/// Why a snapshot came into being: one change among those that it was published for.
+/// Why a snapshot was published: one of the changes in it.
 package struct ChangeCause: Sendable, Hashable {
     package enum Kind: String, Sendable {
-        /// What the agent found when it started differs from what it served last.
+        /// The agent started and needed a new revision: the state differs from the last published one, or the last
+        /// published revision is not known.
         case start
-        /// A value was put into the override layer.
+        /// A client set a value in the override layer.
         case set
-        /// Overrides were removed.
+        /// A client removed overrides.
         case unset
-        /// Overrides ended by themselves.
+        /// Overrides expired.
         case expiry
         /// The administrator's files changed.
         case host
-        /// The shipped files changed.
+        /// The files with shipped defaults changed.
         case defaults
         /// The settings changed.
         case settings
-        /// The remote source gave another document.
+        /// The remote source returned another document.
         case refresh
-        /// A local process handed a document over.
+        /// A local process pushed a document.
         case push
-        /// The content of an earlier snapshot was taken up again.
+        /// The content of an earlier snapshot was restored.
         case rollback
-        /// What a rollback held was released.
+        /// The hold of a rollback was released.
         case release
     }
 
     package var kind: Kind
-    /// Where the overrides were, for `set` and `unset`; nil also where it is too long to be kept.
+    /// The path of the overrides, for `set` and `unset`. Nil for other kinds, and if the path is longer than 1,024
+    /// bytes.
     package var path: [String]?
-    /// The revision whose content a rollback took up.
+    /// The revision that a rollback restored.
     package var revision: Int?
-    /// Who asked for it, where somebody did.
+    /// The client that requested the change; nil if no client did.
     package var peer: Peer?
-    /// The URL or path of the source that gave the document.
+    /// The URL or path of the source, for `refresh`.
     package var origin: String?
 
-    /// A path with more bytes than this is not kept: a history of many would hold much that nobody reads.
+    /// The maximum length of a recorded path in bytes. In a long history, longer paths would take much memory.
     private static let longestPath = 1024
 
     package init(
@@ -52,10 +54,10 @@ package struct ChangeCause: Sendable, Hashable {
 }
 
 extension [ChangeCause] {
-    /// A snapshot that joins more changes than this tells of the last ones.
+    /// The maximum number of causes of one snapshot.
     package static let maxCount = 64
 
-    /// Each cause once, in the order of the changes, and the last ones only where there are many.
+    /// The distinct causes, in the order of the changes. If there are more than ``most``, only the last ones.
     package func joined() -> [ChangeCause] {
         if count < 2 { return self }
         var known: Set<ChangeCause> = []

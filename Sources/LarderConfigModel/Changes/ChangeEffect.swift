@@ -1,40 +1,39 @@
 import LarderJSON
 
-/// What changes are judged by, and how they are applied.
+/// The configuration, limits and time by which changes are checked and applied.
 struct ChangeContext: Sendable {
-    /// What the layers resolve to.
+    /// The resolved configuration.
     let resolved: JSONValue
     let limits: DocumentLimits
     /// In milliseconds since 1970.
     let now: Int
-    /// Whether the operations are needed, because the journal records them.
+    /// Whether to return operations, because the journal records them.
     let recordsOperations: Bool
 }
 
-/// What a ``LayerChange`` did to the layers that it changed.
+/// The effect of a ``LayerChange`` on the layers.
 struct ChangeEffect: Sendable {
-    /// What the journal records; nil if the journal does not record the change, or no change.
+    /// The operation to record in the journal; nil if it is not recorded.
     var operation: LayerOperation?
     var difference = ResolvedDifference.any
-    /// How long the override lasts that was set; nil for other changes.
+    /// The lifetime of the override that was set; nil for other changes.
     var lifetime: OverrideLifetime?
-    /// Whether overrides are back that had been replaced or removed.
+    /// Whether the change restored overrides that had been replaced or removed.
     var restoresOverrides = false
 }
 
-/// How changes of the layers change what these resolve to, as far as the changes themselves tell.
+/// How the resolved configuration changes, as far as the changes themselves show it.
 enum ResolvedDifference: Sendable {
-    /// Nothing has changed.
     case none
-    /// One scalar is replaced by another.
-    /// - Parameter differs: whether the two differ
+    /// One scalar is replaced by another one.
+    /// - Parameter differs: whether the two have different values
     case scalar(JSONValue.Replacement, differs: Bool)
-    /// Scalars are replaced by others, which may be equal, and nothing else changes.
+    /// Scalars are replaced by others, possibly equal ones, and nothing else changes.
     case scalars([JSONValue.Replacement])
-    /// Everything may have changed.
+    /// Anything may have changed.
     case any
 
-    /// The scalars that are replaced; nil if more may have changed.
+    /// The replaced scalars; nil if anything may have changed.
     var replacements: [JSONValue.Replacement]? {
         switch self {
         case .none: []
@@ -44,7 +43,7 @@ enum ResolvedDifference: Sendable {
         }
     }
 
-    /// Adds a later difference.
+    /// Adds the difference that a later change makes.
     mutating func add(_ later: ResolvedDifference) {
         if case .none = self {
             self = later

@@ -1,8 +1,8 @@
-/// What the settings allow documents to do.
+/// The limits in the settings for documents.
 package struct DocumentLimits: Sendable, Equatable {
-    /// The size of a pushed document, and of all overrides together, in bytes.
+    /// The maximum size of a document, and of all overrides together, in bytes.
     package var maximumBytes: Int
-    /// The percentage of the remote document's members that another document may remove; nil for all.
+    /// The maximum percentage of the remote document's members that another document may remove; nil for no limit.
     package var maximumDeletion: Int?
 
     package init(maximumBytes: Int, maximumDeletion: Int? = nil) {

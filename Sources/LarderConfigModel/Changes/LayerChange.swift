@@ -1,25 +1,24 @@
 import LarderEncoding
 package import LarderJSON
 
-/// A change that the store is asked to make, and what it does to the layers. Indirect, because it is copied more often than
-/// made.
+/// A requested change of the layers. `indirect`, because values are copied more often than they are created.
 package indirect enum LayerChange: Sendable {
     case set(path: [String], value: JSONValue, timeToLive: Duration?, by: Peer?)
     case unset(path: [String], by: Peer?)
-    /// Ends these overrides, except those that were replaced or removed since.
+    /// Removes these overrides, unless they have been replaced or removed in the meantime.
     case expireOverrides([ExpiringOverride])
     case files(FileLayer, ComposedPatch)
-    /// The settings say other rules.
+    /// Applies other locks or experiments from the settings.
     case rules(LayerRules)
-    /// The settings no longer name the source that the remote layer came from.
+    /// Removes the remote document, because the settings no longer have a remote source.
     case dropRemote
     case remote(SourceDocument, origin: String, force: Bool, isPush: Bool)
-    /// Takes up the layers of an earlier revision, and holds its documents where they differ from those of the sources.
+    /// Restores the layers of an earlier revision. Its documents are held if they differ from the live ones.
     case rollback(to: Layers, revision: Int, hold: HoldRule?, by: Peer?)
-    /// The end of what a rollback holds.
+    /// Ends the hold of a rollback.
     case release(by: Peer?)
 
-    /// Whether a local client waits for this to be on disk.
+    /// Whether a client requested the change. Such a change may have to be on disk before it is acknowledged.
     package var comesFromClient: Bool {
         switch self {
         case .set, .unset, .rollback, .release: true
@@ -28,24 +27,24 @@ package indirect enum LayerChange: Sendable {
         }
     }
 
-    /// Whether it can make an array of what a path leads through, or something else of an array there.
+    /// Whether the change can turn a value above `path` into an array, or an array there into something else.
     package func mayChangeContainers(above path: [String]) -> Bool {
         guard path.count > 1 else { return false }
         switch self {
-        // What is set beside the way or further on leads through objects itself, as far as they go together.
+        // Any other `set` has only objects on the part of the path that both share, and leaves them as they are.
         case .set(let other, _, _, _): return other.count < path.count && path.begins(withNames: other)
-        // What is removed beside the way may uncover an array on it.
+        // Removing an override under the same first name can uncover an array above the path.
         case .unset(let other, _): return other.isEmpty || other[0] == path[0]
         case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
         }
     }
 
-    /// The path of a `set`.
+    /// The path of a `set`; nil for other changes.
     package var path: [String]? {
         if case .set(let path, _, _, _) = self { path } else { nil }
     }
 
-    /// The change as the history tells it.
+    /// The change as the history records it.
     package var cause: ChangeCause {
         switch self {
         case .set(let path, _, _, let peer): ChangeCause(.set, path: path, peer: peer)
@@ -61,9 +60,9 @@ package indirect enum LayerChange: Sendable {
         }
     }
 
-    /// Makes the change.
-    /// - Returns: nil if the layers had that content already
-    /// - Throws: `locked`, `rejected` or `invalidChange`; the layers are then as before.
+    /// Applies the change.
+    /// - Returns: nil if the layers already had this content
+    /// - Throws: `locked`, `rejected` or `invalidChange`; the layers are unchanged then.
     func apply(to layers: inout Layers, _ context: ChangeContext) throws(ConfigError) -> ChangeEffect? {
         let (now, maximumBytes) = (context.now, context.limits.maximumBytes)
         switch self {
@@ -89,7 +88,7 @@ package indirect enum LayerChange: Sendable {
             let ended = overrides.filter { layers.override.expire($0.path, expiringAt: $0.expiresAt) }
             guard let last = ended.lazy.map(\.expiresAt).max() else { return nil }
             if last <= now { return ChangeEffect(operation: .expire(at: last)) }
-            // A replay by the time of day would not end an override whose time of day has not come.
+            // A replay of `expire` would keep an override that has expired by uptime but not yet by time of day.
             return ChangeEffect(
                 operation: .rollback(overrides: layers.override, layers.hold), restoresOverrides: true)
         case .files(let layer, let content):
@@ -125,16 +124,16 @@ package indirect enum LayerChange: Sendable {
         }
     }
 
-    /// The difference that an override makes.
-    /// - Parameter old: what it replaces; nil for nothing
+    /// How the resolved configuration changes when an override is set.
+    /// - Parameter old: the previous node at the path; nil for none
     private static func difference(
         at path: [String], from old: OverrideNode?, to value: JSONValue
     ) -> ResolvedDifference {
-        // An object merges into what the lower layers have there, and null hides it.
+        // An object is merged with the value of the lower layers, and null removes it.
         guard let old, old.isLeaf, let current = old.value, current.isPlainScalar, value.isPlainScalar else {
             return .any
         }
-        // The path shows the override, because a locked one cannot be set.
+        // Overrides are the highest layer and locked paths cannot be set, so this is the resolved value.
         return .scalar(JSONValue.Replacement(at: path, by: value), differs: current != value)
     }
 
@@ -147,7 +146,7 @@ package indirect enum LayerChange: Sendable {
         ConfigError(.rejected, "\(what) \(bytes) bytes; limits.documentBytes in the settings allows \(maximum)")
     }
 
-    /// Checks what does not depend on the layers.
+    /// Checks the requirements that do not depend on the layers.
     private static func checkShape(_ path: [String], _ value: JSONValue) throws(ConfigError) {
         if path.isEmpty, value.kind != .object {
             throw ConfigError(
@@ -159,7 +158,7 @@ package indirect enum LayerChange: Sendable {
         }
     }
 
-    /// Checks that a path does not lead into an array.
+    /// Throws if the path leads into an array.
     private static func checkWay(_ path: [String], _ resolved: JSONValue) throws(ConfigError) {
         var place = resolved
         for (length, name) in path.enumerated() {
@@ -180,10 +179,11 @@ extension SourceDocument {
 }
 
 extension JSONValue {
-    /// Whether it is a number, a string or a truth value.
+    /// Whether this is a number, a string or a Boolean.
     fileprivate var isPlainScalar: Bool { kind == .number || kind == .string || kind == .bool }
 
-    /// How deep arrays and objects are nested in it; 0 for a scalar. The parser has bounded it.
+    /// The nesting depth of arrays and objects; 0 for a scalar. The recursion is bounded, because the parser limits the
+    /// depth.
     fileprivate var depth: Int {
         switch kind {
         case .array: 1 + (elements.lazy.map(\.depth).max() ?? 0)

@@ -1,29 +1,30 @@
 import LarderJSON
 
-/// How much of a document another one would remove.
+/// How many members of a document another document would remove.
 ///
-/// The members that are counted are those whose value is not an object, also those of objects in objects. Null is not
-/// counted, because it is absent from the resolved configuration. A member counts as removed if it is absent in the other
-/// document, or if its value is empty there and was not: null, `""`, `[]` or `{}`.
+/// Members whose value is not an object are counted, at every level. Nulls are not counted, because the resolved
+/// configuration has no member for them. A member counts as removed if the other document does not have it, or if its
+/// value there is empty (null, `""`, `[]` or `{}`) and was not before.
 package struct MassDeletion: Sendable, Hashable {
-    /// How many members the document held has.
+    /// The number of members in the current document.
     package var members: Int
-    /// How many of these the other document removes.
+    /// The number of these members that the other document removes.
     package var removed: Int
-    /// Whether the other document has any value that is not empty.
+    /// Whether the other document has a value that is neither null nor empty.
     private var hasReplacement: Bool
 
-    /// Below this number of members each change affects a large part of them: only the removal of all is too much.
+    /// In a smaller document every change affects a large share of the members, so only the removal of all is too much.
     static let minMembers = 10
 
-    /// Compares two documents.
     init(from held: JSONValue, to new: JSONValue) {
         members = held.leaves
         removed = Self.removed(from: held, to: new)
         hasReplacement = new.hasContent
     }
 
-    /// Whether more than a share of the members is removed. A single member may be replaced by others.
+    /// Whether the share of removed members exceeds a percentage. With fewer than ``minMembers`` members, only the
+    /// removal of all of them counts. The removal of a single member does not count if the other document has any
+    /// content.
     package func exceeds(percent: Int) -> Bool {
         let isGuarded = members >= Self.minMembers || removed == members && (members > 1 || !hasReplacement)
         return isGuarded && removed * 100 > members * percent
@@ -40,7 +41,7 @@ package struct MassDeletion: Sendable, Hashable {
 }
 
 extension JSONValue {
-    /// How many values are in it that are neither objects nor null, itself included.
+    /// The number of values, including this one, that are neither objects nor null. Array elements are not counted.
     fileprivate var leaves: Int {
         switch kind {
         case .object: members.reduce(0) { $0 + $1.value.leaves }
@@ -49,7 +50,7 @@ extension JSONValue {
         }
     }
 
-    /// Whether it has, or is, a value that is neither null nor empty.
+    /// Whether this value, or a member at any level, is neither null nor empty.
     fileprivate var hasContent: Bool {
         switch kind {
         case .object: members.contains { $0.value.hasContent }
@@ -58,7 +59,7 @@ extension JSONValue {
         }
     }
 
-    /// Whether it is a string, an array or an object without content.
+    /// Whether this is an empty string, array or object.
     fileprivate var isEmptyValue: Bool {
         switch kind {
         case .object, .array: count == 0

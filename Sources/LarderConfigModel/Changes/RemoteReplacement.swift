@@ -1,19 +1,20 @@
 import LarderJSON
 
-/// The replacement of the remote document by a newer one.
+/// A replacement of the remote document.
 struct RemoteReplacement: Sendable {
     let document: SourceDocument
     let origin: String
-    /// Whether an older version, and the removal of many members, are accepted. Ends the hold of a rollback.
+    /// Whether to skip the version and deletion checks and to end the hold of a rollback.
     let force: Bool
-    /// The percentage of the members that the document may remove; nil for all.
+    /// The maximum percentage of members that the document may remove; nil for no limit.
     let maximumDeletion: Int?
     /// In milliseconds since 1970.
     let now: Int
 
-    /// Replaces the remote document of the layers.
-    /// - Returns: nil if the document has the same content and version as the current one
-    /// - Throws: `rejected`; the layers have not changed then.
+    /// Replaces the remote document in `layers`.
+    /// - Returns: nil if there is nothing to record: content, version, origin and seen versions are the same, and no
+    ///   hold ends. The document gets the new validator even then.
+    /// - Throws: `rejected`; `layers` is unchanged then.
     func apply(to layers: inout Layers) throws(ConfigError) -> ChangeEffect? {
         guard document.value.kind == .object else {
             throw ConfigError(.rejected, "a configuration is a JSON object, this is \(document.value.kind)")
@@ -36,7 +37,8 @@ struct RemoteReplacement: Sendable {
             try Self.checkDeletion(from: held.document, to: new.document, maximumDeletion)
         }
         if isSame, let held {
-            // In the order of members in which it was published: the digest on disk tells a restart what that was.
+            // Keeps the published order of members. After a restart, the digest on disk shows whether this content was
+            // published.
             next.remote?.removals = held.removals
             next.remote?.document = held.document
             next.remote?.experiments = held.experiments
@@ -72,14 +74,14 @@ struct RemoteReplacement: Sendable {
             deletion: deletion)
     }
 
-    /// Whether the versions of two origins can be compared. Two sources count each for itself; a push is a version of
-    /// whatever source there is.
+    /// Whether the versions of two origins can be compared. Versions of two different sources cannot. The version of a
+    /// push can be compared with that of any source.
     private static func isComparable(_ origin: String, _ other: String?) -> Bool {
         origin == other || origin == SourceOrigin.push && other != nil || other == SourceOrigin.push
     }
 
     /// Whether a document that is not forced ends a hold.
-    /// - Parameter isSame: whether its content is that of the live document, which did not end the hold.
+    /// - Parameter isSame: whether its content equals that of the live document, which did not end the hold
     private static func ends(_ hold: RollbackHold, _ remote: RemoteDocument?, isSame: Bool) -> Bool {
         guard hold.rule == .untilNewer, let remote else { return false }
         guard let refused = hold.refused else { return !isSame }
@@ -95,7 +97,7 @@ struct RemoteReplacement: Sendable {
 }
 
 extension SourceDocument.Edits {
-    /// The replacements, without those that say the same; nil if they are not of a document.
+    /// The replacements that change a value; nil if `document` is not the base of these edits.
     fileprivate func replacements(in document: JSONValue?) -> [JSONValue.Replacement]? {
         guard let document, document.isSameDocument(as: base) else { return nil }
         return replacements.filter { document.value(at: JSONPath($0.path)) != $0.value }
@@ -103,8 +105,8 @@ extension SourceDocument.Edits {
 }
 
 extension Layers {
-    /// Whether what a layer has at a path is what the configuration has there, as far as the layers above it and the rules
-    /// are concerned.
+    /// Whether the layer's value at a path is also the resolved value: there are no locks and no hold, and no higher
+    /// layer has an effect there.
     fileprivate func shows(_ layer: ConfigLayer, at path: [String]) -> Bool {
         hold == nil && rules.locks.isEmpty
             && ConfigLayer.allCases.drop { $0 != layer }.dropFirst().allSatisfy {

@@ -1,11 +1,11 @@
 import LarderJSON
 
-/// The versions of the documents that a namespace has accepted. They reject a document that is older, and one without a
-/// version from a source that had given one.
+/// The versions of the documents that a namespace has accepted. They are used to reject older documents, and documents
+/// without a version from a source that has sent one.
 package struct SeenVersions: Sendable, Equatable {
-    /// The version that no later document may be older than; nil if no document had one.
+    /// Later documents must not be older than this version; nil if no document had one.
     package var highest: UpstreamVersion?
-    /// The location of the source that gives versions; nil if it does not.
+    /// The location of the source that has sent a document with a version; nil if none has.
     package var source: String?
 
     package init(highest: UpstreamVersion? = nil, source: String? = nil) {
@@ -15,13 +15,13 @@ package struct SeenVersions: Sendable, Equatable {
 }
 
 extension SeenVersions {
-    /// What a single document shows.
+    /// The versions after a single accepted document.
     package init(of version: UpstreamVersion?, from origin: String) {
         self.init(highest: version, source: version == nil || origin == SourceOrigin.push ? nil : origin)
     }
 
     /// Checks the version of a document.
-    /// - Throws: `rejected`
+    /// - Throws: `rejected` if the document is older than ``highest``, or if it lacks a required version
     package func check(_ document: SourceDocument, from origin: String) throws(ConfigError) {
         if let version = document.version {
             guard let highest, version.isOlder(than: highest) else { return }
@@ -48,8 +48,8 @@ extension SeenVersions {
         }
     }
 
-    /// What is known after a document was accepted. Only a forced older version, and one that has no order, lower
-    /// ``highest``.
+    /// Adds the version of an accepted document, which becomes ``highest``. It is lower than the previous one only if
+    /// it was forced or cannot be ordered. A forced document without a version clears ``source``.
     func adding(_ version: UpstreamVersion?, from origin: String, force: Bool) -> SeenVersions {
         var next = self
         if let version {

@@ -1,31 +1,27 @@
-/// What a source calls its version. It may go back, and it never orders snapshots locally; it only tells whether an
-/// answer is older than what is held.
+/// The version that a source gives a document. Sources may return to older versions. Upstream versions never order
+/// snapshots; they only show whether a document is older than the current one.
 package struct UpstreamVersion: Sendable, Hashable, CustomStringConvertible {
-    /// The version as the source gave it.
     package let text: String
 
-    /// What counts: an etcd cluster's id, say. Two versions that are known to be counted by different ones have no order,
-    /// since each of them begins anew.
+    /// Identifies the counter of the version, such as an etcd cluster ID; nil if unknown. Versions of different
+    /// counters cannot be ordered, because each counter starts over.
     package let series: String?
 
-    /// Takes a version as the source gave it.
     package init(_ text: String) {
         self.text = text
         series = nil
     }
 
-    /// Takes a version with what counts it, if that is known.
     package init(_ text: String, series: String?) {
         self.text = text
         self.series = series
     }
 
-    /// The version as the source gave it.
     package var description: String { text }
 
-    /// Whether this version is certainly older than another: both are numbers with the same kind of separators
-    /// (`7`, `v1.12.3`, `2026-11-21`) and the first part that differs is smaller. Versions of any other form, such as
-    /// commit ids, have no order, and a document that carries one is never refused for its age.
+    /// Whether this version is certainly older than another one: both consist of numbers separated by `.`, `-` or `:`
+    /// (`7`, `v1.12.3`, `2026-11-21`), and the first number that differs is smaller. Missing numbers count as 0. Other
+    /// versions, such as commit IDs, have no order, and a document with such a version is never rejected as older.
     package func isOlder(than other: UpstreamVersion) -> Bool {
         if let series, let theirs = other.series, series != theirs { return false }
         guard let mine = Self.parts(text), let theirs = Self.parts(other.text) else { return false }
@@ -38,14 +34,15 @@ package struct UpstreamVersion: Sendable, Hashable, CustomStringConvertible {
         return false
     }
 
-    /// Whether the versions can be ordered: both are numbers as ``isOlder(than:)`` compares them, of the same series as far as
-    /// that is known.
+    /// Whether the versions can be ordered: both have the form that ``isOlder(than:)`` compares, and their series are
+    /// equal, or at least one series is unknown.
     func isOrdered(with other: UpstreamVersion) -> Bool {
         if let series, let otherSeries = other.series, series != otherSeries { return false }
         return Self.parts(text) != nil && Self.parts(other.text) != nil
     }
 
-    /// The numbers as digit strings without leading zeros, so that they may be of any length.
+    /// The numbers as digit strings without leading zeros, so that they can have any length; nil if the version has
+    /// another form.
     private static func parts(_ text: String) -> [Substring]? {
         let digits = text.first == "v" || text.first == "V" ? text.dropFirst() : text[...]
         let parts = digits.split(omittingEmptySubsequences: false) { $0 == "." || $0 == "-" || $0 == ":" }

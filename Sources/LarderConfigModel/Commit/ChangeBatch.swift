@@ -1,23 +1,23 @@
 import LarderJSON
 
-/// Changes that are committed together. Each is judged by the layers as the changes before it left them.
+/// Changes that are committed together. Each change is applied to the result of the changes before it.
 package struct ChangeBatch: Sendable {
-    /// What a change did.
+    /// The result of one change.
     package struct Result: Sendable {
         package let layerChanged: Bool
-        /// The rule by which a rollback holds documents after the change; nil if nothing is held.
+        /// The rule of the rollback hold after the change; nil if there is no hold.
         package let hold: HoldRule?
-        /// How long the override lasts that was set; nil for other changes.
+        /// The lifetime of the override that was set; nil for other changes.
         package let lifetime: OverrideLifetime?
     }
 
-    /// The layers with all changes.
+    /// The layers with all changes applied.
     package private(set) var layers: Layers
-    /// The changes of layers that the journal records; empty if it records none of this batch.
+    /// The operations for the journal; empty if it records none of this batch.
     package private(set) var operations: [LayerOperation] = []
-    /// The overrides that were set and expire. Others expire too if ``restoresOverrides``.
+    /// The expiring overrides that were set. If ``restoresOverrides`` is true, restored overrides may expire too.
     package private(set) var newExpiries: [ExpiringOverride] = []
-    /// Whether overrides are back that had been replaced or removed.
+    /// Whether a change restored overrides that had been replaced or removed.
     package private(set) var restoresOverrides = false
     private(set) var difference = ResolvedDifference.none
     private var lastMade: LayerChange?
@@ -34,14 +34,14 @@ package struct ChangeBatch: Sendable {
     /// Whether a layer has changed.
     package var hasChanged: Bool { lastMade != nil }
 
-    /// Why the snapshot with these changes is published.
+    /// The causes of the snapshot that contains these changes.
     package var causes: [ChangeCause] {
         guard let lastMade else { return [] }
         return madeBefore.isEmpty ? [lastMade.cause] : (madeBefore.map(\.cause) + [lastMade.cause]).joined()
     }
 
     /// Applies a change.
-    /// - Throws: as ``LayerChange/apply(to:_:)``; the batch is as before then.
+    /// - Throws: The errors of ``LayerChange/apply(to:_:)``; the batch is unchanged then.
     package mutating func apply(_ change: LayerChange) throws(ConfigError) -> Result {
         guard let effect = try change.apply(to: &layers, context(for: change)) else {
             return Result(layerChanged: false, hold: layers.holdRule, lifetime: nil)
@@ -57,7 +57,8 @@ package struct ChangeBatch: Sendable {
         return Result(layerChanged: true, hold: layers.holdRule, lifetime: effect.lifetime)
     }
 
-    /// What a change is judged by: what the layers resolve to, or resolved to before the batch if nothing else matters to it.
+    /// The context in which a change is checked. It has the configuration before the batch, unless an earlier change of
+    /// the batch can affect the check. Only then the layers are resolved again.
     private func context(for change: LayerChange) -> ChangeContext {
         guard let lastMade, let path = change.path, path.count > 1,
             lastMade.mayChangeContainers(above: path)
@@ -68,8 +69,8 @@ package struct ChangeBatch: Sendable {
             recordsOperations: context.recordsOperations)
     }
 
-    /// Ends the batch: records the experiments, which follow from the other operations and from the settings, and the journal
-    /// does not know the settings.
+    /// Ends the batch. If the journal records the batch and the experiments have changed, this adds them to the
+    /// operations: a replay cannot compute them, because it does not have the settings.
     package mutating func finish() {
         guard !operations.isEmpty, layers.experiment.overlays != base.experiment.overlays else { return }
         operations.append(.experiment(layers.experiment))

@@ -1,31 +1,34 @@
 import LarderJSON
 
-/// The state that commits change, and how they change it: layers, current snapshot, history and numbering. It does no I/O.
+/// The state of a namespace that commits change: layers, current snapshot, history and numbering. It performs no I/O.
 ///
-/// The committer alone changes it. A class, so that it cannot be copied and written back across an `await`, while the history may
-/// grow, and because a call from another module copies a struct: seven copies took 1,700 of the 68,700 instructions of a relaxed
-/// set.
+/// Only the committer changes it. It is a class for two reasons. A struct could be copied before an `await` and written
+/// back after it, which would lose additions to the history. And calls from another module copy a struct: seven copies
+/// took 1,700 of the 68,700 instructions of a relaxed set.
 package final class CommitCore {
-    /// What follows from a commit.
+    /// The effects of a commit.
     package struct Effects: Sendable {
-        /// Whether the snapshot is new.
+        /// Whether the commit made a new snapshot.
         package let isNew: Bool
-        /// Why the experiments of the remote document are left out; nil if they are not, or if that was known.
+        /// Why the experiments of the remote document are left out; nil if they are not, or if the reason has not
+        /// changed.
         package let experimentProblem: String?
     }
 
-    /// Resolving more bytes than this takes too long for a thread that serves clients.
+    /// Above this size, resolving the layers takes too long for a thread that serves clients.
     private static let expensiveBytes = 64 * 1024
 
     package private(set) var layers: Layers
     package private(set) var snapshot: ConfigSnapshot
-    /// The digest of what the layers resolve to: that of the snapshot, unless the same members stand in another order.
+    /// The digest of the resolved layers. It differs from the snapshot's digest only if members were reordered, which
+    /// publishes nothing.
     package private(set) var resolvedDigest: SnapshotDigest
-    /// The newest snapshots with the current one; without those before the start until ``prepend(_:)``.
+    /// The newest snapshots, including the current one. After a start, older ones are missing until ``prepend(_:)``
+    /// adds them.
     package private(set) var history: GenerationHistory
     package private(set) var numbering: RevisionNumbering
 
-    /// - Parameter snapshot: what the layers resolve to
+    /// - Parameter snapshot: the resolved layers
     package init(
         layers: Layers, snapshot: ConfigSnapshot, history: GenerationHistory, numbering: RevisionNumbering
     ) {
@@ -39,7 +42,7 @@ package final class CommitCore {
     /// Whether resolving the layers takes too long for a thread that serves clients.
     package var isExpensive: Bool { snapshot.bytes + layers.remoteTextSize > Self.expensiveBytes }
 
-    /// Begins a batch of changes.
+    /// Starts a batch of changes.
     /// - Parameters:
     ///   - now: in milliseconds since 1970
     ///   - recordsOperations: whether the journal may have to record the changes
@@ -50,15 +53,15 @@ package final class CommitCore {
                 resolved: snapshot.value, limits: limits, now: now, recordsOperations: recordsOperations))
     }
 
-    /// What the layers resolve to after a batch.
+    /// Resolves the layers with the changes of a batch.
     /// - Parameters:
-    ///   - mayPublishEmpty: whether an empty configuration may be the first one; it may not while a source has not answered
+    ///   - mayPublishEmpty: whether the first snapshot may be empty; false if there is a remote source
     ///   - now: in milliseconds since 1970
     package func resolve(_ batch: ChangeBatch, mayPublishEmpty: Bool, now: Int) -> Resolution {
         builder(for: batch, mayPublishEmpty: mayPublishEmpty, now: now)?.build() ?? unchanged
     }
 
-    /// The same away from the caller's thread, for what takes long.
+    /// Does the work of ``resolve(_:mayPublishEmpty:now:)`` on another thread, for large configurations.
     package func resolveConcurrently(
         _ batch: ChangeBatch, mayPublishEmpty: Bool, now: Int, isolation: isolated (any Actor)? = #isolation
     ) async -> Resolution {
@@ -68,13 +71,13 @@ package final class CommitCore {
 
     private var unchanged: Resolution { Resolution(snapshot: snapshot, digest: resolvedDigest) }
 
-    /// The builder of the next snapshot; nil if it stays the current one.
+    /// The builder of the next snapshot; nil if the current one stays.
     private func builder(for batch: ChangeBatch, mayPublishEmpty: Bool, now: Int) -> SnapshotBuilder? {
         if !batch.hasChanged { return nil }
         if snapshot.revision == 0, batch.layers.isEmpty, !mayPublishEmpty { return nil }
         return SnapshotBuilder(
             layers: batch.layers,
-            // Members of another order stay in it.
+            // If the resolved layers have another order of members, an edit of the snapshot would keep the wrong one.
             difference: snapshot.contentDigest === resolvedDigest ? batch.difference : .any,
             current: snapshot,
             isRemoteDocument: layers.sharesRemoteDocument(with: snapshot.value) && layers.isRemoteAlone
@@ -82,15 +85,15 @@ package final class CommitCore {
             revision: numbering.next(after: snapshot.revision), now: now)
     }
 
-    /// What has to be on disk before a resolution is published.
+    /// The write that must be on disk before the resolution is published.
     package func need(for resolution: Resolution, of batch: ChangeBatch, writesJournal: Bool) -> CommitNeed {
         numbering.need(
             for: resolution.snapshot.revision, isNew: resolution.snapshot !== snapshot,
             writesJournal: writesJournal && !batch.operations.isEmpty)
     }
 
-    /// Takes over a batch, once what it needs is on disk. A batch that changed no layer may still have brought a new validator
-    /// for the same document.
+    /// Applies a batch once its ``CommitNeed`` is met. The layers are replaced even if none has changed, because the
+    /// remote document may have a new validator.
     package func commit(
         _ batch: ChangeBatch, _ resolution: Resolution, causes: [ChangeCause], met need: CommitNeed
     ) -> Effects {
@@ -111,7 +114,7 @@ package final class CommitCore {
         return effects
     }
 
-    /// The current snapshot as a generation, with what was published.
+    /// The current snapshot as a generation, with the layers it was published with if they have changed since.
     package var currentGeneration: Generation {
         let current = history.current
         if let current, current.revision == snapshot.revision, current.journalSequence == numbering.journalSequence,
@@ -129,9 +132,9 @@ package final class CommitCore {
             causes: causes, layers: layers, published: published)
     }
 
-    /// Adds the snapshots from before the start to the history, newest first.
+    /// Adds older snapshots from disk to the history, newest first.
     package func prepend(_ older: [Generation]) { history.prepend(older) }
 
-    /// Settles all reservations, since nothing more is published.
+    /// Marks all reserved revisions as settled. Nothing may be published afterwards.
     package func settleReservations() { numbering.settle() }
 }

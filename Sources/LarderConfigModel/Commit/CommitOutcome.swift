@@ -1,17 +1,18 @@
 /// The result of a committed change.
 package struct CommitOutcome: Sendable, Hashable {
-    /// The revision with the change in it.
+    /// The revision of the snapshot that contains the change.
     package var revision: Int
-    /// Whether the resolved configuration differs from before.
+    /// Whether the layer has changed and a new snapshot was published. Another change of the same batch may be the
+    /// reason for the snapshot.
     package var changed: Bool
-    /// Whether the layer differs from before.
+    /// Whether the layer has changed.
     package var layerChanged: Bool
-    /// The rule by which a rollback holds documents after the change; nil if nothing is held.
+    /// The rule of the rollback hold after the change; nil if there is no hold.
     package var hold: HoldRule?
-    /// How long the override lasts that was set; nil for other changes.
+    /// The lifetime of the override that was set; nil for other changes.
     package var lifetime: OverrideLifetime?
 
-    /// Whether a rollback holds documents after the change.
+    /// Whether a rollback hold is in effect after the change.
     package var isHeld: Bool { hold != nil }
 
     package init(
@@ -27,8 +28,8 @@ package struct CommitOutcome: Sendable, Hashable {
 
 /// Whether a client's change is on disk before it is acknowledged.
 package enum Durability: String, Sendable, CaseIterable {
-    /// On disk first, then published and acknowledged.
+    /// The change is written to disk, then published and acknowledged.
     case full
-    /// Published and acknowledged at once, written in the background.
+    /// The change is published and acknowledged at once, and written in the background.
     case relaxed
 }

@@ -1,21 +1,23 @@
 import LarderJSON
 
-/// What layers resolve to.
+/// The result of resolving the layers.
 package struct Resolution: Sendable {
-    /// The current snapshot if nothing differs from it.
+    /// The current snapshot itself if its value has not changed.
     package let snapshot: ConfigSnapshot
-    /// The digest of what the layers resolve to. Members may stand in another order than in the snapshot, for which nothing is
-    /// published.
+    /// The digest of the resolved layers. It differs from the snapshot's digest if only the order of members has
+    /// changed, because that publishes nothing.
     package let digest: SnapshotDigest
 }
 
-/// Makes the next snapshot, on any thread: edits the current one if only scalars have changed, and merges all layers otherwise.
+/// Builds the next snapshot, on any thread. It edits the current value if only scalars have changed, and otherwise
+/// merges all layers.
 struct SnapshotBuilder: Sendable {
     let layers: Layers
-    /// By what the layers resolve to something else than the current snapshot.
+    /// The difference between the current snapshot and the resolved layers.
     let difference: ResolvedDifference
     let current: ConfigSnapshot
-    /// Whether the value of the current snapshot is the remote document itself, because no other layer has content.
+    /// Whether the value of the current snapshot is the remote document itself, because no other layer has content,
+    /// before or after the changes.
     let isRemoteDocument: Bool
     let revision: Int
     /// In milliseconds since 1970.
@@ -32,7 +34,7 @@ struct SnapshotBuilder: Sendable {
         assert(
             edited == nil || value.compactText == layers.resolved().compactText,
             "the edited snapshot differs from the merged layers")
-        // Only texts of the same length can have the same content: both are compact.
+        // Both texts are compact, so equal values have texts of equal size.
         let isSame =
             current.revision > 0 && value.textSize == current.bytes && !isKnownToDiffer && value == current.value
         if !isSame {
@@ -43,8 +45,8 @@ struct SnapshotBuilder: Sendable {
         return Resolution(snapshot: current, digest: digest)
     }
 
-    /// Whether the value is known to differ without a comparison of all of it: by its only replacement or by the last one, which
-    /// counts whatever those before it are.
+    /// Whether a replacement shows that the value differs, so that the whole value need not be compared. Of several
+    /// replacements, the last one is checked, because no other one can undo it.
     private var isKnownToDiffer: Bool {
         switch difference {
         case .none, .any: return false

@@ -1,12 +1,11 @@
 package import LarderJSON
 
-/// The overlays that apply here, each of them a merge patch.
+/// The overlays that apply on this host. Each of them is a merge patch.
 package struct ExperimentLayer: Sendable {
-    /// One overlay that applies here.
     package struct Overlay: Sendable, Equatable {
         package var name: String
         package var values: JSONValue
-        /// Whether the remote document declares it; otherwise the settings do.
+        /// Whether the remote document declares the overlay. Otherwise the settings do.
         package var isRemote: Bool
 
         package init(name: String, values: JSONValue, isRemote: Bool) {
@@ -20,8 +19,9 @@ package struct ExperimentLayer: Sendable {
     package var overlays: [Overlay] = []
     /// When they last changed, in milliseconds since 1970.
     package var updatedAt: Int?
-    /// Why those of a remote document are left out that was held already when the settings said where it declares them;
-    /// nil where they are not. It follows from the document and the settings, and is not on disk.
+    /// Why the experiments of the remote document are left out; nil if they are not. A new document with invalid
+    /// experiments is rejected, so this happens only to a document that was accepted under other settings. The problem
+    /// follows from the document and the settings and is not stored on disk.
     package var problem: String?
 
     package init(overlays: [Overlay] = [], updatedAt: Int? = nil) {
@@ -29,6 +29,6 @@ package struct ExperimentLayer: Sendable {
         self.updatedAt = updatedAt
     }
 
-    /// The size of all values.
+    /// The size of all values as text, in bytes.
     package var bytes: Int { overlays.reduce(0) { $0 + $1.values.textSize } }
 }

@@ -1,18 +1,19 @@
 package import LarderJSON
 
 extension ExperimentOverlay {
-    /// Why a list of overlays is none.
+    /// Why a list of overlays is invalid.
     package struct Problem: Error, Sendable, Equatable {
-        /// Which element of the list is wrong; nil for the list itself.
+        /// The index of the invalid element; nil if the list itself is invalid.
         package let index: Int?
-        /// What is wrong with it and what it should be, to follow its name. It shows no values.
+        /// The problem and the expected form, as the predicate of a sentence about the element. It contains none of the
+        /// overlay's values.
         package let reason: String
     }
 
-    /// Reads a list of overlays, as settings and remote documents have it.
+    /// Reads a list of overlays from the settings or a remote document.
     ///
-    /// A member that is not known is a problem: an agent that passes over what decides who is in an experiment would
-    /// put the wrong hosts into it.
+    /// An unknown member is an error: an agent that ignored a condition it does not know would put the wrong hosts into
+    /// an experiment.
     package static func all(in list: JSONValue) throws(Problem) -> [ExperimentOverlay] {
         guard list.kind == .array else { throw Problem(index: nil, reason: "must be an array of overlays") }
         var overlays: [ExperimentOverlay] = []
@@ -30,7 +31,7 @@ extension ExperimentOverlay {
         return overlays
     }
 
-    /// What is wrong with one overlay.
+    /// The problem of a single overlay.
     private struct Wrong: Error {
         let reason: String
         init(_ reason: String) { self.reason = reason }

@@ -1,28 +1,28 @@
 import Crypto
 package import LarderJSON
 
-/// Values for a part of all units (hosts, mostly), such as one arm of an experiment.
+/// Values for a share of all units, such as one arm of an experiment. A unit is usually a host.
 package struct ExperimentOverlay: Sendable, Equatable {
-    /// A part of all units.
+    /// A share of all units.
     ///
-    /// Each unit has a place between 0 and 100, which depends on the salt and the unit alone: the first eight bytes,
-    /// as a big-endian number divided by 2⁶⁴ and multiplied by 100, of the SHA-256 of the salt's UTF-8, a zero byte
-    /// and the unit's. So shares of one salt that do not overlap have no unit in common, and shares of two salts
-    /// are independent of each other.
+    /// The position of a unit is at least 0 and less than 100 and depends only on the salt and the unit. It is the
+    /// first eight bytes of the SHA-256 of the salt, a zero byte and the unit, both in UTF-8, as a big-endian number,
+    /// divided by 2⁶⁴ and multiplied by 100. Shares with the same salt that do not overlap have no unit in common.
+    /// Shares with different salts are independent of each other.
     package struct Share: Sendable, Equatable {
-        /// The first place that belongs to it, in percent.
+        /// The first position in the share, in percent.
         package let from: Double
-        /// The first place behind it, in percent.
+        /// The first position after the share, in percent.
         package let to: Double
 
-        /// Makes it; nil where `0 <= from <= to <= 100` does not hold.
+        /// Returns nil unless `0 <= from <= to <= 100`.
         package init?(from: Double = 0, to: Double) {
             guard 0 <= from, from <= to, to <= 100 else { return nil }
             self.from = from
             self.to = to
         }
 
-        /// Whether a unit is among them.
+        /// Whether the position of a unit is in the share.
         package func contains(_ unit: String, salt: String) -> Bool {
             var hash = SHA256()
             hash.update(data: Array(salt.utf8) + [0] + Array(unit.utf8))
@@ -30,25 +30,25 @@ package struct ExperimentOverlay: Sendable, Equatable {
             return place >= Self.place(from) ?? .max && Self.place(to).map { place < $0 } ?? (from < 100)
         }
 
-        /// A percentage as a place among 2⁶⁴, for all who compare with it the same; nil for the end, 100 %.
+        /// Converts a percentage to a position in `0..<2⁶⁴`, so that all comparisons round alike. Nil for 100 %, the
+        /// end.
         private static func place(_ percentage: Double) -> UInt64? {
             percentage < 100 ? UInt64(percentage / 100 * 0x1p64) : nil
         }
     }
 
-    /// The name that tells it from others, and that provenance shows.
+    /// The name of the overlay. It is unique in its list and shown in provenance.
     package var name: String
-    /// What decides, together with the unit, who is in ``share``. Arms of one experiment have the same.
+    /// Determines, together with the unit, the unit's position. The arms of one experiment have the same salt.
     package var salt: String
-    /// The units by their part; nil for none but ``units``.
+    /// The share of units to include; nil to include only ``units``.
     package var share: Share?
-    /// Units that are in it in any case.
+    /// Units that are always included.
     package var units: Set<String>
-    /// What it says: a merge patch over all layers below, an object.
+    /// A merge patch that is applied over all lower layers. It is an object.
     package var values: JSONValue
 
-    /// Makes it.
-    /// - Parameter salt: nil for the name.
+    /// - Parameter salt: nil to use the name
     package init(name: String, salt: String? = nil, share: Share?, units: Set<String> = [], values: JSONValue) {
         self.name = name
         self.salt = salt ?? name
@@ -57,7 +57,6 @@ package struct ExperimentOverlay: Sendable, Equatable {
         self.values = values
     }
 
-    /// Whether a unit is in it.
     package func includes(_ unit: String) -> Bool {
         units.contains(unit) || share?.contains(unit, salt: salt) ?? false
     }

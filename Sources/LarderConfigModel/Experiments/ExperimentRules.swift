@@ -1,10 +1,10 @@
-/// What the settings say of a namespace's experiments.
+/// The settings for a namespace's experiments.
 package struct ExperimentRules: Sendable, Equatable {
-    /// What takes part; nil for the host itself.
+    /// The unit that takes part; nil for the host itself.
     package var unit: String?
-    /// The member of the remote document that declares overlays, too; nil for none.
+    /// The member of the remote document that declares more overlays; nil for none.
     package var member: String?
-    /// The overlays that the settings declare.
+    /// The overlays in the settings.
     package var overlays: [ExperimentOverlay]
 
     package init(unit: String? = nil, member: String? = nil, overlays: [ExperimentOverlay] = []) {

@@ -1,11 +1,11 @@
 import LarderJSON
 
 extension Layers {
-    /// Takes over rules: what is locked, and which experiments this host takes part in. Those of the settings go over
-    /// those of the remote document that is shown.
+    /// Applies rules: the locks, and the experiments that this host takes part in. Overlays of the settings are above
+    /// those of the remote document.
     ///
-    /// To be called whenever the rules, the remote layer or what is held change.
-    /// - Throws: `rejected` where the remote document declares experiments that are none; nothing is changed then.
+    /// Must be called after every change of the rules, the remote layer or the hold.
+    /// - Throws: `rejected` if the remote document declares invalid experiments; nothing has changed then.
     package mutating func follow(_ rules: LayerRules, now: Int) throws(ConfigError) {
         var next = self
         next.declareExperiments(by: rules)
@@ -14,8 +14,9 @@ extension Layers {
         self = next
     }
 
-    /// Takes over rules, with which a document that is held already need not go: its experiments are then left out, which
-    /// ``ExperimentLayer/problem`` says, and it will be asked for anew, and refused.
+    /// Applies rules, and keeps a remote document whose experiments are invalid under them. The experiments are left
+    /// out, and ``ExperimentLayer/problem`` says why. The document loses its validator, so that the next poll fetches
+    /// it again and, if it is still invalid, rejects it.
     package mutating func applyRulesLeniently(_ rules: LayerRules, now: Int) {
         do {
             try follow(rules, now: now)
@@ -32,14 +33,14 @@ extension Layers {
         hold?.remote?.content?.declareExperiments(in: rules.experiments.member)
     }
 
-    /// Takes the experiments of the remote document that is shown.
+    /// Replaces the experiment layer with the overlays of the remote document that is shown and those of the settings.
     /// - Parameters:
-    ///   - live: those of the live one
-    ///   - problem: why these are not all that it declares
+    ///   - live: the overlays that the live remote document declares
+    ///   - problem: why `live` lacks overlays that the document declares
     private mutating func takeExperiments(ofLive live: [ExperimentOverlay], problem: String? = nil, now: Int) {
         var (shown, problem) = (live, problem)
         if let held = hold?.remote {
-            // It was checked when it came, but by the settings of then.
+            // The held document was checked when it arrived, but perhaps under other settings.
             do throws(ConfigError) {
                 (shown, problem) = (try held.content?.declaredExperiments() ?? [], nil)
             } catch {
@@ -62,12 +63,13 @@ extension Layers {
 }
 
 extension RemoteDocument {
-    /// Sees to it that the document has what its source gave but for one member, which declares experiments.
+    /// Moves the member that declares experiments out of the document. If the settings named another member before,
+    /// that one is moved back.
     fileprivate mutating func declareExperiments(in member: String?) {
         if experiments == nil, member.map({ document[$0] == nil }) ?? true { return }
         if let experiments, experiments.member == member { return }
         if let (former, list) = experiments {
-            // At its end, which is as good a place as any: the order of members means nothing.
+            // At the end, because the order of members has no meaning.
             document = .object(document.members.map { ($0.name, $0.value) } + [(former, list)])
             experiments = nil
         }
@@ -77,7 +79,7 @@ extension RemoteDocument {
     }
 
     /// The overlays that the document declares.
-    /// - Throws: `rejected`, naming what is wrong with them.
+    /// - Throws: `rejected`, saying what is wrong with them.
     fileprivate func declaredExperiments() throws(ConfigError) -> [ExperimentOverlay] {
         guard let (member, list) = experiments else { return [] }
         do throws(ExperimentOverlay.Problem) {

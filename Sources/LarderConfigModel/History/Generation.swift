@@ -1,29 +1,29 @@
-/// The layers of one revision, each whole, and the snapshot that they resolve to.
+/// The layers of one revision, and the snapshot that they resolve to.
 ///
-/// A class that never changes, because the history and the writer of generations share it. A struct of ten members would be copied
-/// for each of them at each publication.
+/// It is an immutable class, because the history and the writer of generations share it. A struct of ten members would
+/// be copied for each of them at every publication.
 package final class Generation: Sendable {
     package let revision: Int
-    /// The digest of the snapshot that the layers resolve to.
+    /// The digest of the resolved layers.
     package let digest: SnapshotDigest
     /// In milliseconds since 1970.
     package let publishedAt: Int
-    /// The sequence number of the last journal record that the layers contain.
+    /// The sequence number of the last journal record whose changes are in the layers.
     package let journalSequence: Int
-    /// The bound up to which reservations of revisions are settled.
+    /// Reservations of revisions up to this bound are settled.
     package let released: Int
-    /// The length of the snapshot's text; nil if an older version of this program did not record it.
+    /// The size of the snapshot's text in bytes; nil if an older version of this program did not record it.
     package let bytes: Int?
-    /// What the snapshot was published for.
+    /// Why the snapshot was published.
     package let causes: [ChangeCause]
-    /// The epoch that it was written in; nil if it was not read from disk.
+    /// The epoch in which the file was written; nil if the generation was not read from disk.
     package let epoch: String?
-    /// The layers as they are, or were when the next snapshot was published.
+    /// The newest layers that resolve to this snapshot.
     package let layers: Layers
-    /// The layers that the snapshot was published with, if one has changed since without another snapshot.
+    /// The layers when the snapshot was published; nil if no layer has changed since then.
     package let published: Layers?
 
-    /// The layers that the snapshot was published with.
+    /// The layers when the snapshot was published.
     package var publishedLayers: Layers { published ?? layers }
 
     package init(
@@ -42,8 +42,8 @@ package final class Generation: Sendable {
         self.published = published
     }
 
-    /// The same snapshot with other layers.
-    /// - Parameter digest: of what the layers resolve to; nil for the same
+    /// Returns a copy with other layers.
+    /// - Parameter digest: the digest of the resolved layers; nil to keep the current one
     package func with(_ layers: Layers, published: Layers?, digest: SnapshotDigest? = nil) -> Generation {
         Generation(
             revision: revision, digest: digest ?? self.digest, publishedAt: publishedAt,
@@ -51,7 +51,7 @@ package final class Generation: Sendable {
             layers: layers, published: published)
     }
 
-    /// The same snapshot for a state directory without the journal and the reservations of this one.
+    /// Returns a copy for a state directory that does not have the journal and the reservations of this one.
     package func withoutJournal() -> Generation {
         Generation(
             revision: revision, digest: digest, publishedAt: publishedAt, journalSequence: 0, released: 0, bytes: bytes,

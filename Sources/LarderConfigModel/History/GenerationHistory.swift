@@ -1,31 +1,31 @@
 import DequeModule
 
-/// The newest snapshots of a namespace as layers, oldest first. Layers that did not change from one to the next share
-/// their documents.
+/// The newest snapshots of a namespace, oldest first. Layers that are equal in consecutive snapshots share their
+/// documents.
 package struct GenerationHistory: Sendable {
-    /// How many are in memory; older ones are on disk alone.
+    /// The maximum number of snapshots in memory. Older ones are only on disk.
     package static let capacity = HistoryLimits.recent
 
     private var held = Deque<Generation>()
 
     package init() {}
 
-    /// All of them, oldest first.
     package var generations: [Generation] { Array(held) }
 
-    /// The current one; nil if nothing was published.
+    /// The newest snapshot; nil if nothing was published.
     package var current: Generation? { held.last }
 
-    /// The oldest one; nil if nothing was published.
+    /// The oldest snapshot; nil if nothing was published.
     package var oldest: Generation? { held.first }
 
-    /// Whether there is no room for any that came before.
+    /// Whether no older snapshot fits.
     package var isFull: Bool { held.count >= Self.capacity }
 
-    /// The snapshot of a revision; nil if it is not known, or no longer.
+    /// The snapshot with a revision; nil if it is not in memory.
     package subscript(revision: Int) -> Generation? { held.last { $0.revision == revision } }
 
-    /// Adds the next one, or a later state of the last.
+    /// Appends the next snapshot. If the newest one has the same revision, it is replaced instead, and the layers with
+    /// which it was published are kept.
     package mutating func append(_ generation: Generation) {
         if let last = held.last, last.revision == generation.revision {
             held[held.count - 1] = generation.with(generation.layers, published: last.publishedLayers)
@@ -35,16 +35,16 @@ package struct GenerationHistory: Sendable {
         if held.count > Self.capacity { held.removeFirst() }
     }
 
-    /// Adds those that came before all that are known, as many as there is room for.
-    /// - Parameter older: newest first.
+    /// Adds older snapshots, as many as fit.
+    /// - Parameter older: newest first
     package mutating func prepend(_ older: [Generation]) {
         for generation in older.prefix(Self.capacity - held.count) { held.prepend(generation) }
     }
 
-    /// Replaces the layers of the current snapshot by others that resolve to it.
+    /// Replaces the layers of the newest snapshot with layers that resolve to the same value.
     /// - Parameters:
-    ///   - digest: of what the layers resolve to, whose members may be in another order
-    ///   - revision: the current one; otherwise nothing changes, since the layers resolve to another snapshot
+    ///   - digest: the digest of the resolved layers, whose members may be in another order
+    ///   - revision: the revision of the current snapshot; nothing changes if the newest snapshot here has another one
     ///   - layersChanged: whether a layer has other content than before
     package mutating func update(
         _ layers: Layers, digest: SnapshotDigest, ofRevision revision: Int, layersChanged: Bool
@@ -56,8 +56,8 @@ package struct GenerationHistory: Sendable {
 }
 
 extension Generation {
-    /// The same with the documents of another one where they are equal. A running agent shares them already. Those that were
-    /// read from disk are not shared.
+    /// Returns a copy that shares equal documents with another generation. In a running agent generations share them
+    /// already, but those that were read from disk do not.
     package func sharing(with other: Generation?) -> Generation {
         let shared = other.map { layers.sharing(with: $0.layers) } ?? layers
         return with(shared, published: published?.sharing(with: shared))

@@ -1,16 +1,17 @@
-/// How much of a namespace's past is kept.
+/// How many snapshots of a namespace are kept.
 ///
-/// The newest ``recent`` snapshots are kept, the last one of each hour for a day, and the last one of each day for ``days``, newest
-/// first as far as ``count`` and ``maximumBytes`` allow. The current snapshot and those that are pinned are always kept.
+/// The history has the newest ``recent`` snapshots, the last one of each hour for a day, and the last one of each day
+/// for ``days`` days. ``count`` and ``maximumBytes`` limit these, with the newest ones first. The current snapshot and
+/// pinned ones are always kept.
 package struct HistoryLimits: Sendable, Equatable {
-    /// How many snapshots are kept whatever their age.
+    /// The number of newest snapshots that are kept regardless of their age.
     package static let recent = 16
 
-    /// How many snapshots are kept at most, without those that are pinned.
+    /// The maximum number of snapshots, without pinned ones.
     package var count: Int
-    /// For how many days the last snapshot of each day is kept.
+    /// The number of days for which the last snapshot of each day is kept.
     package var days: Int
-    /// How many bytes their files take at most. The files that are pinned take at most half of it.
+    /// The maximum total size of the files in bytes. Pinned files may take half of it.
     package var maximumBytes: Int
 
     package init(count: Int = 64, days: Int = 30, maximumBytes: Int = 16 << 20) {
@@ -19,12 +20,11 @@ package struct HistoryLimits: Sendable, Equatable {
         self.maximumBytes = maximumBytes
     }
 
-    /// A snapshot on disk.
+    /// The file of a snapshot.
     package struct File: Sendable, Equatable {
         package var revision: Int
         /// In milliseconds since 1970.
         package var publishedAt: Int
-        /// The length of the file.
         package var bytes: Int
         package var isPinned = false
 
@@ -39,8 +39,8 @@ package struct HistoryLimits: Sendable, Equatable {
     private static let hour = 3_600_000
     private static let day = 24 * hour
 
-    /// The revisions that are kept. Hours and days are those of UTC; ages count from the newest snapshot.
-    /// - Parameter files: newest first.
+    /// The revisions to keep. Hours and days are those of UTC. Ages are relative to the newest snapshot.
+    /// - Parameter files: newest first
     package func kept(of files: [File]) -> Set<Int> {
         guard let newest = files.first else { return [] }
         let isAlwaysKept = { (file: File) in file.isPinned || file.revision == newest.revision }

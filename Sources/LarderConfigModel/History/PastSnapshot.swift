@@ -3,21 +3,20 @@ import LarderJSON
 /// A snapshot of the history.
 package struct PastSnapshot: Sendable {
     package var revision: Int
-    /// SHA-256 of its compact text, in lowercase hex.
+    /// SHA-256 of the compact text, in lowercase hex.
     package var digest: String
-    /// The length of that text.
+    /// The size of the compact text.
     package var bytes: Int
-    /// When it was published, in milliseconds since 1970.
+    /// In milliseconds since 1970.
     package var publishedAt: Int
-    /// The upstream version of the remote document that it was published with; nil if that had none.
+    /// The upstream version of the remote document in the snapshot; nil for none.
     package var upstreamVersion: String?
     /// Why it was published; empty if an older version of this program published it.
     package var causes: [ChangeCause]
-    /// Whether it is kept until it is unpinned.
     package var isPinned = false
 
-    /// Describes generations. It runs away from every actor, because digests, and sizes that an older version of this program did
-    /// not record, have to be computed.
+    /// Describes generations. It runs off every actor, because it may have to compute digests, and sizes that an older
+    /// version of this program did not record.
     @concurrent
     package static func describe(_ generations: [Generation]) async -> [PastSnapshot] {
         generations.map { generation in

@@ -1,11 +1,11 @@
 package import LarderJSON
 
-/// The document of a layer that is read from files.
+/// The content of a layer that is read from files.
 package struct FileDocument: Sendable {
-    /// Applied before the document; see ``ComposedPatch``.
+    /// A merge patch that is applied before ``document``; see ``ComposedPatch``.
     package var removals: JSONValue?
     package var document: JSONValue
-    /// When it last changed, in milliseconds since 1970.
+    /// When the document last changed, in milliseconds since 1970.
     package var updatedAt: Int
 
     package init(removals: JSONValue? = nil, document: JSONValue, updatedAt: Int) {
@@ -18,7 +18,7 @@ package struct FileDocument: Sendable {
         self.init(removals: content.removals, document: content.patch, updatedAt: updatedAt)
     }
 
-    /// Both parts.
+    /// ``removals`` and ``document`` as one patch.
     package var content: ComposedPatch { ComposedPatch(removals: removals, patch: document) }
 }
 

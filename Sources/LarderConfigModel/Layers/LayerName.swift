@@ -1,28 +1,28 @@
 /// The layers of a namespace, lowest first.
 package enum ConfigLayer: String, Sendable, Hashable, CaseIterable {
-    /// What programs are shipped with.
+    /// Files that are shipped with programs.
     case defaults
     /// The administrator's files.
     case host
-    /// The remote source, or what was pushed.
+    /// The document of the remote source or of a push.
     case remote
-    /// What experiments that this host takes part in say.
+    /// The overlays of the experiments that this host takes part in.
     case experiment
-    /// What was set over the socket.
+    /// The values that clients set over the socket.
     case override
 
-    /// Whether it is read from files of this machine.
+    /// Whether the layer is read from files on this machine.
     package var isOfFiles: Bool { FileLayer(rawValue: rawValue) != nil }
 }
 
-/// The layers that are read from files of this machine.
+/// The layers that are read from files on this machine.
 package enum FileLayer: String, Sendable, Hashable, CaseIterable {
-    /// What programs are shipped with.
+    /// Files that are shipped with programs.
     case defaults
     /// The administrator's files.
     case host
 
-    /// The same among all layers.
+    /// The same layer among all layers.
     package var layer: ConfigLayer {
         switch self {
         case .defaults: .defaults

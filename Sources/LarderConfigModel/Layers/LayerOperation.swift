@@ -1,16 +1,17 @@
-/// A change of the layers as the journal records it. Indirect, because it is copied more often than made.
+/// A change of the layers as the journal records it. `indirect`, because values are copied more often than they are
+/// created.
 package indirect enum LayerOperation: Sendable {
     case set(OverrideEntry)
     case unset(path: [String])
-    /// Removes the overrides that expire at this time or before it.
+    /// Removes the overrides that expire at or before this time, in milliseconds since 1970.
     case expire(at: Int)
     /// Replaces the remote document, and may end the hold of a rollback.
     case remote(RemoteDocument, endsHold: Bool)
     case dropRemote
-    /// What a rollback made of the overrides, and what it holds.
+    /// Replaces all overrides and the hold of a rollback; nil for no hold.
     case rollback(overrides: OverrideLayer, RollbackHold?)
     case release
-    /// The experiments that apply after the operations before it.
+    /// Replaces the experiment layer with its content after the operations before this one.
     case experiment(ExperimentLayer)
 
     package func apply(to layers: inout Layers) {

@@ -1,8 +1,8 @@
-/// How the settings say that the layers of a namespace become one document.
+/// The rules in the settings by which a namespace's layers are merged.
 package struct LayerRules: Sendable, Equatable {
     package var locks = LockedPaths()
     package var experiments = ExperimentRules()
-    /// What takes part in experiments.
+    /// The unit that takes part in experiments.
     package var unit = ""
 
     package init(

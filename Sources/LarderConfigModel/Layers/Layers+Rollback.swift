@@ -1,7 +1,7 @@
 import LarderJSON
 
 extension Layers {
-    /// The layers as they are resolved: with those that are held in the place of the live ones.
+    /// The layers as they are resolved: held layers replace the live ones.
     package var shown: Layers {
         guard let hold else { return self }
         var shown = self
@@ -11,8 +11,8 @@ extension Layers {
         return shown
     }
 
-    /// Takes up the overrides of earlier layers, and holds those of their documents that differ from the live ones.
-    /// Overrides that have ended since stay away.
+    /// Restores the overrides of earlier layers, and holds those of their documents that differ from the live ones.
+    /// Overrides that have expired since then are not restored.
     /// - Parameter rule: what ends the hold; nil for ``RollbackHold/defaultRule``
     package mutating func rollBack(to old: Layers, revision: Int, rule: HoldRule? = nil, by peer: Peer? = nil, now: Int)
     {
@@ -32,7 +32,7 @@ extension Layers {
         _ = override.expire(at: now)
     }
 
-    /// Forgets the remote layer, and what is held in its place.
+    /// Removes the remote document, both the live and the held one.
     package mutating func dropRemote() {
         remote = nil
         guard var held = hold else { return }

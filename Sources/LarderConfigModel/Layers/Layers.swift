@@ -1,8 +1,8 @@
 package import LarderHTTPSemantics
 package import LarderJSON
 
-/// Every source of a namespace's values, each kept whole, lowest first: `defaults`, `host`, `remote`, `experiment`,
-/// `override`; and what is locked.
+/// The layers of a namespace, lowest first: `defaults`, `host`, `remote`, `experiment`, `override`. With them come the
+/// hold of a rollback and the rules for merging.
 package struct Layers: Sendable {
     private struct Content: Sendable {
         var defaults: FileDocument?
@@ -14,13 +14,14 @@ package struct Layers: Sendable {
         var rules = LayerRules()
     }
 
-    /// `@unchecked`, because it is changed, by the sole holder of a reference to it alone: copy-on-write.
+    /// `@unchecked Sendable`, because of copy-on-write: only the sole owner of a reference changes the content.
     private final class Storage: @unchecked Sendable {
         var content: Content
         init(_ content: Content) { self.content = content }
     }
 
-    /// Each publication copies them, for the history and for the disk, which so costs one reference.
+    /// A class, so that a copy costs one reference count. Every publication copies the layers for the history and for
+    /// the disk.
     private var storage: Storage
 
     package init(
@@ -49,20 +50,20 @@ package struct Layers: Sendable {
         get { storage.content.remote }
         _modify { yield &content.remote }
     }
-    /// Whether there is a remote document. Known without a copy of it, as the other properties of the document below.
+    /// Whether there is a remote document. This and the next three members avoid a copy of the document.
     package var hasRemote: Bool { storage.content.remote != nil }
-    /// The validator of the remote document, if the document has this origin.
+    /// The validator of the remote document; nil if the document has another origin.
     package func validator(ofOrigin origin: String) -> Validator? {
         guard let remote = storage.content.remote, remote.origin == origin else { return nil }
         return remote.validator
     }
-    /// Whether a value is the remote document itself.
+    /// Whether a value is the remote document itself, not a copy.
     package func sharesRemoteDocument(with value: JSONValue) -> Bool {
         storage.content.remote.map { value.isSameDocument(as: $0.document) } ?? false
     }
-    /// The size of the remote document as text, in bytes; 0 without one. Known without a copy of all that the layer says.
+    /// The size of the remote document as text, in bytes; 0 without a document.
     package var remoteTextSize: Int { storage.content.remote?.document.textSize ?? 0 }
-    /// The experiments of the settings and of the remote layer that is shown.
+    /// The overlays in effect, from the settings and from the remote document that is shown.
     package var experiment: ExperimentLayer {
         get { storage.content.experiment }
         _modify { yield &content.experiment }
@@ -71,22 +72,22 @@ package struct Layers: Sendable {
         get { storage.content.override }
         _modify { yield &content.override }
     }
-    /// What a rollback shows instead of live layers; nil for nothing.
+    /// The hold of a rollback; nil for none.
     package var hold: RollbackHold? {
         get { storage.content.hold }
         _modify { yield &content.hold }
     }
-    /// The rules that are followed. Of those on disk the locks alone, which with the layers say what a snapshot was.
+    /// The rules in effect. Only the locks are stored on disk: together with the layers they determine the snapshot.
     package var rules: LayerRules {
         get { storage.content.rules }
         _modify { yield &content.rules }
     }
 
-    /// What is locked. Known without a copy of all rules.
+    /// The locked paths, without a copy of all rules.
     package var locks: LockedPaths { storage.content.rules.locks }
-    /// The rule of ``hold``; nil if nothing is held.
+    /// The rule of ``hold``; nil for no hold.
     package var holdRule: HoldRule? {
-        // `hold?.rule` copies all of a hold that is rarely there.
+        // `hold?.rule` copies a whole hold, so the usual case without one is checked first.
         if case .none = storage.content.hold { return nil }
         return storage.content.hold?.rule
     }

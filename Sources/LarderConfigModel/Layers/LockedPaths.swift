@@ -1,21 +1,20 @@
 package import LarderJSON
 
-/// Paths that stay as the `defaults` and `host` layers have them, whatever the layers above say. What these two do not
-/// have stays absent.
+/// Paths at which only the `defaults` and `host` layers count. If these two have no value at a locked path, there is
+/// none.
 ///
-/// A path names members of objects: nothing in an array is locked by itself.
+/// A path names members of objects. Elements of arrays cannot be locked individually.
 package struct LockedPaths: Sendable, Equatable {
-    /// The paths, as the settings have them.
     package let paths: [JSONPath]
 
     package init(_ paths: [JSONPath] = []) { self.paths = paths }
 
     package var isEmpty: Bool { paths.isEmpty }
 
-    /// The lock on a path or on something above it.
+    /// The lock on a path or on one of its ancestors; nil for none.
     package func lock(on path: [String]) -> JSONPath? { paths.first { path.begins(withNames: $0.segments) } }
 
-    /// A locked path at which a merge patch would have its say, if it has a value at a path.
+    /// A locked path at which setting `value` at `path` would have an effect; nil for none.
     package func touched(by value: JSONValue, at path: [String]) -> JSONPath? {
         paths.first { locked in
             let common = min(path.count, locked.segments.count)
@@ -26,17 +25,17 @@ package struct LockedPaths: Sendable, Equatable {
 
     // MARK: Pinning
 
-    /// A document with what `base` has, or does not have, at each locked path.
+    /// Replaces the value at each locked path with the one in `base`, or removes it if `base` has none.
     package func pin(_ document: JSONValue, to base: JSONValue) -> JSONValue {
         if paths.isEmpty { return document }
         return JSONValue.building { Self.write(document, base, paths.map { $0.segments[...] }, to: &$0) }
     }
 
-    /// Writes one place of the result, which must come to be there.
+    /// Writes one value of the result. Must be called only if the result has a value here.
     /// - Parameters:
-    ///   - document: what all layers make of it; nil for nothing
-    ///   - base: what the lowest layers make of it
-    ///   - locks: the rests of the locked paths that lead through it; none is empty but where all below is locked
+    ///   - document: the value in the merge of all layers; nil for none
+    ///   - base: the value in the merge of the file layers; nil for none
+    ///   - locks: the remaining names of the locked paths that lead here; an empty rest locks this value itself
     private static func write(
         _ document: JSONValue?, _ base: JSONValue?, _ locks: [ArraySlice<String>], to writer: inout JSONWriter
     ) {
@@ -56,7 +55,7 @@ package struct LockedPaths: Sendable, Equatable {
                 writeMember(name, member, base?.member(named: name), inner, to: &writer)
             }
         }
-        // What is locked and only the lowest layers have.
+        // Locked members that only the file layers have.
         for name in locks.compactMap(\.first) where !written.contains(where: { $0.isSpelled(as: name) }) {
             written.append(name)
             writeMember(name, nil, base?.member(named: name), rests(of: locks, below: name), to: &writer)
@@ -85,6 +84,6 @@ package struct LockedPaths: Sendable, Equatable {
 }
 
 extension JSONValue {
-    /// The member of an object; nil where it has none or is none.
+    /// The member with a name; nil if there is no such member or this is not an object.
     fileprivate func member(named name: String) -> JSONValue? { kind == .object ? self[name] : nil }
 }

@@ -3,21 +3,22 @@ package import LarderJSON
 
 /// The document of the remote source or of a push.
 package struct RemoteDocument: Sendable {
-    /// Applied before the document; see ``ComposedPatch``.
+    /// A merge patch that is applied before ``document``; see ``ComposedPatch``.
     package var removals: JSONValue?
     /// The document, without the member that declares experiments.
     package var document: JSONValue
-    /// That member and its value, if the document has one and the settings name it.
+    /// The member that declares experiments, and its value; nil if the document has none or the settings name no such
+    /// member.
     package var experiments: (member: String, list: JSONValue)?
     package var version: UpstreamVersion?
     package var validator: Validator?
     /// A URL, a path, or ``SourceOrigin/push``.
     package var origin: String
-    /// When it last changed, in milliseconds since 1970.
+    /// When the document last changed, in milliseconds since 1970.
     package var updatedAt: Int
-    /// The process that pushed it; nil if it was not pushed, or if that is not recorded.
+    /// The process that pushed the document; nil if it was not pushed or the process is unknown.
     package var pushedBy: Peer?
-    /// The versions of this document and of those before it.
+    /// The versions of this document and of those accepted before it.
     package var seenVersions = SeenVersions()
 
     package init(
@@ -36,10 +37,10 @@ package struct RemoteDocument: Sendable {
         self.seenVersions = seenVersions
     }
 
-    /// Both parts of the document.
+    /// ``removals`` and ``document`` as one patch.
     package var content: ComposedPatch { ComposedPatch(removals: removals, patch: document) }
 
-    /// Whether another document has the same content, whatever its version and origin are.
+    /// Whether another document has the same content, regardless of version and origin.
     func hasSameContent(as other: RemoteDocument?) -> Bool {
         other?.content == content && other?.experiments?.member == experiments?.member
             && other?.experiments?.list == experiments?.list

@@ -1,43 +1,45 @@
 import LarderJSON
 
-/// Which document ends the hold of a rollback. A release, a forced refresh and a forced push end every hold.
+/// Which document ends the hold of a rollback. A release, a forced refresh and a forced push always end it.
 package enum HoldRule: String, Sendable, CaseIterable {
-    /// A document of the source or a push that is newer than the refused one. If the version of the refused document cannot be
-    /// ordered, any other document counts as newer.
+    /// A document of the source or a push that is newer than the refused one. If the version of the refused document
+    /// cannot be ordered, any other document counts as newer.
     case untilNewer
     /// None.
     case untilReleased
 }
 
-/// What a rollback keeps in the place of documents that differ from those of the revision it went back to. The live
-/// documents go on being recorded in ``Layers``, and show again when the hold ends.
+/// The documents that a rollback shows instead of the live ones. A layer is held only if its live document differs from
+/// that of the restored revision. Live documents are still recorded in ``Layers`` and are shown again when the hold
+/// ends.
 package struct RollbackHold: Sendable {
-    /// A layer as it was then; nil where there was none.
+    /// A held layer. Its content is nil if the layer had none at that revision.
     package struct Layer<Content: Sendable>: Sendable {
         package var content: Content?
 
         package init(content: Content?) { self.content = content }
     }
 
-    /// The revision that was gone back to.
+    /// The revision that was restored.
     package var revision: Int
-    /// When, in milliseconds since 1970.
+    /// When it was restored, in milliseconds since 1970.
     package var since: Int
     package var rule = HoldRule.untilReleased
-    /// The client that asked for the rollback; nil if an older version of this program recorded the hold.
+    /// The client that requested the rollback; nil if an older version of this program recorded the hold.
     package var peer: Peer?
-    /// The document that was current then and is thereby refused; nil where there was none.
+    /// The remote document at the time of the rollback, which is thereby refused; nil for none.
     package var refused: Refused?
-    /// What is shown instead of layers of files; without those that are shown themselves.
+    /// The held file layers. Other file layers are shown live.
     package var files: [FileLayer: Layer<FileDocument>] = [:]
-    /// What is shown instead of the remote layer; nil where that is shown itself.
+    /// The held remote layer; nil if the live one is shown.
     package var remote: Layer<RemoteDocument>?
 
-    /// What tells a remote document from others. It is kept by itself, because after a crash the live document may be
-    /// another one.
+    /// Identifies the refused remote document. It is stored separately, because the live document may be another one
+    /// after a crash.
     package struct Refused: Sendable, Equatable {
         package var version: UpstreamVersion?
-        /// Of its text, the experiments that it declares included; as ``ConfigSnapshot/digest``.
+        /// The digest of the document's text, with the experiments that it declares, in the form of
+        /// ``ConfigSnapshot/digest``.
         package var digest: String
         package var origin: String
 
@@ -55,41 +57,41 @@ package struct RollbackHold: Sendable {
         self.refused = refused
     }
 
-    /// Whether nothing is held.
+    /// Whether no layer is held.
     package var isEmpty: Bool { files.isEmpty && remote == nil }
 
-    /// The rule of a rollback that names none: only if the source's versions can be ordered is a later document known to be
-    /// newer than the refused one.
+    /// The rule of a rollback that specifies none. A later document is known to be newer than the refused one only if
+    /// the source's versions can be ordered.
     package var defaultRule: HoldRule { unorderedReason == nil ? .untilNewer : .untilReleased }
 
-    /// Why no document is known to be newer than what is refused; nil if versions show it.
+    /// Why no document is known to be newer than the refused one; nil if their versions can be ordered.
     private var unorderedReason: String? {
         if !files.isEmpty { return "files have no versions, so a later change is not known to be newer" }
         guard let version = refused?.version else {
             return "the refused document has no version, so a later one is not known to be newer"
         }
-        // If the source had no document at the revision that is shown, there is no other version to compare.
+        // If no other document is shown, there is no other version to compare with.
         let shown = remote?.content.map(\.version) ?? version
         if let shown, version.isOrdered(with: shown) { return nil }
         return "version \"\(version)\" has no order, so a later one is not known to be newer"
     }
 
-    /// Why the hold has its rule, for people.
+    /// Why the hold has its rule, as text for people.
     package var reason: String {
         if rule != defaultRule { return "the rollback asked for it" }
         return unorderedReason ?? "the source's versions can be ordered"
     }
 
-    /// The layers that are held, lowest first.
+    /// The held layers, lowest first.
     package var layers: [ConfigLayer] { ConfigLayer.allCases.filter(holds) }
 
-    /// Whether a layer of documents is shown as it was then.
+    /// Whether a layer is held. Only layers with documents can be.
     package func holds(_ layer: ConfigLayer) -> Bool {
         switch layer {
         case .defaults: files[.defaults] != nil
         case .host: files[.host] != nil
         case .remote: remote != nil
-        // The overlays are live, but those that a document declares which is held.
+        // Overlays are live, except for those that a held document declares.
         case .experiment, .override: false
         }
     }

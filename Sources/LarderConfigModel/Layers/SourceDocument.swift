@@ -1,13 +1,12 @@
 package import LarderHTTPSemantics
 package import LarderJSON
 
-/// A document as a source gave it.
+/// A document from a source or a push.
 package struct SourceDocument: Sendable {
-    /// How a document differs from an earlier one of the same source, if scalars have changed and nothing else.
+    /// The difference from an earlier document of the same source, if only scalars have changed.
     package struct Edits: Sendable {
-        /// The earlier document.
         package var base: JSONValue
-        /// The scalars that have changed, each once.
+        /// The changed scalars, each once.
         package var replacements: [JSONValue.Replacement]
 
         package init(base: JSONValue, replacements: [JSONValue.Replacement]) {
@@ -16,21 +15,21 @@ package struct SourceDocument: Sendable {
         }
     }
 
-    /// The document, an object.
+    /// The document. It is rejected unless it is an object.
     package var value: JSONValue
-    /// Nulls that are applied as a merge patch before ``value``; see ``ComposedPatch``. nil for none.
+    /// A merge patch of nulls that is applied before ``value``; see ``ComposedPatch``. Nil for none.
     package var removals: JSONValue?
-    /// What the source calls its version, where it does.
+    /// The version that the source gives the document; nil for none.
     package var version: UpstreamVersion?
-    /// Where the version belongs in the document, for messages.
+    /// The path of the version in the document, for messages.
     package var versionPath: JSONPath?
-    /// Whether the document is rejected if it has no version.
+    /// When the document is rejected for lack of a version.
     package var versionRequirement = VersionRequirement.never
-    /// What proves later that this document is held.
+    /// Identifies the document in a later conditional request.
     package var validator: Validator?
-    /// Who pushed it; nil for one that a source gave.
+    /// The process that pushed the document; nil if it came from a source.
     package var pushedBy: Peer?
-    /// How the document differs from an earlier one; nil if that is not known.
+    /// The difference from an earlier document; nil if it is not known.
     package var edits: Edits?
 
     package init(
@@ -44,7 +43,7 @@ package struct SourceDocument: Sendable {
 }
 
 extension SourceDocument {
-    /// Makes a document with the version that it has at a path. Only a number and a text that is not empty are versions.
+    /// Creates a document whose version is the value at a path. Only numbers and non-empty strings are versions.
     /// - Parameter versionPath: nil if the documents of the source have no version
     package init(value: JSONValue, versionPath: JSONPath?, requirement: VersionRequirement, validator: Validator?) {
         let found = versionPath.flatMap { value.value(at: $0) }
@@ -55,12 +54,12 @@ extension SourceDocument {
     }
 }
 
-/// Whether a document has to have a version.
+/// Whether documents must have a version.
 package enum VersionRequirement: Sendable, Hashable {
-    /// Each document must have one.
+    /// Every document must have a version.
     case always
-    /// Each document must have one after an earlier document of the same source had one.
+    /// Every document must have a version once a document of the same source had one.
     case onceSeen
-    /// A document may have none.
+    /// Versions are optional.
     case never
 }

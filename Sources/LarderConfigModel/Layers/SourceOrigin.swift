@@ -1,5 +1,5 @@
-/// Origins of remote documents that are not sources of the settings.
+/// Origins of remote documents that do not come from a source in the settings.
 package enum SourceOrigin {
-    /// The origin of a document that a local process pushed.
+    /// A local process pushed the document.
     package static let push = "push"
 }

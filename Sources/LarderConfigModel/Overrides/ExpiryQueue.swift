@@ -13,12 +13,13 @@ package struct ExpiringOverride: Sendable, Equatable {
     }
 }
 
-/// The overrides that expire, the earliest first.
+/// The overrides that expire, ordered by time.
 ///
-/// An override expires when its time of day has come, or when it has lasted as long as it was set for, whichever is first.
-/// The second counts if the clock is set back. Overrides that were replaced or removed since may still be queued.
+/// An override expires at its time of day or when its lifetime has passed by uptime, whichever comes first. The uptime
+/// matters if the clock is set back. The queue may contain overrides that have been replaced or removed in the
+/// meantime.
 package struct ExpiryQueue: Sendable {
-    /// When to look at the queue again: at a time of day or an uptime, in milliseconds.
+    /// A time on both clocks, in milliseconds: the time of day since 1970, and the uptime.
     package struct Moment: Equatable {
         package var timeOfDay: Int
         package var uptime: Int
@@ -46,33 +47,33 @@ package struct ExpiryQueue: Sendable {
 
     package init() {}
 
-    /// How many are queued.
+    /// The number of queued overrides.
     package var count: Int { max(byTimeOfDay.count, byUptime.count) }
 
-    /// The next moment at which an override may expire; nil if none is queued.
+    /// The next times at which an override may expire, one for each clock; nil if none is queued.
     package var next: Moment? {
         guard let timeOfDay = byTimeOfDay.min?.time, let uptime = byUptime.min?.time else { return nil }
         return Moment(timeOfDay: timeOfDay, uptime: uptime)
     }
 
-    /// Adds an override.
-    /// - Parameter uptime: the uptime at which it has lasted long enough, in milliseconds
+    /// - Parameter uptime: the uptime at which the override expires, in milliseconds
     package mutating func insert(_ override: ExpiringOverride, uptime: Int) {
         byTimeOfDay.insert(Timed(time: override.expiresAt, override: override))
         byUptime.insert(Timed(time: uptime, override: override))
     }
 
-    /// Adds an override that expires at its time of day if no clock is set.
+    /// Adds an override whose remaining lifetime counts from `now`.
     package mutating func insert(_ override: ExpiringOverride, now: Moment) {
         insert(override, uptime: now.uptime + max(0, override.expiresAt - now.timeOfDay))
     }
 
-    /// Removes and returns those that have expired.
+    /// Removes and returns the overrides that have expired. An override that has expired by both clocks is returned
+    /// twice.
     package mutating func popExpired(at now: Moment) -> [ExpiringOverride] {
         Self.pop(&byTimeOfDay) { $0.time <= now.timeOfDay } + Self.pop(&byUptime) { $0.time <= now.uptime }
     }
 
-    /// Removes those at the front that have been replaced or removed since.
+    /// Removes overrides from the front that have been replaced or removed in the meantime.
     package mutating func dropStale(comparedTo layer: OverrideLayer) {
         let isStale = { (timed: Timed) in
             layer.entry(at: timed.override.path)?.expiresAt != timed.override.expiresAt
@@ -81,7 +82,7 @@ package struct ExpiryQueue: Sendable {
         _ = Self.pop(&byUptime, while: isStale)
     }
 
-    /// Holds exactly the overrides of a layer. Those that were queued keep their uptime.
+    /// Replaces the queue with exactly the overrides of a layer. Those that were queued keep their uptime.
     package mutating func rebuild(from layer: OverrideLayer, now: Moment) {
         let known = Dictionary(byUptime.unordered.map { ($0.override.expiresAt, $0.time) }, uniquingKeysWith: min)
         self = ExpiryQueue()

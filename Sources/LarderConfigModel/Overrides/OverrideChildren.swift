@@ -1,11 +1,11 @@
 import LarderJSON
 
-/// The nodes below an ``OverrideNode``, found by their names: a hash trie. A change copies the lists on the way to one
-/// node and shares the others, so that its cost does not depend on the number of nodes.
+/// The children of an ``OverrideNode`` by name, as a hash trie. A change copies only the lists and tables on the way to
+/// one child, so its cost does not depend on the number of children.
 enum OverrideChildren: Sendable {
     /// In no particular order.
     case list([OverrideNode])
-    /// By five bits of the hashes of their names; the next table uses the next five bits.
+    /// Indexed by five bits of the hash of the name. The next table uses the next five bits.
     case table([OverrideChildren])
 
     private static let bitsPerTable = 5
@@ -29,7 +29,7 @@ enum OverrideChildren: Sendable {
         }
     }
 
-    /// Replaces, adds or, with nil, removes the node of a name.
+    /// Replaces or adds the child with a name. Nil removes it.
     mutating func replace(_ name: OverrideNode.Name, by node: OverrideNode?, afterBits bits: Int = 0) {
         switch self {
         case .list(var nodes):

@@ -8,7 +8,7 @@ package struct OverrideEntry: Sendable, Equatable {
     package var setAt: Int
     /// When it expires, in milliseconds since 1970; nil for never.
     package var expiresAt: Int?
-    /// The process that set it; nil if that is not recorded.
+    /// The process that set it; nil if unknown.
     package var setBy: Peer?
 
     package init(path: [String], value: JSONValue, setAt: Int, expiresAt: Int? = nil, setBy: Peer? = nil) {
@@ -19,6 +19,6 @@ package struct OverrideEntry: Sendable, Equatable {
         self.setBy = setBy
     }
 
-    /// The size of the value and the path in a document, in bytes.
+    /// The size of the value and its path as text, in bytes.
     package var bytes: Int { value.textSize + path.reduce(0) { $0 + $1.utf8.count + 5 } }
 }

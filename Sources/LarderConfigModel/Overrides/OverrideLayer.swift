@@ -1,14 +1,14 @@
 import LarderJSON
 
-/// The values set over the socket: the highest layer.
+/// The values that clients set over the socket: the highest layer.
 ///
-/// Each `set` is an entry of its own, so that it can expire on its own. A later entry at or above a path replaces the
-/// entries there and below; an entry below an older one refines it.
+/// Each `set` makes a separate entry, which can expire separately. A new entry replaces the entries at its path and
+/// below. An entry below an older one refines it.
 ///
-/// The entries form a tree along their paths. Each publication keeps a copy of the layer; copies share all nodes except
-/// those on the paths that have changed since.
+/// The entries form a tree along their paths. Every publication keeps a copy of the layer. Copies share all nodes
+/// except those on paths that have changed in the meantime.
 package struct OverrideLayer: Sendable {
-    /// nil for no entries.
+    /// Nil if there are no entries.
     private var root: OverrideNode?
 
     package init() {}
@@ -18,30 +18,29 @@ package struct OverrideLayer: Sendable {
     }
 
     package var isEmpty: Bool { root == nil }
-    /// The size of all values and their paths together.
+    /// The total size of all values and their paths.
     package var bytes: Int { root?.totals.bytes ?? 0 }
-    /// How many entries expire.
+    /// The number of entries that expire.
     package var expiring: Int { root?.totals.expiring ?? 0 }
 
-    /// The entries in the order of the tree: an entry precedes those below it, and siblings keep the order in which they
-    /// were first set.
+    /// The entries in tree order: an entry precedes those below it, and siblings have the order in which
+    /// ``set(_:maximumBytes:)`` places them.
     package var entries: [OverrideEntry] {
         var entries: [OverrideEntry] = []
         root?.collect(into: &entries)
         return entries
     }
 
-    /// The entries that expire.
     package var expiringEntries: [OverrideEntry] {
         var entries: [OverrideEntry] = []
         root?.collect(into: &entries) { $0.expiring > 0 }
         return entries.filter { $0.expiresAt != nil }
     }
 
-    /// The entry at a path; nil if there is none.
+    /// The entry at a path; nil for none.
     package func entry(at path: [String]) -> OverrideEntry? { root?.node(at: path)?.entry }
 
-    /// The entries at a path, above it and below it, in their order.
+    /// The entries at a path, above it and below it, in tree order.
     package func entries(around path: [String]) -> [OverrideEntry] {
         var entries: [OverrideEntry] = []
         var node = root
@@ -55,15 +54,14 @@ package struct OverrideLayer: Sendable {
 
     /// The result of ``set(_:maximumBytes:)``.
     enum Placement {
-        /// The entry is set.
-        /// - Parameter replacing: the entry at its path with all below it; nil if there were none
+        /// - Parameter replacing: the previous node at the path, with everything below it; nil for none
         case set(replacing: OverrideNode?)
         /// Nothing has changed, because all entries together would have this many bytes.
         case refused(bytes: Int)
     }
 
-    /// Sets an entry. One that only replaces an entry at the same path takes its place, so that the same values have the
-    /// same text; any other becomes the last of its siblings.
+    /// Sets an entry. If it replaces a single entry at the same path, it keeps that entry's place among its siblings,
+    /// so that equal values have equal text. Otherwise it becomes the last sibling.
     /// - Parameter maximumBytes: the limit for all entries together
     mutating func set(_ entry: OverrideEntry, maximumBytes: Int) -> Placement {
         var replaced: OverrideNode?
@@ -73,20 +71,20 @@ package struct OverrideLayer: Sendable {
         return .set(replacing: replaced)
     }
 
-    /// Sets an entry, without a limit.
+    /// Sets an entry without a size limit.
     package mutating func set(_ entry: OverrideEntry) { _ = set(entry, maximumBytes: .max) }
 
     /// Removes the entries at a path and below it.
     /// - Returns: whether there were any
     package mutating func unset(_ path: [String]) -> Bool { remove(at: path, withEntriesBelow: true) }
 
-    /// Removes the entry at a path if it expires at a time.
-    /// - Returns: whether it did
+    /// Removes the entry at a path if it expires at `time`. Entries below it stay.
+    /// - Returns: whether it was removed
     package mutating func expire(_ path: [String], expiringAt time: Int) -> Bool {
         entry(at: path)?.expiresAt == time && remove(at: path, withEntriesBelow: false)
     }
 
-    /// Removes the entries that expire at a time or before it.
+    /// Removes the entries that expire at or before a time.
     /// - Returns: whether there were any
     package mutating func expire(at now: Int) -> Bool {
         var hasExpired = false
@@ -104,8 +102,9 @@ package struct OverrideLayer: Sendable {
         return true
     }
 
-    /// The entries as merge patches, to be applied one after the other. Nulls stay in them: they hide what the lower
-    /// layers say. The first patch has the entries that refine no other entry, and so on.
+    /// The entries as merge patches to apply in order. They include nulls, which remove values of lower layers. The
+    /// first patch has the entries that are not below other entries, the next one those directly below these, and so
+    /// on.
     func patches() -> [JSONValue] {
         guard let root else { return [] }
         var refinements: [OverrideEntry] = []
@@ -113,8 +112,9 @@ package struct OverrideLayer: Sendable {
         return [patch] + OverrideLayer(entries: refinements).patches()
     }
 
-    /// Merges lower layers, lowest first, and applies the entries to the result. An entry that is null removes the member
-    /// at its path. If there is none it changes nothing: unlike a merge patch it makes no objects on the way.
+    /// Merges lower layers, lowest first, and applies the entries to the result. A null entry removes the member at its
+    /// path. If there is no such member, it changes nothing: unlike a merge patch, it does not create the objects above
+    /// it.
     func applied(to documents: [JSONValue]) -> JSONValue {
         guard let root, root.totals.nulls > 0 else { return MergePatch.merge(documents + patches()) }
         let target = MergePatch.merge(documents)

@@ -1,13 +1,13 @@
-/// How long an override lasts that was set.
+/// The lifetime of an override that was set.
 package struct OverrideLifetime: Sendable, Hashable {
-    /// When it ends, in milliseconds since 1970; nil for never.
+    /// When the override expires, in milliseconds since 1970; nil for never.
     package var expiresAt: Int?
-    /// Whether it replaced an override at the same path that would have ended at another time, or never.
+    /// Whether it replaced an override at the same path that had another expiry, or none.
     package var changed: Bool
 }
 
 extension OverrideLifetime {
-    /// - Parameter old: the override that was at the same path; nil if there was none
+    /// - Parameter old: the previous node at the path; nil for none
     init(of entry: OverrideEntry, replacing old: OverrideNode?) {
         expiresAt = entry.expiresAt
         changed = old.map { $0.hasEntry && $0.expiresAt != entry.expiresAt } ?? false

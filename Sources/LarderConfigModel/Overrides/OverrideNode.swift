@@ -1,16 +1,16 @@
 import LarderJSON
 
-/// A node of an ``OverrideLayer``: what is set at one path, and the nodes below it. It never changes; a change makes new
-/// nodes along one path.
+/// A node of an ``OverrideLayer``: the entry at one path, and the nodes below it. Nodes are immutable. A change creates
+/// new nodes along one path.
 final class OverrideNode: Sendable {
-    /// Sums over the entries at a node and below it.
+    /// Totals of the entries at a node and below it.
     struct Totals {
         var bytes = 0
-        /// How many of them expire.
+        /// The number of entries that expire.
         var expiring = 0
-        /// How many of them are null.
+        /// The number of entries that are null.
         var nulls = 0
-        /// How many there are.
+        /// The number of entries.
         var count = 0
 
         static func + (left: Totals, right: Totals) -> Totals {
@@ -26,7 +26,7 @@ final class OverrideNode: Sendable {
         }
     }
 
-    /// The name of a member. JSON compares names by their UTF-8, and String compares after normalization.
+    /// The name of a member. JSON names are compared by their UTF-8, but `String` compares them after normalization.
     struct Name: Equatable {
         let text: String
         let hash: Int
@@ -42,13 +42,13 @@ final class OverrideNode: Sendable {
     }
 
     let name: Name
-    /// The entry whose path leads here.
+    /// The entry at the path of this node; nil for none.
     let entry: OverrideEntry?
     let totals: Totals
     private let children: OverrideChildren
-    /// Siblings are ordered by this.
+    /// The place among the siblings.
     private let order: Int
-    /// The order of the next child that is added.
+    /// The ``order`` of the next new child.
     private let nextOrder: Int
 
     private init(
@@ -62,7 +62,6 @@ final class OverrideNode: Sendable {
         self.nextOrder = nextOrder
     }
 
-    /// A node without children.
     private convenience init(_ name: Name, entry: OverrideEntry?, order: Int) {
         self.init(
             name, entry: entry, totals: entry?.totals ?? Totals(), children: OverrideChildren(), order: order,
@@ -73,7 +72,7 @@ final class OverrideNode: Sendable {
     convenience init() { self.init(Name(""), entry: nil, order: 0) }
 
     var isLeaf: Bool { children.isEmpty }
-    /// The parts of the entry, without a copy of it.
+    /// Whether there is an entry. Like the two properties below, this avoids a copy of the entry.
     var hasEntry: Bool { if case .some = entry { true } else { false } }
     var value: JSONValue? { entry?.value }
     var expiresAt: Int? { entry?.expiresAt }
@@ -91,9 +90,9 @@ final class OverrideNode: Sendable {
 
     // MARK: Changes
 
-    /// This node with an entry below it, instead of the entries at its path and below.
+    /// Returns this node with an entry set below it. The entry replaces those at its path and below.
     /// - Parameters:
-    ///   - depth: how many names of the entry's path lead here
+    ///   - depth: the number of names in the entry's path that lead to this node
     ///   - replaced: receives the node that the entry replaces, if there is one
     func setting(_ entry: OverrideEntry, depth: Int = 0, replaced: inout OverrideNode?) -> OverrideNode {
         if depth == entry.path.count {
@@ -114,8 +113,9 @@ final class OverrideNode: Sendable {
         return replacing(old, by: new, named: name)
     }
 
-    /// This node without the entry at a path below it; itself if there is none, nil if no entry is left.
-    /// - Parameter depth: how many names of the path lead here
+    /// Returns this node without the entry at a path below it. Returns the node itself if there is no such entry, and
+    /// nil if no entry is left.
+    /// - Parameter depth: the number of names in the path that lead to this node
     func removing(at path: [String], depth: Int = 0, withEntriesBelow: Bool) -> OverrideNode? {
         if depth == path.count {
             if isLeaf || withEntriesBelow { return nil }
@@ -141,22 +141,22 @@ final class OverrideNode: Sendable {
 
     // MARK: All entries
 
-    /// Appends the entries here and below.
-    /// - Parameter isIncluded: whether to look at a node with these totals
+    /// Appends the entries at this node and below it, in tree order.
+    /// - Parameter isIncluded: whether to visit a node with these totals
     func collect(into entries: inout [OverrideEntry], where isIncluded: (Totals) -> Bool = { _ in true }) {
         guard isIncluded(totals) else { return }
         if let entry { entries.append(entry) }
         for child in orderedChildren { child.collect(into: &entries, where: isIncluded) }
     }
 
-    /// Whether all entries below this node are null, and none is here. They remove members and make no objects.
+    /// Whether there is no entry here and all entries below are null, so that they only remove members.
     private var onlyRemovesMembers: Bool { entry == nil && totals.nulls == totals.count }
 
-    /// Writes the entries here and below as a merge patch.
+    /// Writes the entries at this node and below it as a merge patch.
     /// - Parameters:
-    ///   - target: what the patch will be applied to at this place, so that it has no objects which are there only to
-    ///     remove a member of nothing; nil for a patch with all entries
-    ///   - refinements: receives the entries below other entries, which the patch does not have
+    ///   - target: the value at this path to which the patch will be applied. Objects are left out if they would only
+    ///     remove members that the target does not have. Nil for a patch with all entries.
+    ///   - refinements: receives the entries below other entries, which the patch does not contain
     func write(to writer: inout JSONWriter, over target: JSONValue?, refinements: inout [OverrideEntry]) {
         if let entry {
             writer.value(entry.value)

@@ -1,23 +1,23 @@
 package import LarderJSON
 
-/// What differs between two documents.
+/// The difference between two documents.
 package struct ConfigDifference: Sendable {
-    /// A place that differs: `old` is nil where nothing was there, `new` where nothing is there any more.
+    /// A path at which the values differ.
     package struct Place: Sendable, Equatable {
-        /// The way from the top of the document.
         package var path: JSONPath
-        /// What was there.
+        /// The old value; nil for none.
         package var old: JSONValue?
-        /// What is there.
+        /// The new value; nil for none.
         package var new: JSONValue?
     }
 
-    /// The merge patch that leads from one to the other; nil where none can say it.
+    /// The merge patch from the old value to the new one; nil if there is no such patch, or if one of the values does
+    /// not exist.
     package var patch: JSONValue?
-    /// Every place that differs, members of objects one by one where both have an object.
+    /// The paths at which the values differ. Two objects are compared member by member.
     package var places: [Place] = []
 
-    /// Compares what two documents have at a path.
+    /// Compares the values of two documents at a path.
     @concurrent
     package static func between(_ old: JSONValue, _ new: JSONValue, at path: JSONPath) async -> ConfigDifference {
         let (old, new) = (old.value(at: path), new.value(at: path))

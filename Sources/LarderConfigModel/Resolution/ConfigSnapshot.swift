@@ -1,20 +1,19 @@
 package import LarderJSON
 
-/// A complete, resolved configuration that never changes.
+/// A complete, resolved configuration. It is immutable.
 ///
-/// A class, so that passing it to a thousand readers costs one reference count each and no copy.
+/// It is a class, so that passing it to many readers costs a reference count each and no copy.
 package final class ConfigSnapshot: Sendable {
-    /// The resolved configuration, always an object; its text is compact JSON.
+    /// The resolved configuration, an object. Its text is compact JSON.
     package let value: JSONValue
-    /// The local revision; 0 only for the placeholder before anything was published.
+    /// The local revision; 0 for the placeholder before the first publication.
     package let revision: Int
-    /// The digest of ``value``'s compact text, which is computed on demand.
+    /// The digest of the compact text of ``value``.
     package let contentDigest: SnapshotDigest
-    /// When it was published, in milliseconds since 1970.
+    /// In milliseconds since 1970.
     package let publishedAt: Int
 
-    /// A snapshot of a value.
-    /// - Parameter digest: the digest of the value; nil to compute it on demand
+    /// - Parameter digest: the digest of the value if it is known; nil to compute it
     package init(value: JSONValue, revision: Int, digest: SnapshotDigest? = nil, publishedAt: Int) {
         self.value = value
         self.revision = revision
@@ -22,7 +21,7 @@ package final class ConfigSnapshot: Sendable {
         self.publishedAt = publishedAt
     }
 
-    /// SHA-256 of ``value``'s compact text, in lower-case hex.
+    /// SHA-256 of the compact text of ``value``, in lowercase hex.
     package var digest: String { contentDigest.text }
 
     /// The size of the compact text in bytes.

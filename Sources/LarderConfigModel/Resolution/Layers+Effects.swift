@@ -1,7 +1,7 @@
 import LarderJSON
 
 extension OverrideEntry {
-    /// What the entry says at a path.
+    /// The effect of the entry at a path.
     package func effect(at other: [String]) -> PatchEffect {
         let common = min(path.count, other.count)
         guard zip(path, other).allSatisfy({ $0.isSpelled(as: $1) }) else { return .unchanged }
@@ -11,7 +11,7 @@ extension OverrideEntry {
 }
 
 extension Layers {
-    /// What a layer says at a path. To be asked of layers as they are shown.
+    /// The effect of a layer at a path. Must be called on layers as they are shown.
     package func effect(of layer: ConfigLayer, at path: [String]) -> PatchEffect {
         switch layer {
         case .defaults: defaults?.content.effect(at: path) ?? .unchanged
@@ -24,7 +24,7 @@ extension Layers {
 }
 
 extension OverrideLayer {
-    /// What all entries together say at a path.
+    /// The combined effect of all entries at a path.
     fileprivate func effect(at path: [String]) -> PatchEffect {
         let speakers = entries(around: path).filter { $0.effect(at: path) != .unchanged }
         if speakers.count < 2 { return speakers.first?.effect(at: path) ?? .unchanged }

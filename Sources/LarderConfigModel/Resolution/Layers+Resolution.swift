@@ -1,8 +1,8 @@
 package import LarderJSON
 
 extension Layers {
-    /// RFC 7396 merging, lowest to highest; what is locked stays as the files have it. It depends on nothing but the layers:
-    /// those of an earlier snapshot resolve to its value again.
+    /// Merges the layers by RFC 7396, lowest first. Locked paths get the value of the file layers. The result depends
+    /// only on the layers, so that the layers of an earlier snapshot resolve to its value again.
     package func resolved() -> JSONValue {
         let shown = shown
         var documents: [JSONValue] = []
@@ -15,12 +15,12 @@ extension Layers {
         return base.map { rules.locks.pin(merged, to: $0) } ?? merged
     }
 
-    /// What ``resolved()`` returns, computed away from every actor.
+    /// Computes ``resolved()`` off every actor.
     @concurrent
     package func resolvedConcurrently() async -> JSONValue { resolved() }
 
-    /// What ``resolved()`` returns. It is the remote document itself if no other layer says anything: one document in memory
-    /// instead of two.
+    /// Returns the same value as ``resolved()``. If no other layer has content, it is the remote document itself, so
+    /// that memory holds one document instead of two.
     package func resolvedSharing() -> JSONValue {
         let value = resolved()
         guard isRemoteAlone, let remote = remote?.document, remote.isWholeDocument, remote.isCompact,
@@ -29,18 +29,18 @@ extension Layers {
         return remote
     }
 
-    /// Whether no layer says anything besides the remote one.
+    /// Whether no layer except the remote one has content, and there is no hold.
     package var isRemoteAlone: Bool {
         FileLayer.allCases.allSatisfy { (self[$0]?.document.count ?? 0) == 0 } && experiment.overlays.isEmpty
             && override.isEmpty && hold == nil
     }
 
-    /// Whether any layer says anything.
+    /// Whether no layer has content.
     package var isEmpty: Bool {
         remote == nil && isRemoteAlone
     }
 
-    /// Whether each layer of files has the same content, and both have a remote document or none.
+    /// Whether each file layer has the same content, and both or neither have a remote document.
     package func hasSameDocuments(as other: Layers) -> Bool {
         FileLayer.allCases.allSatisfy { self[$0]?.content == other[$0]?.content } && hasRemote == other.hasRemote
     }

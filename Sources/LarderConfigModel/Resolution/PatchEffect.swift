@@ -1,15 +1,15 @@
 package import LarderJSON
 
-/// What a merge patch (RFC 7396), or a layer of several, has to say at a path.
+/// The effect at a path of a merge patch (RFC 7396), or of several patches that are applied in order.
 package enum PatchEffect: Equatable {
-    /// Nothing: what was there stays.
+    /// The previous value stays.
     case unchanged
-    /// A value, which replaces what was there or merges with it.
+    /// A value that replaces the previous one or, as an object, is merged into it.
     case value(JSONValue)
-    /// That nothing is there: a null at the path or above it, or above it something that has no members.
+    /// The value is removed. The patch has null at the path, or a value above it that has no such member.
     case removed
 
-    /// What two say one after the other.
+    /// The combined effect of this and a later patch.
     package func then(_ next: PatchEffect) -> PatchEffect {
         switch (self, next) {
         case (_, .unchanged): self
@@ -20,7 +20,7 @@ package enum PatchEffect: Equatable {
 }
 
 extension JSONValue {
-    /// What the value says at a path, as a merge patch.
+    /// The effect of this value, as a merge patch, at a path.
     package func effect(at path: some Collection<String>) -> PatchEffect {
         guard let name = path.first else { return isNull ? .removed : .value(self) }
         switch kind {
@@ -32,13 +32,13 @@ extension JSONValue {
 }
 
 extension PatchEffect {
-    /// What patches say that are applied one after the other.
+    /// The combined effect of patches that are applied in order.
     init(_ patches: [JSONValue], at path: [String]) {
         self = patches.reduce(.unchanged) { $0.then($1.effect(at: path)) }
     }
 }
 
 extension ComposedPatch {
-    /// What both parts together say at a path.
+    /// The combined effect of both parts at a path.
     package func effect(at path: [String]) -> PatchEffect { PatchEffect(patches, at: path) }
 }

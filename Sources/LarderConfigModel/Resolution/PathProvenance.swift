@@ -1,27 +1,29 @@
 package import LarderJSON
 
-/// What the layers of one moment have at a path, and since when.
+/// The effect of each layer at a path, and since when.
 package struct PathProvenance: Sendable {
-    /// Since when a layer has had the same effect at the path, as far as that is known.
+    /// When a layer's effect at the path began, as far as known.
     package struct Since: Sendable, Hashable {
-        /// The first snapshot with it.
+        /// The first snapshot with the effect.
         package var revision: Int
-        /// When that snapshot was published, in milliseconds since 1970.
+        /// When the effect began, in milliseconds since 1970: the publication of that snapshot, or a later change of
+        /// the layer that published nothing.
         package var at: Int
-        /// Whether it may be older: the snapshots before are not known any more.
+        /// Whether the effect may be older, because earlier snapshots are no longer known.
         package var orEarlier: Bool
     }
 
     package let revision: Int
     package let value: JSONValue?
-    /// The layers as they are shown.
+    /// The layers as they are shown; see ``Layers/shown``.
     package let layers: Layers
-    /// What a rollback shows of them instead of the live documents; nil for nothing.
+    /// The hold of a rollback; nil for none.
     package let hold: RollbackHold?
     private let effects: [ConfigLayer: (effect: PatchEffect, since: Since?)]
 
-    /// Compares the layers with those of earlier snapshots. Documents may be large, so this runs away from every actor.
-    /// - Parameter generations: the known snapshots with the current one, oldest first
+    /// Finds the effects, and compares them with those in earlier snapshots. It runs off every actor, because documents
+    /// may be large.
+    /// - Parameter generations: the known snapshots, including the current one, oldest first
     @concurrent
     package static func find(
         _ path: [String], in snapshot: ConfigSnapshot, of layers: Layers, after generations: [Generation]
@@ -33,7 +35,7 @@ package struct PathProvenance: Sendable {
         for layer in ConfigLayer.allCases {
             let effect = shown.effect(of: layer, at: path)
             if effect == .unchanged { continue }
-            // A null that was set makes no object on its way.
+            // Unlike a merge patch, a null override does not create the objects above it.
             if layer == .override, value?.kind != .object, case .value(let value) = effect, value.hasOnlyNulls {
                 continue
             }
@@ -49,14 +51,14 @@ package struct PathProvenance: Sendable {
             revision: snapshot.revision, value: value, layers: shown, hold: layers.hold, effects: effects)
     }
 
-    /// What a layer does at the path.
+    /// The effect of a layer at the path.
     package func effect(of layer: ConfigLayer) -> PatchEffect { effects[layer]?.effect ?? .unchanged }
 
-    /// Since when it does so; nil if it does nothing.
+    /// When that effect began; nil if the layer has no effect, or if the time is not known.
     package func since(_ layer: ConfigLayer) -> Since? { effects[layer]?.since }
 }
 
-/// The layers of a snapshot as they were published, or as they were made later without another snapshot.
+/// The layers of a snapshot, either as they were published or as they were changed later without another snapshot.
 private struct SnapshotState {
     var revision: Int
     var publishedAt: Int
@@ -64,7 +66,7 @@ private struct SnapshotState {
     var layers: Layers
     var isLater: Bool
 
-    /// When a layer came to say what it says at a path.
+    /// When the effect of a layer at a path began, in milliseconds since 1970.
     func time(_ layer: ConfigLayer, _ path: [String]) -> Int {
         if !isLater { return publishedAt }
         let own: Int? =
@@ -81,7 +83,7 @@ private struct SnapshotState {
 }
 
 extension Generation {
-    /// Newest first.
+    /// The states of this snapshot, newest first.
     fileprivate var states: [SnapshotState] {
         func state(_ layers: Layers, isLater: Bool) -> SnapshotState {
             SnapshotState(revision: revision, publishedAt: publishedAt, layers: layers.shown, isLater: isLater)
@@ -92,7 +94,7 @@ extension Generation {
 }
 
 extension JSONValue {
-    /// Whether it is null, or an object whose members have nothing but nulls.
+    /// Whether this is null, or an object in which all values are null.
     fileprivate var hasOnlyNulls: Bool {
         kind == .object ? members.allSatisfy { $0.value.hasOnlyNulls } : isNull
     }

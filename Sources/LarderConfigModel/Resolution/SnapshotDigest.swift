@@ -3,18 +3,19 @@ import LarderEncoding
 package import LarderJSON
 import Synchronization
 
-/// SHA-256 of a snapshot's text, worked out when somebody asks for it for the first time.
+/// SHA-256 of a snapshot's text, computed when it is first read.
 ///
-/// Publications are waited for, and most are followed by another one before anybody has asked for their digest. That of a
-/// large document is worked out at once: whoever asks may be a thread that serves others, and the document is held until
-/// then, by each of the newest generations.
+/// Most snapshots are replaced before a client reads their digest, and hashing would delay their publication. The
+/// digest of a large document is computed at once: the first reader may be a thread that serves clients, and until then
+/// each of the newest generations would retain the document.
 package final class SnapshotDigest: Sendable {
     private enum State {
         case of(JSONValue)
         case known(String)
     }
 
-    /// From here on a document is large: sixteen of them are 64 megabytes. To hash what is smaller takes less than 10 ms.
+    /// A document that takes more memory is large: sixteen of them take 64 MiB. Hashing a smaller one takes less than
+    /// 10 ms.
     private static let largeBytes = 4 << 20
 
     private let state: Mutex<State>
@@ -25,10 +26,10 @@ package final class SnapshotDigest: Sendable {
         state = Mutex(isLarge ? .known(Self.text(of: value)) : .of(value))
     }
 
-    /// A digest that is known: lower-case hex.
+    /// A known digest, in lowercase hex.
     package init(known text: String) { state = Mutex(.known(text)) }
 
-    /// Lower-case hex. Whoever asks meanwhile waits until it is worked out.
+    /// The digest in lowercase hex. Concurrent readers wait until it is computed.
     package var text: String {
         state.withLock { state in
             switch state {
@@ -41,6 +42,6 @@ package final class SnapshotDigest: Sendable {
         }
     }
 
-    /// The digest of a value's compact text: lower-case hex.
+    /// Computes the digest of a value's compact text, in lowercase hex.
     package static func text(of value: JSONValue) -> String { value.withTextBytes { SHA256.hash(data: $0).hex } }
 }
