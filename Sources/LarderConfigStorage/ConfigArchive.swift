@@ -1,7 +1,7 @@
 import LarderConfigModel
 package import Logging
 
-/// The files of a namespace's state, each with its owner:
+/// The files of a namespace's state and the types that own them:
 ///
 /// - `generations/<revision>.json` and `pinned`: ``GenerationDirectory``
 /// - `journal`: ``Journal``
@@ -23,12 +23,12 @@ package struct ConfigArchive: Sendable {
         reservation = RevisionReservation(namespace: namespace, directory: directory, files: files, logger: logger)
     }
 
-    /// Reads the newest state that is whole. A damaged generation is renamed to `….damaged`, and the one before it is used. Blocks
-    /// on the disk.
+    /// Reads the newest intact state. A damaged generation is renamed to `….damaged`, and the next older one is used.
+    /// Blocks on disk I/O.
     package func restore() throws(FileError) -> RecoveredState {
         var names = try generations.open()
         var state = RecoveredState()
-        // A revision that a name has was published once, even if its content is lost.
+        // A file name shows that its revision was published, even if the content is lost.
         state.highestName = names.lazy.compactMap(GenerationDirectory.revision).max() ?? 0
         state.reservedBound = try reservation.bound(after: state.highestName)
         names.removeAll { !$0.hasSuffix(".json") || GenerationDirectory.revision(inName: $0) == nil }

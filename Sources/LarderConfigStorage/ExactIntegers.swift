@@ -1,5 +1,5 @@
-/// The integers that every reader of JSON knows exactly.
+/// The integers that every JSON reader represents exactly.
 enum ExactIntegers {
-    /// What a revision or a sequence number can be.
+    /// The valid revisions and sequence numbers.
     static let range = 0..<(1 << 53)
 }

@@ -2,12 +2,12 @@ package import LarderConfigModel
 package import LarderPlatform
 package import Logging
 
-/// What a commit writes to the journal.
+/// The data of a commit that is written to the journal.
 package struct JournalEntry: Sendable {
     package let sequence: Int
     package let settledBound: Int
     package let snapshot: ConfigSnapshot
-    /// The digest of what the layers resolve to. It is computed on the thread that writes.
+    /// The digest of the resolved layers. It is computed on the thread that writes.
     package let digest: SnapshotDigest
     package let operations: [LayerOperation]
     package let causes: [ChangeCause]
@@ -31,9 +31,9 @@ package struct JournalEntry: Sendable {
     }
 }
 
-/// The state of a running namespace on disk. Its functions wait for the disk on the threads for blocking work.
+/// The state of a running namespace on disk. Blocking I/O runs on the threads for blocking work.
 ///
-/// The committer alone appends and reserves.
+/// Only the committer appends and reserves.
 package final class NamespaceStorage: Sendable {
     private let archive: ConfigArchive
     private let blocking: BlockingWork
@@ -50,14 +50,14 @@ package final class NamespaceStorage: Sendable {
     package var namespace: String { archive.namespace }
     package var epoch: String { archive.epoch }
 
-    /// Whether a generation is being written, or waits for that.
+    /// Whether a generation is pending or being written.
     package var isAtWork: Bool { writer.isAtWork }
 
     // MARK: Commits
 
-    /// Puts a change on disk. When it returns, the change survives a crash.
-    /// - Parameter current: the state before the change; it is written first, if the journal is too long, so that the journal
-    ///   begins again
+    /// Writes a change to the journal and waits until it is on disk.
+    /// - Parameter current: the state before the change. If the journal is too long, it is written first, so that the
+    ///   journal can start over.
     package func append(_ entry: JournalEntry, after current: Generation) async throws(FileError) {
         let journal = archive.journal
         if journal.isTooLong() { await writeNow(current) }
@@ -67,20 +67,19 @@ package final class NamespaceStorage: Sendable {
         }
     }
 
-    /// Promises that no revision up to this bound is given to anything else after a crash.
+    /// Reserves the revisions up to a bound: after a crash, none of them is assigned to other content.
     package func reserve(_ bound: Int) async throws(FileError) {
         let reservation = archive.reservation
         try await blocking.run { () throws(FileError) in try reservation.reserve(bound) }
     }
 
-    /// Submits the newest generation, or another state of the one before. It is written soon.
+    /// Queues the newest generation, or a newer state of the previous one. It is written soon.
     package func writeBehind(_ generation: Generation) { writer.note(generation) }
 
-    /// Writes this generation and all that are pending now.
+    /// Writes this generation and all pending ones now.
     package func writeNow(_ generation: Generation) async { await writer.catchUp(with: generation) }
 
-    /// Writes the last generation and all that are pending, and gives back what the journal takes of the disk beyond its usual
-    /// size.
+    /// Writes the last generation and all pending ones, and shortens the journal to its usual size.
     package func finish(with last: Generation) async throws(FileError) {
         await writer.finish(with: last)
         let (journal, contained) = (archive.journal, writer.containedSequence)
@@ -89,7 +88,7 @@ package final class NamespaceStorage: Sendable {
 
     // MARK: Earlier snapshots
 
-    /// Sets how many snapshots are kept, from the next write on.
+    /// Sets the history limits. Files are removed at the next write.
     package func configure(_ limits: HistoryLimits) { archive.generations.configure(limits) }
 
     /// Reads the generations in files; see ``GenerationDirectory/generations(inFiles:before:)``.
@@ -98,7 +97,7 @@ package final class NamespaceStorage: Sendable {
         return await blocking.run { generations.generations(inFiles: names, before: next) }
     }
 
-    /// Reads those of the revisions that are on disk and whole.
+    /// Reads the generations of these revisions. Skips those that are missing or damaged.
     package func generations(ofRevisions revisions: [Int]) async -> [Generation] {
         let generations = archive.generations
         return await blocking.run { revisions.compactMap { generations.generation(ofRevision: $0) } }
@@ -110,7 +109,7 @@ package final class NamespaceStorage: Sendable {
         return await blocking.run { generations.kept(with: newest) }
     }
 
-    /// Pins a snapshot or ends that; see ``GenerationDirectory/pin(_:_:)``.
+    /// Pins or unpins a snapshot; see ``GenerationDirectory/pin(_:_:)``.
     package func pin(
         _ isPinned: Bool, _ generation: Generation
     ) async throws(FileError) -> GenerationDirectory.PinResult {
@@ -118,7 +117,7 @@ package final class NamespaceStorage: Sendable {
         return try await blocking.run { () throws(FileError) in try generations.pin(isPinned, generation) }
     }
 
-    /// A snapshot as a file of the state directory.
+    /// Encodes a snapshot as a file of the state directory.
     @concurrent
     package func text(of generation: Generation) async -> String {
         String(decoding: archive.generations.encode(generation), as: UTF8.self)

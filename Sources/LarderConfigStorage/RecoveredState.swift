@@ -1,48 +1,48 @@
 package import LarderConfigModel
 
-/// What a start finds.
+/// The state of a namespace that a start finds on disk.
 package struct RecoveredState: Sendable {
     package var layers = Layers()
-    /// The newest snapshots that are known for certain, as far as they had to be read: the newest generation that is
-    /// whole, and what the journal made of it.
+    /// The newest snapshots that are known with certainty: the newest intact generation and those that the journal adds
+    /// to it. Older ones are not read at the start.
     package var history = GenerationHistory()
-    /// The files of the generations before it, newest first; see ``GenerationDirectory/generations(inFiles:before:)``.
+    /// The files of the older generations, newest first; see ``GenerationDirectory/generations(inFiles:before:)``.
     package var olderFiles: [String] = []
-    /// Those of them that are in the journal only.
+    /// The snapshots of ``history`` that are only in the journal.
     package var unwritten: [Generation] = []
-    /// The revision that the layers resolved to.
+    /// The revision of the layers.
     package var revision = 0
-    /// The digest that the layers had then.
+    /// The digest of the resolved layers, as recorded on disk.
     package var digest = ""
     /// In milliseconds since 1970.
     package var publishedAt = 0
-    /// What they were published for, as far as that is on disk.
+    /// Why that revision was published, as far as recorded.
     package var causes: [ChangeCause] = []
-    /// The last journal record contained.
+    /// The last journal record whose changes are in the layers.
     package var journalSequence = 0
     /// The highest bound that was ever reserved.
     package var reservedBound = 0
     /// Reservations up to this bound are settled.
     package var released = 0
-    /// The highest number of a generation on disk, readable or not.
+    /// The highest revision in the name of a generation file, readable or not.
     var highestName = 0
 
-    /// The highest number that a record which is lost may have carried.
+    /// The highest revision that a lost record may have had.
     package var highestPossiblyPublished = 0
 
-    /// The highest number that somebody may have seen although nothing with it is on disk.
+    /// The highest revision that a client may have seen although its content is lost.
     package var highestSeen: Int {
         max(highestName, highestPossiblyPublished, reservedBound > released ? reservedBound : 0)
     }
 
-    /// The numbers with which the revisions go on.
+    /// The numbers from which numbering continues.
     package var numbers: RevisionNumbering.Recovered {
         RevisionNumbering.Recovered(
             revision: revision, journalSequence: journalSequence, reservedBound: reservedBound, settledBound: released,
             highestNamed: max(highestName, highestPossiblyPublished))
     }
 
-    /// Begins with the newest generation.
+    /// Sets the state to that of the newest generation.
     mutating func begin(with generation: Generation) {
         history.append(generation)
         layers = generation.layers
@@ -54,7 +54,7 @@ package struct RecoveredState: Sendable {
         released = generation.released
     }
 
-    /// Applies the records that follow.
+    /// Applies the records after the generation.
     mutating func replay(_ journal: JournalReader) {
         var snapshots = GenerationHistory()
         for record in journal.records {
@@ -74,7 +74,8 @@ package struct RecoveredState: Sendable {
         } else {
             highestPossiblyPublished = max(revision, reservedBound) + journal.lost
         }
-        // The journal does not record what came from a source between two records.
+        // Documents of sources are not in the journal. If one has changed before a record, these layers do not resolve
+        // to the digest of the record.
         unwritten = snapshots.generations.compactMap { generation in
             guard generation.layers.resolve(to: generation.digest.text) else { return nil }
             let published = generation.published.flatMap { $0.resolve(to: generation.digest.text) ? $0 : nil }
@@ -82,9 +83,9 @@ package struct RecoveredState: Sendable {
         }
     }
 
-    /// Continues far behind all revisions, if the state was written in another epoch. Later revisions may have been given to other
-    /// content in a life that this directory does not record, and not every client sends the epoch of the revision that it resumes
-    /// from.
+    /// Moves the numbering far ahead, because the state was written in another epoch. Since then, later revisions may
+    /// have been assigned to content that this directory does not record, and not every client sends the epoch of the
+    /// revision from which it resumes.
     mutating func skipUnknownRevisions() {
         highestPossiblyPublished = max(revision, highestSeen, reservedBound) + RevisionReservation.unknownRevisions
     }

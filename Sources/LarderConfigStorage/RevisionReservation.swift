@@ -2,10 +2,10 @@ import Crypto
 import LarderEncoding
 import Logging
 
-/// The file of reserved revisions: a bound up to which revisions may have been published although nothing with them is on disk.
-/// Its functions block on the disk.
+/// The file of reserved revisions. Revisions up to its bound may have been published although they are not on disk. All
+/// functions block on disk I/O.
 package struct RevisionReservation: Sendable {
-    /// More revisions than an agent gives between two writes of a generation.
+    /// More revisions than an agent assigns between two writes of a generation.
     static let unknownRevisions = 1 << 20
 
     private let namespace: String
@@ -21,13 +21,13 @@ package struct RevisionReservation: Sendable {
         self.logger = logger
     }
 
-    /// Promises that no revision up to a bound is given to anything else after a crash.
+    /// Reserves the revisions up to a bound: after a crash, none of them is assigned to other content.
     package func reserve(_ bound: Int) throws(FileError) {
         try files.replace(path, with: Array("\(bound) \(Self.checksum(of: bound))\n".utf8))
     }
 
-    /// Reads the bound; 0 if nothing was reserved. If the file is damaged, the bound is far behind the newest generation.
-    /// - Parameter highestName: the highest revision that a file of a generation is named after
+    /// Reads the bound; 0 if nothing was reserved. If the file is damaged, the bound is far above `highestName`.
+    /// - Parameter highestName: the highest revision in the name of a generation file
     func bound(after highestName: Int) throws(FileError) -> Int {
         guard let bytes = try files.read(path) else { return 0 }
         let words = bytes.dropLast().split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
@@ -44,7 +44,7 @@ package struct RevisionReservation: Sendable {
         return highestName + Self.unknownRevisions
     }
 
-    /// Detects a number that changed on the disk: with a lower one, revisions could be given twice.
+    /// Detects a damaged number. With a lower bound, a revision could be assigned twice.
     private static func checksum(of revision: Int) -> String {
         String(SHA256.hash(data: Array("reserved \(revision)".utf8)).hex.prefix(16))
     }

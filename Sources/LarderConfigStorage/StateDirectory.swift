@@ -2,28 +2,27 @@ import LarderEncoding
 import LarderPlatform
 import Glibc
 
-/// The state directory: held by one agent at a time, and with a random name for its life.
+/// The state directory. Only one agent at a time uses it, and an epoch identifies its lifetime.
 package final class StateDirectory: Sendable {
-    /// Another agent holds the directory.
+    /// Another agent uses the directory.
     package struct Locked: Error, CustomStringConvertible {
         package let path: String
-        /// The process that holds it, where it could be read.
+        /// The process ID of that agent; empty if it could not be read.
         package let holder: String
-        /// One line.
         package var description: String {
             "another agent\(holder.isEmpty ? "" : " (pid \(holder))") uses the state directory \(path); "
                 + "stop it, or give this one another directory with --state-directory"
         }
     }
 
-    /// Sixteen hex digits that change when revisions can stand for other content than before: when the directory is made anew,
-    /// restored from a backup or on another machine.
+    /// Sixteen hex digits. They change when revisions may stand for other content than before: after the directory was
+    /// created, restored from a backup or moved to another machine.
     package let epoch: String
-    /// Whether the state was found in another place than the one that its epoch belonged to, so that a new epoch began.
+    /// Whether the state was found in another location than recorded, so that a new epoch began.
     package let isMoved: Bool
     private let lock: FileLock
 
-    /// - Parameter machine: what tells this host from others
+    /// - Parameter machine: identifies this host
     package init(path: String, machine: String = "", files: any FileSystem) throws {
         try files.createDirectory(path)
         try UnsafeDirectory.check(path)
@@ -50,18 +49,19 @@ package final class StateDirectory: Sendable {
         do throws(FileError) {
             try files.replace(epochPath, with: file.encoded())
         } catch {
-            // Without an epoch on disk there is nothing that could be served yet. A known one only lacks its record, or gets
-            // another epoch at the next start, too.
+            // Without any epoch on disk there is no state to serve yet, so this is an error. With one, the agent can
+            // run: only the record of the location is missing, or the next start begins another epoch.
             if known == nil { throw error }
         }
     }
 
-    /// Opens the lock file, and makes it if it does not exist. A symbolic link is refused, because the file is truncated.
+    /// Opens the lock file, and creates it if it does not exist. A symbolic link is refused, because the file is
+    /// truncated.
     private static func openLock(_ path: String) throws(FileError) -> CInt {
         let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         var descriptor = uninterrupted { open(path, O_RDWR | O_CREAT | flags, 0o600) }
         let failure = errno
-        // A file system that turned read-only after an error still has what is to be served.
+        // A file system that has become read-only after an error still contains the state to serve.
         if descriptor < 0, failure == EROFS { descriptor = uninterrupted { open(path, O_RDONLY | flags) } }
         guard descriptor >= 0 else {
             let reason = failure == ELOOP ? "\(path) is a symbolic link; remove it" : nil
@@ -75,11 +75,11 @@ package final class StateDirectory: Sendable {
         return descriptor
     }
 
-    /// A name that no other life has.
+    /// Returns a new random epoch.
     package static func newEpoch() -> String { withUnsafeBytes(of: UInt64.random(in: .min ... .max)) { $0.hex } }
 }
 
-/// The epoch file: the epoch in its first line, and behind it the record of ``StateIdentity``, which earlier versions of this
+/// The epoch file. Its first line is the epoch. The record of ``StateIdentity`` follows, which earlier versions of this
 /// program did not write.
 struct EpochFile: Equatable {
     var epoch: String
@@ -91,7 +91,7 @@ struct EpochFile: Equatable {
         self.identity = identity
     }
 
-    /// Reads a file; nil if it does not begin with an epoch.
+    /// Parses a file; nil if it does not begin with an epoch.
     init?(_ bytes: [UInt8]) {
         let line = bytes.prefix { $0 != 0x0A }
         epoch = String(decoding: line, as: UTF8.self)
@@ -101,6 +101,6 @@ struct EpochFile: Equatable {
 
     func encoded() -> [UInt8] { Array("\(epoch)\n\(identity)".utf8) }
 
-    /// Whether the file was written for another place. One without a record is taken to be where it was.
+    /// Whether the file was written in another location. A file without a record counts as not moved.
     func isMoved(from identity: StateIdentity) -> Bool { !self.identity.isEmpty && self.identity != identity.text }
 }

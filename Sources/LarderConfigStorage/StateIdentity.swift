@@ -2,17 +2,18 @@ import CLinuxShims
 import LarderPlatform
 import Glibc
 
-/// Where a state directory is: on which machine, and which directory and lock file it is there.
+/// The location of a state directory: the machine, and the identities of the directory and of its lock file.
 ///
-/// The epoch file records it. A restored backup and a cloned disk have the state of another life, whose revisions may stand for
-/// other content; they differ from the record, unless a whole file system was copied on the same machine. The lock file tells a
-/// backup that was restored into the existing directory, because the agent never replaces that file.
+/// The epoch file records it. A restored backup or a cloned disk has the state of another lifetime, whose revisions may
+/// stand for other content. Its record differs, unless a whole file system was copied on the same machine. The agent
+/// never replaces the lock file. Another lock file therefore reveals a backup that was restored into the existing
+/// directory.
 struct StateIdentity: Sendable, Equatable {
-    /// The lines of the record, in the epoch file behind its first line.
+    /// The lines of the record, which follow the first line of the epoch file.
     let text: String
 
     /// - Parameters:
-    ///   - machine: what tells this host from others
+    ///   - machine: identifies this host
     ///   - directory: the path of the state directory
     ///   - lock: the open lock file
     init(machine: String, directory: String, lock: CInt) throws(FileError) {
@@ -22,7 +23,7 @@ struct StateIdentity: Sendable, Equatable {
     }
 }
 
-/// The inode and birth time of a file, which stay over reboots. The device number may change.
+/// The inode and birth time of a file, which survive a reboot. The device number may change and is not used.
 private struct PersistentFileIdentity: CustomStringConvertible {
     private var inode: UInt64 = 0
     /// Seconds since 1970; -1 if the file system records no birth times.

@@ -2,16 +2,15 @@ import Glibc
 
 /// A directory of the agent in which another user could replace files.
 package struct UnsafeDirectory: Error, CustomStringConvertible {
-    /// One line: what is wrong with it, and the command that changes it.
+    /// One line: what is wrong, and how to correct it.
     package let description: String
 
     /// Checks that a directory belongs to the user of this process or to root, and that no other user can write to it.
-    /// The check passes if it does not exist.
-    ///
+    /// A directory that does not exist passes.
     /// - Parameters:
     ///   - followsLink: whether the directory may be reached through a symbolic link
-    ///   - allowsSticky: whether others may write to it if it has the sticky bit, as /tmp has: they cannot remove or rename
-    ///     the files of this user there. They could make files before the agent does.
+    ///   - allowsSticky: whether other users may write to the directory if it has the sticky bit, such as /tmp. They
+    ///     cannot remove or rename the files of this user there, but they can create files before the agent does.
     package static func check(
         _ path: String, followsLink: Bool = true, allowsSticky: Bool = false
     ) throws(UnsafeDirectory) {
@@ -29,13 +28,13 @@ package struct UnsafeDirectory: Error, CustomStringConvertible {
                 description: "\(path) belongs to user \(owner), and the agent runs as user \(user); run it as user "
                     + "\(owner), name another directory, or change its owner: chown -R \(user) \(path)")
         }
-        // S_ISVTX is declared twice, by Glibc and in C.
+        // A literal, because both Glibc and a C module declare S_ISVTX.
         let isSticky = mode & 0o1000 != 0
         if mode & 0o022 == 0 || allowsSticky && isSticky { return }
-        // What belongs to root would be of no use to another user without these bits.
+        // After `chmod go-w`, a directory of root would be unusable for another user, so its owner changes too.
         let command = owner == user ? "" : "chown -R \(user) \(path) && "
         let sticky = allowsSticky ? ", or: chmod +t \(path)" : ""
-        // A volume of a container, such as emptyDir of Kubernetes, belongs to root, and its container has no root.
+        // A container volume, such as a Kubernetes emptyDir, belongs to root, and its container may have no root user.
         let place = owner == 0 && user != 0 ? " as root (in a pod, in an init container)" : ""
         throw UnsafeDirectory(
             description: "\(path) has mode 0\(String(mode, radix: 8)), so other users can write to it; name another "

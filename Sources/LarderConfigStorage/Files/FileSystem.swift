@@ -1,27 +1,29 @@
 import Glibc
 import LarderPlatform
 
-/// The system calls that the archive needs, as thin synchronous functions: no suspension point can hide in them.
+/// The file operations that the archive needs. They are synchronous, so that they contain no suspension point.
 ///
-/// The real one is ``LocalFileSystem``. Tests put a failing one in its place, to see what a full or broken disk does.
+/// ``LocalFileSystem`` is the real implementation. Tests use one that fails, to simulate a full or broken disk.
 package protocol FileSystem: Sendable {
-    /// Makes a directory and its parents, mode 0700; it is no error when it exists.
+    /// Creates a directory and its parents with mode 0700. Succeeds if it exists.
     func createDirectory(_ path: String) throws(FileError)
-    /// The names in a directory, in no order, without `.` and `..`.
+    /// The names in a directory, in no particular order, without `.` and `..`.
     func list(_ path: String) throws(FileError) -> [String]
-    /// The whole file, or nil where there is none.
+    /// Reads a whole file; nil if it does not exist.
     func read(_ path: String) throws(FileError) -> [UInt8]?
-    /// The first bytes of a file and its length; nil if there is no file.
+    /// Reads the first bytes of a file, and its size; nil if it does not exist.
     func head(of path: String, bytes: Int) throws(FileError) -> (bytes: [UInt8], size: Int)?
-    /// A journal without the zeros at its end; nil where there is no file.
+    /// Reads a journal without the zeros at its end; nil if it does not exist.
     func readJournal(_ path: String) throws(FileError) -> JournalContent?
-    /// Writes a whole file in one step: a temporary name in the same directory, fsync, rename, fsync of the directory.
+    /// Replaces a whole file in one step: writes a temporary file in the same directory, then calls fsync, rename, and
+    /// fsync of the directory.
     func replace(_ path: String, with bytes: [UInt8]) throws(FileError)
-    /// Gives a file another name in the same directory.
+    /// Renames a file within its directory.
     func rename(_ path: String, to newPath: String) throws(FileError)
-    /// Removes a file; it is no error when it does not exist.
+    /// Removes a file. Succeeds if it does not exist.
     func remove(_ path: String) throws(FileError)
-    /// Opens a file for writing in place, making it `size` zero bytes long where it is shorter.
+    /// Opens a file for writing in place, and creates it if necessary. A file of less than `size` bytes is extended
+    /// with zeros.
     func openJournal(_ path: String, size: Int) throws(FileError) -> any JournalFile
 }
 
@@ -32,22 +34,21 @@ extension FileSystem {
     }
 }
 
-/// A file that is written in place and synchronised at each write.
+/// A file that is written in place. Each write is synchronized to disk.
 package protocol JournalFile: Sendable {
     /// Writes bytes at an offset and waits until they are on disk (fdatasync(2)).
     func write(_ bytes: [UInt8], at offset: Int) throws(FileError)
-    /// Makes a file that is longer this long (ftruncate(2)). After a crash it may have its former length.
+    /// Shortens a longer file to `size` bytes (ftruncate(2)). After a crash it may have its previous size.
     func truncate(to size: Int) throws(FileError)
 }
 
-/// What a journal's file holds.
+/// The content of a journal file.
 package struct JournalContent: Sendable, Hashable {
-    /// Its bytes up to the last one that is not zero.
+    /// The bytes up to the last one that is not zero.
     package var bytes: [UInt8]
-    /// How many zeros follow them.
+    /// The number of zeros after ``bytes``.
     package var zeros: Int
 
-    /// Makes it of all bytes up to the last one that is not zero.
     package init(bytes: [UInt8], zeros: Int) {
         self.bytes = bytes
         self.zeros = zeros
@@ -56,16 +57,14 @@ package struct JournalContent: Sendable, Hashable {
 
 /// A system call that failed.
 package struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What was tried, as a verb: `open`, `fsync`.
+    /// The operation that failed, as a verb such as `open` or `fsync`.
     package let operation: String
-    /// On which file.
     package let path: String
-    /// The error number of the system call.
     package let errno: CInt
-    /// What is wrong, if it is more than the system's text for `errno`.
+    /// A reason that says more than the system's text for `errno`; nil to use that text.
     private let reason: String?
 
-    /// - Parameter reason: what is wrong and what to do; nil for the system's text
+    /// - Parameter reason: what is wrong and what to do; nil to use the system's text for `errno`
     package init(_ operation: String, _ path: String, errno: CInt, reason: String? = nil) {
         self.operation = operation
         self.path = path
@@ -73,20 +72,20 @@ package struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
         self.reason = reason
     }
 
-    /// Makes the error of a file that can be read and not be used: another version of this program wrote it.
+    /// The error for a file that this version of the program cannot use, because another version wrote it.
     package init(notOursYet path: String, _ reason: String) {
         self.init("use", path, errno: ENOTSUP, reason: reason)
     }
 
-    /// Makes the error of a file that is a directory, a FIFO, a socket or a device.
+    /// The error for a path that is a directory, a FIFO, a socket or a device.
     package init(notARegularFile path: String) {
         self.init("open", path, errno: EINVAL, reason: "it is not a regular file; remove it")
     }
 
-    /// One line: the operation, the path and the system's words.
+    /// One line: the operation, the path and the reason.
     package var description: String {
         if let reason { return "\(operation) \(path): \(reason)" }
-        // A unit with ProtectSystem=strict may write only where it says so (systemd.exec(5)).
+        // With ProtectSystem=strict a unit can write only to the paths that it lists (systemd.exec(5)).
         let advice = errno == EROFS ? "; a service of systemd needs ReadWritePaths= for it (systemctl edit)" : ""
         return "\(operation) \(path): \(Errno(number: errno))\(advice)"
     }

@@ -1,18 +1,17 @@
 import LarderPlatform
 import Glibc
 
-/// The real file system.
+/// The file system of this machine.
 package struct LocalFileSystem: FileSystem {
-    /// The directory below which no symbolic link is followed; nil for none.
+    /// Symbolic links below this directory are not followed; nil to follow all links.
     private let root: String?
 
-    /// - Parameter root: the directory of the agent below which symbolic links are refused. The path of the directory
-    ///   itself may have some. nil: links are followed everywhere.
+    /// - Parameter root: the directory of the agent. Symbolic links below it are refused, but the path of the directory
+    ///   itself may contain some. Nil to follow all links.
     package init(beneath root: String? = nil) {
         self.root = root
     }
 
-    /// Follows mkdir(2).
     package func createDirectory(_ path: String) throws(FileError) {
         if try makeDirectory(path) { return }
         guard let parent = Self.parent(path) else { throw FileError("make directory", path, errno: ENOENT) }
@@ -20,7 +19,7 @@ package struct LocalFileSystem: FileSystem {
         guard try makeDirectory(path) else { throw FileError("make directory", path, errno: ENOENT) }
     }
 
-    /// - Returns: false if the parent does not exist.
+    /// - Returns: false if the parent does not exist
     private func makeDirectory(_ path: String) throws(FileError) -> Bool {
         do throws(FileError) {
             try inParent(of: path, "make directory", OpenBeneath.placeFlags) { parent, name in
@@ -33,7 +32,6 @@ package struct LocalFileSystem: FileSystem {
         }
     }
 
-    /// Follows readdir(3).
     package func list(_ path: String) throws(FileError) -> [String] {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY)
         guard descriptor >= 0 else { throw failure("list", path) }
@@ -44,7 +42,6 @@ package struct LocalFileSystem: FileSystem {
         }
     }
 
-    /// Follows read(2).
     package func read(_ path: String) throws(FileError) -> [UInt8]? {
         guard let (descriptor, size) = try openForReading(path) else { return nil }
         defer { close(descriptor) }
@@ -62,7 +59,6 @@ package struct LocalFileSystem: FileSystem {
         return bytes
     }
 
-    /// Follows pread(2).
     package func head(of path: String, bytes: Int) throws(FileError) -> (bytes: [UInt8], size: Int)? {
         guard let (descriptor, size) = try openForReading(path) else { return nil }
         defer { close(descriptor) }
@@ -72,8 +68,8 @@ package struct LocalFileSystem: FileSystem {
         return (Array(head.prefix(count)), size)
     }
 
-    /// Follows read(2). The zeros, a quarter of a megabyte in each namespace, are looked at piece by piece in the same few
-    /// pages, and take none of the memory: a start reads the journals of all namespaces.
+    /// Reads the file in pieces into the same few pages, so that its zeros take no memory. There are usually 256 KiB of
+    /// them per namespace, and a start reads the journals of all namespaces.
     package func readJournal(_ path: String) throws(FileError) -> JournalContent? {
         guard let (descriptor, _) = try openForReading(path) else { return nil }
         defer { close(descriptor) }
@@ -89,7 +85,7 @@ package struct LocalFileSystem: FileSystem {
         return content
     }
 
-    /// Follows rename(2) and fsync(2). The directory is synchronised too, or the new name could be lost.
+    /// The directory is synchronized too, because a crash could lose the new name otherwise.
     package func replace(_ path: String, with bytes: [UInt8]) throws(FileError) {
         let (directory, name) = Self.split(path)
         let temporary = path + ".tmp"
@@ -108,7 +104,6 @@ package struct LocalFileSystem: FileSystem {
         }
     }
 
-    /// Follows rename(2).
     package func rename(_ path: String, to newPath: String) throws(FileError) {
         let newName = Self.split(newPath).name
         try inParent(of: path, "rename", OpenBeneath.placeFlags) { parent, name in
@@ -116,7 +111,6 @@ package struct LocalFileSystem: FileSystem {
         }
     }
 
-    /// Follows unlink(2).
     package func remove(_ path: String) throws(FileError) {
         do throws(FileError) {
             try inParent(of: path, "remove", OpenBeneath.placeFlags) { parent, name in
@@ -127,8 +121,8 @@ package struct LocalFileSystem: FileSystem {
         }
     }
 
-    /// The file is filled with zeros once, so that later writes in place need no change of its metadata and fdatasync
-    /// waits for the data alone.
+    /// Fills the file with zeros once, so that later writes in place change no metadata and fdatasync waits for the
+    /// data alone.
     package func openJournal(_ path: String, size: Int) throws(FileError) -> any JournalFile {
         let descriptor = open(path, O_RDWR | O_CREAT | O_NONBLOCK, mode: 0o600)
         guard descriptor >= 0 else { throw failure("open", path) }
@@ -138,7 +132,7 @@ package struct LocalFileSystem: FileSystem {
             try Self.writeAll([UInt8](repeating: 0, count: size - current), to: descriptor, at: current, path: path)
             guard uninterrupted({ fsync(descriptor) }) == 0 else { throw FileError("fsync", path, errno: errno) }
         }
-        // Also where the file is there already: what made it may have failed at this, and been told so.
+        // Also for an existing file, because the call that created it may have failed at this step.
         try synchronizeDirectory(of: path)
         return file
     }
@@ -163,8 +157,8 @@ package struct LocalFileSystem: FileSystem {
 // MARK: Paths
 
 extension LocalFileSystem {
-    /// Opens a regular file without waiting for the writer of a FIFO.
-    /// - Returns: the descriptor and the size of the file; nil if it does not exist.
+    /// Opens a regular file. Does not wait for the writer of a FIFO.
+    /// - Returns: the descriptor and the size of the file; nil if it does not exist
     private func openForReading(_ path: String) throws(FileError) -> (descriptor: CInt, size: Int)? {
         let descriptor = open(path, O_RDONLY | O_NONBLOCK)
         if descriptor < 0 {
@@ -179,7 +173,7 @@ extension LocalFileSystem {
         }
     }
 
-    /// The size of a regular file.
+    /// The size of a file. Throws if it is not a regular file.
     fileprivate static func size(_ descriptor: CInt, _ path: String) throws(FileError) -> Int {
         var information = stat()
         guard fstat(descriptor, &information) == 0 else { throw FileError("stat", path, errno: errno) }
@@ -187,7 +181,7 @@ extension LocalFileSystem {
         return Int(information.st_size)
     }
 
-    /// Opens a file, close-on-exec. Below the root no symbolic link is followed.
+    /// Opens a file with O_CLOEXEC. Symbolic links below the root are not followed.
     private func open(_ path: String, _ flags: CInt, mode: mode_t = 0) -> CInt {
         guard let root, let name = Self.relative(path, to: root) else {
             return uninterrupted { Glibc.open(path, flags | O_CLOEXEC, mode) }
@@ -201,8 +195,9 @@ extension LocalFileSystem {
         return result
     }
 
-    /// Makes a system call with the directory that a file is in, opened with `flags`, and the name of the file in it.
-    /// - Parameter call: returns false and sets errno if it fails
+    /// Calls `call` with a descriptor of the directory that contains the file, opened with `flags`, and the name of the
+    /// file.
+    /// - Parameter call: makes the system call; returns false and sets errno if it fails
     private func inParent(
         of path: String, _ operation: String, _ flags: CInt, _ call: (CInt, String) -> Bool
     ) throws(FileError) {
@@ -213,7 +208,7 @@ extension LocalFileSystem {
         guard call(parent, name) else { throw failure(operation, path) }
     }
 
-    /// The error of the system call that failed just now. If a symbolic link is the cause, the error names it.
+    /// The error of the last system call, by errno. If a symbolic link is the cause, the error names it.
     private func failure(_ operation: String, _ path: String) -> FileError {
         let number = errno
         guard number == ELOOP || number == ENOTDIR, let root, let name = Self.relative(path, to: root) else {
@@ -233,14 +228,14 @@ extension LocalFileSystem {
         return FileError(operation, path, errno: number)
     }
 
-    /// The rest of a path below a directory; nil for the directory itself and for a path elsewhere.
+    /// The part of a path below a directory; nil for the directory itself and for a path elsewhere.
     private static func relative(_ path: String, to root: String) -> String? {
         guard path.hasPrefix(root + "/") else { return nil }
         let name = path.utf8.dropFirst(root.utf8.count + 1)
         return name.isEmpty ? nil : String(name)
     }
 
-    /// A path as directory and name.
+    /// Splits a path into directory and name.
     private static func split(_ path: String) -> (directory: String, name: String) {
         guard let slash = path.lastIndex(of: "/") else { return (".", path) }
         let directory = slash == path.startIndex ? "/" : String(path[..<slash])
@@ -258,7 +253,8 @@ extension JournalContent {
 
     fileprivate mutating func append(_ piece: UnsafeRawBufferPointer) {
         var end = piece.count
-        // Block by block first, with memcmp(3): a block is zeros if its first byte is one and each equals the next.
+        // Whole blocks first, with memcmp(3): a block has only zeros if its first byte is zero and each byte equals the
+        // next.
         while end > 0, let base = piece.baseAddress {
             let start = max(0, end - Self.block)
             guard piece[start] == 0, memcmp(base + start, base + start + 1, end - start - 1) == 0 else { break }
@@ -274,7 +270,7 @@ extension JournalContent {
     }
 }
 
-/// An open journal file; the descriptor is closed with the last reference.
+/// An open journal file. The descriptor is closed with the last reference.
 private final class LocalJournalFile: JournalFile {
     private let descriptor: CInt
     private let path: String

@@ -5,29 +5,29 @@ import LarderJSON
 import Logging
 import Synchronization
 
-/// The files of a namespace's generations: reads and writes them, and decides which are kept. Every function here blocks on the
-/// disk.
+/// Reads and writes the files of a namespace's generations, and decides which of them to keep. All functions block on
+/// disk I/O.
 ///
-/// - `generations/<revision>.json`: see ``Generation``.
-/// - `pinned`: a JSON array of revisions.
+/// - `generations/<revision>.json`: a ``GenerationFile``.
+/// - `pinned`: a JSON array of the pinned revisions.
 package final class GenerationDirectory: Sendable {
-    /// What became of a pin.
+    /// The result of ``pin(_:_:)``.
     package enum PinResult: Sendable, Equatable {
         case changed
         case unchanged
-        /// The pinned files would take more than they may.
+        /// The pinned files would take `bytes`, which is more than `limit`.
         case tooLarge(bytes: Int, limit: Int)
     }
 
     private struct State {
         var limits = HistoryLimits()
-        /// Newest first; nil until it is needed, so that a start does not read them.
+        /// Newest first. Nil until it is first needed, so that a start does not read all files.
         var files: [HistoryLimits.File]?
     }
 
-    /// How many damaged files are kept. Older ones are removed.
+    /// The maximum number of damaged files. Older ones are removed.
     private static let maxDamaged = 4
-    /// The header line of a file and the members of its body up to the time of publication are shorter.
+    /// The header line, and the body up to `publishedAt`, fit into this many bytes.
     private static let headBytes = 512
 
     let namespace: String
@@ -36,11 +36,11 @@ package final class GenerationDirectory: Sendable {
     private let pinsPath: String
     private let fileSystem: any FileSystem
     private let logger: Logger
-    /// Held while a file is written, so that two writes of one file do not meet.
+    /// Locked while a file is written, so that writes of the same file do not overlap.
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - epoch: the one that is recorded in the files
+    ///   - epoch: the epoch to record in the files
     ///   - directory: the directory of the namespace
     init(namespace: String, epoch: String, directory: String, files: any FileSystem, logger: Logger) {
         self.namespace = namespace
@@ -53,8 +53,9 @@ package final class GenerationDirectory: Sendable {
 
     // MARK: Reading
 
-    /// Makes the directory if it does not exist, and removes what interrupted writes have left and old damaged files.
-    /// - Returns: the names in the directory before that
+    /// Creates the directory if it does not exist. Removes the temporary files of interrupted writes, and all but the
+    /// newest damaged files.
+    /// - Returns: the names that were in the directory
     func open() throws(FileError) -> [String] {
         try fileSystem.createDirectory(path)
         let names = try fileSystem.list(path)
@@ -71,9 +72,9 @@ package final class GenerationDirectory: Sendable {
         return names
     }
 
-    /// Reads a generation; nil if there is none, or if it is damaged. A damaged one is renamed.
-    /// - Throws: if it cannot be read now and may be readable later, as for want of descriptors, memory or permission, and if
-    ///   another version of this program wrote it: an older generation must not be used instead
+    /// Reads a generation. Returns nil if the file does not exist or is damaged. A damaged file is renamed.
+    /// - Throws: if the file may be readable later, for example after a lack of descriptors, memory or permission, or
+    ///   if another version of this program wrote it. In these cases an older generation must not be used instead.
     func load(_ name: String) throws(FileError) -> Generation? {
         let path = path + "/" + name
         let reason: String
@@ -105,7 +106,7 @@ package final class GenerationDirectory: Sendable {
         return nil
     }
 
-    /// Reads a file, and once more if the disk reports an error: that of a bad sector stays, others pass.
+    /// Reads a file, and tries a second time after an I/O error. The error of a bad sector repeats, others may not.
     private func readTwice(_ path: String) throws(FileError) -> [UInt8]? {
         do throws(FileError) {
             return try fileSystem.read(path)
@@ -115,16 +116,16 @@ package final class GenerationDirectory: Sendable {
         }
     }
 
-    /// Reads a generation; nil if there is none, or if it is damaged or cannot be read.
+    /// Reads a generation; nil if it does not exist, is damaged or cannot be read.
     package func generation(ofRevision revision: Int) -> Generation? {
         (try? load(Self.name(revision: revision))) ?? nil
     }
 
-    /// Reads generations, without those that are damaged, cannot be read or were removed since.
+    /// Reads generations. Skips those that have been removed, are damaged or cannot be read.
     /// - Parameters:
     ///   - names: the files, newest first
     ///   - next: the generation that follows them; equal documents are shared with it
-    /// - Returns: as many as a history holds before that one, newest first
+    /// - Returns: the generations that a history has room for besides `next`, newest first
     package func generations(inFiles names: [String], before next: Generation?) -> [Generation] {
         var found: [Generation] = []
         for name in names {
@@ -135,18 +136,18 @@ package final class GenerationDirectory: Sendable {
         return found
     }
 
-    /// A generation as a file.
+    /// Encodes a generation as a file.
     package func encode(_ generation: Generation) -> [UInt8] {
         GenerationFile.encode(generation, epoch: epoch, namespace: namespace)
     }
 
     // MARK: Limits
 
-    /// Sets the limits, which count from the next write on.
+    /// Sets the limits. Files are removed at the next write.
     package func configure(_ limits: HistoryLimits) { state.withLock { $0.limits = limits } }
 
-    /// The files that the limits keep once the newest generations are written, and those, newest first.
-    /// - Parameter newest: newest first; some of them may be on disk already.
+    /// The files that the limits would keep once the newest generations are on disk, newest first.
+    /// - Parameter newest: the newest generations, newest first; some may already be on disk
     package func kept(with newest: [HistoryLimits.File]) -> [HistoryLimits.File] {
         state.withLock { state in
             let onDisk = (try? loaded(&state)) ?? []
@@ -160,7 +161,7 @@ package final class GenerationDirectory: Sendable {
 
     // MARK: Writing
 
-    /// Writes a generation and removes those that the limits do not keep.
+    /// Writes a generation, and removes those that the limits no longer keep.
     package func write(_ generation: Generation) throws(FileError) {
         let bytes = encode(generation)
         try state.withLock { (state) throws(FileError) -> Void in
@@ -174,7 +175,7 @@ package final class GenerationDirectory: Sendable {
         }
     }
 
-    /// Pins a generation, which is written if it is not on disk yet, or ends that.
+    /// Pins or unpins a generation. A generation that is not on disk yet is written before it is pinned.
     package func pin(_ isPinned: Bool, _ generation: Generation) throws(FileError) -> PinResult {
         try state.withLock { (state) throws(FileError) -> PinResult in
             var files = try loaded(&state)
@@ -231,7 +232,7 @@ package final class GenerationDirectory: Sendable {
         return files
     }
 
-    /// Zero-padded, so that names sort as their numbers do.
+    /// Padded with zeros, so that names sort like their numbers.
     package static func name(revision: Int) -> String {
         let digits = String(revision)
         return String(repeating: "0", count: max(0, 16 - digits.count)) + digits + ".json"
@@ -255,7 +256,7 @@ package final class GenerationDirectory: Sendable {
 }
 
 extension Generation {
-    /// The time of publication in the beginning of a file; nil if it is not there.
+    /// Finds the time of publication in the first bytes of a file; nil if it is not there.
     fileprivate static func publishedAt(inHead bytes: [UInt8]) -> Int? {
         let name = Array(#""publishedAt":"#.utf8)
         guard let start = bytes.firstRange(of: name)?.upperBound else { return nil }

@@ -3,15 +3,15 @@ package import LarderConfigModel
 import LarderEncoding
 import LarderJSON
 
-/// The file of a ``Generation``: two lines, both JSON, so that an administrator can read them. The first line holds the format and
-/// the SHA-256 of the second, so that no bit of it can change unnoticed. The second line holds everything else.
+/// The file of a ``Generation``: two lines of JSON, which an administrator can read. The first line has the format and
+/// the SHA-256 of the second line, so that every changed bit is detected. The second line has everything else.
 package enum GenerationFile {
     package static let format = 1
 
-    /// Why a file is not used.
+    /// Why a file cannot be used.
     struct Damage: Error {
         let reason: String
-        /// The format of a file that another version of this program wrote; nil if the file is damaged.
+        /// The format of the file if another version of this program wrote it; nil if the file is damaged.
         let otherFormat: String?
 
         init(_ reason: String, otherFormat: String? = nil) {
@@ -20,7 +20,6 @@ package enum GenerationFile {
         }
     }
 
-    /// Returns the bytes of the file.
     package static func encode(_ generation: Generation, epoch: String, namespace: String) -> [UInt8] {
         var body = JSONWriter(reservingCapacity: 4096)
         body.beginObject()
@@ -52,9 +51,9 @@ package enum GenerationFile {
         return file.bytes
     }
 
-    /// Reads a file.
-    /// - Throws: ``Damage`` saying what is wrong with it, or that it is of another version of this program. The format is in
-    ///   both lines, so that one which changed by itself is told from one that was written.
+    /// Parses a file.
+    /// - Throws: ``Damage`` if the file is damaged or another version of this program wrote it. Both lines contain the
+    ///   format, so that a damaged format can be distinguished from another version.
     static func decode(_ bytes: [UInt8]) throws(Damage) -> Generation {
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         guard lines.count == 3, lines[2].isEmpty else { throw Damage("it does not have its two lines") }

@@ -4,22 +4,22 @@ package import Logging
 package import LarderPlatform
 import Synchronization
 
-/// Writes generations behind the publications, oldest first and never more often than the disk bears. As many wait as
-/// are kept whatever their age.
+/// Writes generations to disk in the background, oldest first, with pauses that limit the load on the disk. At most
+/// ``GenerationHistory/capacity`` generations are pending. If more arrive, the oldest ones are dropped.
 ///
-/// What is lost when the process dies before a write is in the journal (what clients handed over) or is fetched again
-/// (what came from a source).
+/// If the process dies before a write, the changes in the journal are replayed at the next start, and the documents of
+/// sources are fetched again. Client changes with relaxed durability are lost.
 package final class GenerationWriter: Sendable {
     fileprivate struct State {
         var pending = Deque<Generation>()
-        /// What the newest generation on disk says of itself.
+        /// The revision, journal sequence and settled bound of the newest generation on disk.
         var contained: (revision: Int, sequence: Int, released: Int) = (0, 0, 0)
         var task: Task<Void, Never>?
     }
 
-    /// Changes that come within this time are written together.
+    /// Changes within this time are written together.
     private static let shortestPause = Duration.milliseconds(50)
-    /// What has come while others were written waits so long, unless the disk is slow.
+    /// The maximum pause after a write, unless the disk is slow.
     private static let moment = Duration.milliseconds(800)
     private static let pauseAfterFailure = Duration.seconds(5)
 
@@ -42,13 +42,13 @@ package final class GenerationWriter: Sendable {
         }
     }
 
-    /// The last journal record that a generation on disk contains.
+    /// The sequence number of the last journal record that a generation on disk contains.
     package var containedSequence: Int { state.withLock { $0.contained.sequence } }
 
-    /// Whether something waits to be written, or is being written.
+    /// Whether a generation is pending or being written.
     package var isAtWork: Bool { state.withLock { $0.task != nil } }
 
-    /// Hands over the newest generation, or another state of the one before; it is written soon.
+    /// Queues the newest generation, or a newer state of the previous one. It is written soon.
     package func note(_ generation: Generation) {
         state.withLock { state in
             state.add(generation)
@@ -56,20 +56,20 @@ package final class GenerationWriter: Sendable {
         }
     }
 
-    /// Writes what is pending and this newest generation now, so that the journal can begin again. Nothing may be noted
-    /// meanwhile. What cannot be written is tried again later, as ever.
+    /// Writes all pending generations and this newest one now, so that the journal can start over. ``note(_:)`` must
+    /// not be called before this returns. Generations that cannot be written are queued again.
     package func catchUp(with generation: Generation) async {
         let rest = await takeAll(with: generation)
         guard let failed = await firstFailure(rest) else { return }
         for generation in rest[failed...] { note(generation) }
     }
 
-    /// Writes what is pending and this last generation now.
+    /// Writes all pending generations and this last one now. Failures are logged and not retried.
     package func finish(with generation: Generation) async {
         for generation in await takeAll(with: generation) { _ = await write(generation) }
     }
 
-    /// Takes over what is pending from the task that would write it, and adds the newest generation if it is not on disk.
+    /// Takes the pending generations away from the background task, and adds the newest one unless it is on disk.
     private func takeAll(with generation: Generation) async -> [Generation] {
         let task = state.withLock { $0.task }
         task?.cancel()
@@ -86,7 +86,8 @@ package final class GenerationWriter: Sendable {
     private func writeUntilNothingIsPending() async {
         var pause = Self.shortestPause
         while !Task.isCancelled {
-            // Cancellation ends the pause, and what is pending is written by who cancelled.
+            // Cancellation ends the pause. The task then writes one last batch. The canceller takes whatever is pending
+            // after that.
             try? await clock.sleep(for: pause)
             let batch = state.withLock { state in
                 if state.pending.isEmpty { state.task = nil }
@@ -102,15 +103,16 @@ package final class GenerationWriter: Sendable {
                     for generation in newer { state.add(generation) }
                 }
             } else {
-                // Who writes takes processors and the disk from those who serve: a hundredth of the time, unless that would
-                // put off what has come since for more than a moment.
+                // Writing takes processors and the disk from threads that serve clients, so it gets a hundredth of the
+                // time. The pause does not exceed the maximum, except on a slow disk, where writing gets a tenth of the
+                // time.
                 let elapsed = elapsed()
                 pause = max(Self.shortestPause, min(elapsed * 100, Self.moment), elapsed * 10)
             }
         }
     }
 
-    /// Writes some, oldest first, up to one that cannot be written.
+    /// Writes generations in order until one cannot be written. Returns its index; nil if all were written.
     private func firstFailure(_ batch: [Generation]) async -> Int? {
         for (index, generation) in batch.enumerated() {
             if await !write(generation) { return index }
@@ -135,7 +137,8 @@ package final class GenerationWriter: Sendable {
 }
 
 extension GenerationWriter.State {
-    /// Adds what is newest. Another state of the same revision takes the place of the one before.
+    /// Adds the newest generation. It replaces a pending one of the same revision. If too many are pending, the oldest
+    /// one is dropped.
     fileprivate mutating func add(_ generation: Generation) {
         if pending.last?.revision == generation.revision { pending.removeLast() }
         pending.append(generation)

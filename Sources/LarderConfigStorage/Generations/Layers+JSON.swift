@@ -2,7 +2,7 @@ package import LarderConfigModel
 import LarderHTTPSemantics
 package import LarderJSON
 
-// How layers look on disk: in a generation whole, in the journal as single operations.
+// The JSON encoding of layers. A generation contains all of them, the journal single operations.
 
 extension Layers {
     package init?(_ value: JSONValue) {
@@ -166,7 +166,7 @@ extension RemoteDocument {
             writer.member("list", experiments.list)
             writer.endObject()
         }
-        // Absent if it follows from the version and the origin, as in files of earlier versions of this program.
+        // Left out if it follows from version and origin. Files of earlier versions of this program do not have it.
         if seenVersions != SeenVersions(of: version, from: origin) {
             writer.name("seenVersions")
             seenVersions.write(to: &writer)
@@ -229,14 +229,14 @@ extension Peer {
 }
 
 extension JSONWriter {
-    /// A path as an array of names.
+    /// Writes a path as an array of names.
     package mutating func path(_ names: [String]) {
         beginArray()
         for name in names { string(name) }
         endArray()
     }
 
-    /// A member that is a peer, or none.
+    /// Writes a peer as a member. A nil peer writes no member.
     package mutating func member(_ name: StaticString, _ peer: Peer?) {
         guard let peer else { return }
         self.name(name)

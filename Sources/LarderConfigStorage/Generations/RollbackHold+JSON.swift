@@ -1,7 +1,7 @@
 package import LarderConfigModel
 package import LarderJSON
 
-// How a hold and the causes of snapshots look on disk.
+// The JSON encoding of rollback holds and of the causes of snapshots.
 
 extension RollbackHold {
     package init?(_ value: JSONValue) {
@@ -44,7 +44,7 @@ extension RollbackHold {
             writer.member("origin", refused.origin)
             writer.endObject()
         }
-        // A layer that was not there is held as null.
+        // A held layer without content is written as null.
         for layer in FileLayer.allCases {
             guard let held = files[layer] else { continue }
             writer.name(layer.rawValue)
@@ -59,7 +59,7 @@ extension RollbackHold {
 }
 
 extension ChangeCause {
-    /// The causes in an array; one of a kind that this version does not know is left out.
+    /// The causes in an array. Kinds that this version of the program does not know are left out.
     package static func list(_ value: JSONValue?) -> [ChangeCause] {
         value?.elements.compactMap(ChangeCause.init) ?? []
     }
@@ -86,7 +86,7 @@ extension ChangeCause {
 }
 
 extension JSONWriter {
-    /// A member that is an array of causes.
+    /// Writes causes as a member.
     package mutating func member(_ name: StaticString, _ causes: [ChangeCause]) {
         self.name(name)
         beginArray()

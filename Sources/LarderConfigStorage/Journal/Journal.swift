@@ -2,29 +2,30 @@ import LarderPlatform
 import Logging
 import Synchronization
 
-/// The journal of a namespace: the changes that came after the newest generation. Each change takes one write in place and one
-/// fdatasync(2). Every function here blocks on the disk, except ``isTooLong()``.
+/// The journal of a namespace: the changes since the newest generation. Each change takes one write in place and one
+/// fdatasync(2). All functions block on disk I/O, except ``isTooLong()``.
 ///
-/// The file has one ``JournalRecord`` per line, and an end mark. Once a generation contains all records, the next one is written
-/// at the start of the file.
+/// The file has one ``JournalRecord`` per line and then an end mark. Once a generation contains all records, the next
+/// record is written at the start of the file.
 package final class Journal: Sendable {
-    /// The usual size of the file.
+    /// The initial size of the file in bytes. A longer file is shortened to it.
     private static let usualSize = 256 * 1024
-    /// Before a longer journal gets another record, a generation is written, unless this is less than a few of its records.
+    /// If the journal is longer, a generation is written before the next record. The limit is higher if it would hold
+    /// fewer than `minRecords` records of the last size.
     private static let maxLength = 4 * 1024 * 1024
     private static let minRecords = 8
 
     private struct State {
         var file: (any JournalFile)?
-        /// Where the next record is written.
+        /// The offset of the next record.
         var end = 0
-        /// The length of the file, or more.
+        /// The size of the file, or more.
         var size = 0
         /// The sequence number of the last record written.
         var lastSequence = 0
-        /// The length of that record.
+        /// The size of that record in bytes.
         var lastBytes = 0
-        /// A journal up to this length is not reported as too long again.
+        /// The journal is not reported as too long again up to this length.
         var toleratedLength = 0
     }
 
@@ -32,7 +33,7 @@ package final class Journal: Sendable {
     private let path: String
     private let files: any FileSystem
     private let logger: Logger
-    /// The committer alone writes, so that the lock, which is held while the disk is waited for, is never contended.
+    /// Only the committer writes. Therefore this lock is never contended, although it is held during disk I/O.
     private let state = Mutex(State())
 
     /// - Parameter directory: the directory of the namespace
@@ -45,12 +46,12 @@ package final class Journal: Sendable {
 
     // MARK: The start
 
-    /// Reads the records that follow a generation. The next record continues the file behind them. If records are damaged or
-    /// missing, that is logged, and a copy of the file is kept.
+    /// Reads the records after a generation. New records are appended after them. If records are damaged or missing,
+    /// the problem is logged and a copy of the file is kept.
     /// - Parameter sequence: the last record that the generation contains; 0 for no generation
-    /// - Returns: nil if there is no journal and there has never been one
+    /// - Returns: nil if there is no journal and none is expected
     func read(after sequence: Int) throws(FileError) -> JournalReader? {
-        // A journal that is missing has lost all its records.
+        // If the file is missing, all its records are lost.
         let found = try files.readJournal(path)
         if found == nil, sequence == 0 { return nil }
         let content = found ?? JournalContent(bytes: [], zeros: 0)
@@ -92,8 +93,9 @@ package final class Journal: Sendable {
 
     // MARK: Records
 
-    /// Whether a generation with all records has to be on disk before the next record. After true, the journal has to grow by the
-    /// maximum length again before this is true again: a disk that cannot take a generation is not asked for one at each change.
+    /// Whether a generation with all records must be on disk before the next record. After it has returned true, it
+    /// returns false until the journal has grown by the maximum length again, so that a disk that cannot store a
+    /// generation is not tried again at every change.
     package func isTooLong() -> Bool {
         state.withLock { state in
             let longest = max(Self.maxLength, Self.minRecords * state.lastBytes)
@@ -103,9 +105,9 @@ package final class Journal: Sendable {
         }
     }
 
-    /// Puts a change on disk. When it returns, the change survives a crash.
-    /// - Parameter containedSequence: the last record that a generation on disk contains; if that is the last one written, the
-    ///   journal begins again at its start
+    /// Writes a record and waits until it is on disk.
+    /// - Parameter containedSequence: the last record that a generation on disk contains; if it is the last one
+    ///   written, the journal starts over
     package func append(_ record: JournalRecord, afterGenerationWith containedSequence: Int) throws(FileError) {
         try state.withLock { (state) throws(FileError) -> Void in
             let file = try open(&state)
@@ -118,8 +120,8 @@ package final class Journal: Sendable {
             do throws(FileError) {
                 try file.write(bytes + [0], at: state.end)
             } catch {
-                // The next start must not read the record, because its change is about to be refused. Two zeros, since a single
-                // one could be damage to a record that was not refused.
+                // The change is about to be refused, so the next start must not read its record. Two zeros are written,
+                // because a single one could be damage to a valid record.
                 try? file.write([0, 0], at: state.end)
                 throw error
             }
@@ -127,12 +129,13 @@ package final class Journal: Sendable {
             state.size = max(state.size, state.end + 1)
             state.lastSequence = record.sequence
             state.lastBytes = bytes.count
-            // Not earlier: what is cut off has to be behind an end mark. Otherwise it looks like a write that a crash cut off.
+            // Only now, because the part that is cut off must follow an end mark. Otherwise it looks like a write that
+            // a crash cut off.
             if beginsAgain { shorten(&state, file) }
         }
     }
 
-    /// Gives back what the journal takes of the disk beyond its usual size, if a generation contains all records.
+    /// Shortens the file to its usual size if a generation contains all records.
     /// - Parameter containedSequence: the last record that a generation on disk contains
     package func shorten(afterGenerationWith containedSequence: Int) throws(FileError) {
         try state.withLock { (state) throws(FileError) -> Void in
@@ -152,7 +155,8 @@ package final class Journal: Sendable {
         return file
     }
 
-    /// Cuts off what is behind the end mark, beyond the usual size. It is of no use, so that a failure does no harm.
+    /// Cuts off the bytes after the end mark, down to the usual size. A failure is harmless, because these bytes are
+    /// not used.
     private func shorten(_ state: inout State, _ file: any JournalFile) {
         let size = max(Self.usualSize, state.end + 1)
         if state.size <= size { return }

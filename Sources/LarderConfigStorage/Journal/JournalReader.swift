@@ -1,40 +1,40 @@
 import Glibc
 
-/// What a start finds in a journal.
+/// The records that a start finds in a journal.
 ///
-/// Behind the last record stands a zero byte; see ``JournalRecord``. Anything else there is a write that a crash cut off,
-/// which nobody was told of, or damage to a record that somebody was told of. The two cannot be told apart with certainty,
-/// so that either way no number is given again that a lost record may have carried.
+/// A zero byte follows the last record; see ``JournalRecord``. Any other byte there is part of a write that a crash cut
+/// off, which was never acknowledged, or of a damaged record, which may have been acknowledged. The two cannot be
+/// distinguished with certainty. In both cases no revision is used again that a lost record may have had.
 struct JournalReader: Sendable {
     /// How the journal ends.
     enum Ending: Sendable {
         case clean
-        /// Bytes that are no record, and no record behind them.
+        /// Bytes that are not a record follow the last record, and no record follows them.
         case torn
-        /// Records are missing before others that are whole.
+        /// Records are missing before intact ones, or all records are missing.
         case damaged
     }
 
-    /// The whole records that follow the generation, in order.
+    /// The intact records after the generation, in order.
     var records: [JournalRecord] = []
-    /// The offset at which the next record belongs.
+    /// The offset of the next record.
     var end = 0
     var ending = Ending.clean
-    /// How many records may be missing, at most.
+    /// The maximum number of records that may be missing.
     var lost = 0
-    /// Whether there are changes that only another version of this program knows.
+    /// Whether there are records that only another version of this program can read.
     var isOfAnotherVersion = false
 
-    /// No record has fewer bytes.
+    /// The minimum size of a record.
     private static let smallestRecord = 128
     /// More records than any journal has.
     private static let allRecords = 1 << 20
-    /// More zeros than end marks that happen to follow each other: a sector was lost.
+    /// More zeros than consecutive end marks can have. They show that a sector was lost.
     private static let minLostZeros = 64
 
     /// - Parameters:
-    ///   - zeros: how many zeros follow these bytes in the file.
-    ///   - sequence: the last record that the generation contains.
+    ///   - zeros: the number of zeros that follow the bytes in the file
+    ///   - sequence: the last record that the generation contains
     init(_ journal: [UInt8], zeros: Int = 0, after sequence: Int) {
         var last: Int?
         var position = 0
@@ -49,7 +49,7 @@ struct JournalReader: Sendable {
         if let first = records.first, first.sequence > sequence + 1 { ending = .damaged }
         resynchronize(journal, from: position, last: last ?? sequence, after: sequence)
         if ending == .clean, journal.isEmpty {
-            // Once there was a record there always is one, or what is left of it.
+            // Once a record was written, the file always contains records or remains of them.
             if sequence > 0 { (ending, lost) = (.damaged, Self.allRecords) }
             return
         }
@@ -59,23 +59,25 @@ struct JournalReader: Sendable {
         if ending == .clean { ending = .torn }
     }
 
-    /// Whether a zero stands there that says that the record before it is the last.
+    /// Whether an end mark follows the last record.
     private static func isMarked(
         _ journal: [UInt8], zeros: Int, at position: Int, after sequence: Int
     ) -> Bool {
         guard position < journal.count else { return zeros > 0 }
         guard journal[position] == 0 else { return false }
-        // What stands behind it was written before, and begins with no more zeros than an end mark or two.
+        // The bytes after an end mark are older. They begin with the zeros of one or two end marks at most.
         let next = journal[position...].firstIndex { $0 != 0 } ?? journal.endIndex
         if next < journal.endIndex, next - position >= minLostZeros { return false }
+        // If the zero replaced the first byte of a newer record, it is damage and not an end mark.
         guard let lineEnd = journal.lineEnd(from: position),
             let lacking = JournalRecord.sequenceWithoutFirstByte(journal[position..<lineEnd])
         else { return true }
         return lacking <= sequence
     }
 
-    /// Takes up the records behind damage: behind line ends, and behind zeros, which a disk that lost a sector gives.
-    /// Records of an earlier pass through the file have lower numbers; one that was refused has lost its first byte.
+    /// Reads the intact records after damage. They begin after a line end, or after zeros, which a disk returns for a
+    /// lost sector. Records of an earlier pass through the file have lower sequence numbers, and refused records have
+    /// lost their first bytes.
     private mutating func resynchronize(_ journal: [UInt8], from position: Int, last: Int, after sequence: Int) {
         var last = last
         var position = position
@@ -110,8 +112,8 @@ struct JournalReader: Sendable {
 }
 
 extension [UInt8] {
-    /// Where the next line ends. A start reads the journals of all namespaces: memchr(3) takes a fraction of the time of a
-    /// loop.
+    /// The offset of the next LF. It is found with memchr(3), which takes a fraction of the time of a loop: a start
+    /// reads the journals of all namespaces.
     fileprivate func lineEnd(from start: Int) -> Int? {
         withUnsafeBytes { bytes in
             guard start < bytes.count, let base = bytes.baseAddress else { return nil }

@@ -3,23 +3,24 @@ package import LarderConfigModel
 import LarderEncoding
 import LarderJSON
 
-/// One accepted change on its way into a generation: what a local client handed over, on disk before it is acknowledged.
+/// The changes of a commit, written to disk before the commit is acknowledged. The record is needed until a generation
+/// contains the changes.
 ///
-/// A record is one line: sixteen hex digits, the beginning of the SHA-256 of the rest; a space; JSON; LF. Records
-/// carry consecutive sequence numbers. A zero byte behind the last one says that it is the last: the journal is written
-/// from its start again once a generation holds all of it, so that remainders of older records may stand there.
+/// A record is one line: the first sixteen hex digits of the SHA-256 of the JSON; a space; the JSON; LF. Records have
+/// consecutive sequence numbers. A zero byte after the last record is the end mark. Remains of older records may follow
+/// it, because the journal is written from its start again once a generation contains all records.
 package struct JournalRecord: Sendable {
     package var sequence: Int
     /// The revision of the snapshot with these changes.
     package var revision: Int
-    /// Its digest.
+    /// The digest of the resolved layers.
     package var digest: String
     /// In milliseconds since 1970.
     package var publishedAt: Int
     /// Reservations up to this bound are settled: nothing above ``revision`` was published under them.
     package var released: Int
     var operations: [LayerOperation]
-    /// What the snapshot was published for; empty where it was not published for this record.
+    /// Why the snapshot was published; empty if no snapshot was published for this record.
     package var causes: [ChangeCause] = []
 
     func encoded() -> [UInt8] {
@@ -39,7 +40,7 @@ package struct JournalRecord: Sendable {
         return Self.checksum(writer.bytes[...]) + [UInt8(ascii: " ")] + writer.bytes + [UInt8(ascii: "\n")]
     }
 
-    /// Reads one line without its LF. Nil where it is anything else than a whole record.
+    /// Parses one line without its LF; nil unless it is an intact record.
     package init?(_ line: ArraySlice<UInt8>) {
         guard let content = Self.content(of: line),
             let value = try? JSONValue(parsing: Array(content), maximumDepth: 256),
@@ -61,14 +62,15 @@ package struct JournalRecord: Sendable {
         causes = ChangeCause.list(value["causes"])
     }
 
-    /// The sequence number of a line that is whole and no record all the same: another version of this program wrote it.
+    /// The sequence number of an intact line that is not a valid record, because another version of this program wrote
+    /// it.
     static func sequenceOfAnotherVersion(_ line: ArraySlice<UInt8>) -> Int? {
         guard let content = content(of: line) else { return nil }
         return (try? JSONValue(parsing: Array(content), maximumDepth: 256))?["sequence"]?.int
     }
 
-    /// The sequence number of a line that begins with a zero and is whole but for that. A record that was refused begins
-    /// with two.
+    /// The sequence number of a record whose first byte was replaced by zero. A refused record begins with two zeros,
+    /// so that this returns nil for it.
     static func sequenceWithoutFirstByte(_ line: ArraySlice<UInt8>) -> Int? {
         guard line.first == 0, line.count > 17 else { return nil }
         let content = line.dropFirst(17)
@@ -76,7 +78,7 @@ package struct JournalRecord: Sendable {
         return (try? JSONValue(parsing: Array(content), maximumDepth: 256))?["sequence"]?.int
     }
 
-    /// What the checksum at the beginning of a line belongs to; nil where it does not.
+    /// The JSON of a line; nil if the checksum at the beginning of the line does not match it.
     private static func content(of line: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         let content = line.dropFirst(17)
         guard line.count > 17, line[line.startIndex + 16] == UInt8(ascii: " "),

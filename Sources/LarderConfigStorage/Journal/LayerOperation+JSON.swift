@@ -1,7 +1,7 @@
 package import LarderConfigModel
 package import LarderJSON
 
-// How changes of layers look in the journal.
+// The JSON encoding of operations in the journal.
 
 extension LayerOperation {
     init?(_ value: JSONValue) {
