@@ -7,7 +7,7 @@ import LarderUpstream
 /// Finds the source of the value that each layer has at a path.
 struct ConfigExplainer: Sendable {
     let configuration: NamespaceConfiguration
-    /// The remote source; nil for none. It maps paths to the keys of a store of keys.
+    /// The remote source; nil for none. A source that is a key-value store maps paths to its keys.
     let source: (any ConfigSource)?
     let blocking: BlockingWork
 
@@ -82,7 +82,7 @@ struct ConfigExplainer: Sendable {
 
     // MARK: Files
 
-    /// The locations of the values at a path in those layers that are read from files.
+    /// The locations of the values at a path, for those layers that are read from files.
     private func locations(
         of path: [String], _ provenance: PathProvenance
     ) async -> [ConfigLayer: SourceLocation] {

@@ -1,8 +1,8 @@
 package import LarderConfigModel
 package import LarderJSON
 
-/// How the value at a path came about: the value of each layer there, and its source. Times are milliseconds since 1970.
-/// Secrets are not masked.
+/// Explains the value at a path: the value that each layer has there, and its source. Times are milliseconds since
+/// 1970. Secrets are not masked.
 package struct ConfigExplanation: Sendable {
     /// The source of a layer's value.
     package struct Source: Sendable, Hashable {
@@ -13,13 +13,13 @@ package struct ConfigExplanation: Sendable {
         package var file: String?
         /// The line in that file, from 1.
         package var line: Int?
-        /// The key in a store of keys.
+        /// The key in a key-value store.
         package var key: String?
         /// The upstream version.
         package var version: String?
         /// The name of the overlay: the arm of an experiment that this host is in.
         package var experiment: String?
-        /// The client that set or pushed it.
+        /// The client that set or pushed the value.
         package var peer: Peer?
         /// When the override expires; nil for never.
         package var expiresAt: Int?
@@ -30,8 +30,8 @@ package struct ConfigExplanation: Sendable {
         package var layer: ConfigLayer
         /// The layer's value at the path; nil for none.
         package var value: JSONValue?
-        /// Whether the layer removes the values of lower layers: by a null at the path or above it, or by a value above it that
-        /// is not an object.
+        /// Whether the layer removes the values of lower layers: by a null at the path or above it, or by a value above
+        /// it that has no such member.
         package var hides: Bool
         /// The source of the effect; nil if the layer has none.
         package var source: Source?
@@ -41,7 +41,7 @@ package struct ConfigExplanation: Sendable {
         package var heldRevision: Int?
     }
 
-    /// The lock that the path is under.
+    /// The lock that applies to the path.
     package struct Lock: Sendable, Hashable {
         /// The locked path: the explained path, or one above it.
         package var path: JSONPath
@@ -60,7 +60,7 @@ package struct ConfigExplanation: Sendable {
     package var value: JSONValue?
     /// The highest layer with an effect that the lock does not suppress; nil for none.
     package var winner: ConfigLayer?
-    /// The lock that the path is under; nil for none.
+    /// The lock that applies to the path; nil for none.
     package var lock: Lock?
     /// All layers, lowest first.
     package var layers: [Layer]

@@ -4,7 +4,7 @@ import LarderPlatform
 import LarderUpstream
 import Logging
 
-/// Logs published revisions: five lines a second, then one line that stands for the rest of the second.
+/// Logs published revisions: at most five lines per second, then one line for all others of that second.
 struct PublicationLog: Sendable {
     /// A published revision.
     struct Entry: Sendable {
@@ -60,7 +60,7 @@ struct PublicationLog: Sendable {
 }
 
 extension ChangeCause {
-    /// What happened, for people.
+    /// The change as a clause of a log line.
     fileprivate var sentence: String {
         let place = path.map { $0.isEmpty ? " everything" : " \(JSONPath($0))" } ?? ""
         let words =
@@ -84,7 +84,8 @@ extension ChangeCause {
 }
 
 extension String {
-    /// The text without what would break a line in two: names of members and of processes may hold anything.
+    /// The text with control characters replaced by `?`, because names of members and processes may contain line
+    /// breaks.
     fileprivate var printable: String {
         String(String.UnicodeScalarView(unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7f ? "?" : $0 }))
     }

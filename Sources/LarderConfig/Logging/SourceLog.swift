@@ -2,7 +2,7 @@ import LarderConfigModel
 import Logging
 
 /// Logs when a source or the files of a layer become unusable, when the reason changes, and when they are usable again.
-/// Repeated failures with the same reason are not logged.
+/// Consecutive failures with the same reason are logged once.
 struct SourceLog: Sendable {
     private enum Condition: Hashable {
         case answering
@@ -30,7 +30,7 @@ struct SourceLog: Sendable {
     private var failuresLoggedAt: [Failure: Int] = [:]
     /// The number of consecutive failures when a status was last compared.
     private var comparedFailures = 0
-    /// The beginning of the outage, in milliseconds since 1970; nil while the source answers.
+    /// The beginning of the outage, in milliseconds since 1970; nil while the source responds.
     private var failingSince: Int?
     private var fileProblems: [FileLayer: String] = [:]
 
@@ -39,7 +39,7 @@ struct SourceLog: Sendable {
         self.logger = logger
     }
 
-    /// Logs what differs from the last status.
+    /// Logs the differences from the last status.
     /// - Parameter now: in milliseconds since 1970
     mutating func note(_ status: NamespaceStatus, now: Int) {
         noteSource(status, now)
@@ -47,7 +47,7 @@ struct SourceLog: Sendable {
     }
 
     private mutating func noteSource(_ status: NamespaceStatus, _ now: Int) {
-        // Publications also lead here, without a new attempt.
+        // A publication also leads here, without a new attempt.
         if status.refreshes.consecutiveFailures > 0, status.refreshes.consecutiveFailures == comparedFailures { return }
         comparedFailures = status.refreshes.consecutiveFailures
         guard let source = status.source, let condition = Self.condition(status), condition != logged else { return }
@@ -93,7 +93,7 @@ struct SourceLog: Sendable {
         fileProblems = status.fileProblems
     }
 
-    /// The condition of a source; nil before its first answer or failure.
+    /// The condition of a source; nil before its first response or failure.
     private static func condition(_ status: NamespaceStatus) -> Condition? {
         if status.refreshes.consecutiveFailures > 0, let problem = status.refreshes.lastError {
             return .failing(

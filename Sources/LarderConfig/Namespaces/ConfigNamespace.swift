@@ -16,7 +16,7 @@ package final class ConfigNamespace: Sendable {
         var files: PerFileLayer<FileLayerRefresher>
         /// Watches and polls the sources.
         var sourceTask: Task<Void, Never>?
-        /// Whether other settings are being applied. The sources are watched and polled again afterwards.
+        /// Whether new settings are being applied. The sources are watched and polled again afterwards.
         var isApplying = false
         /// Runs the refresher's commands.
         var refreshTask: Task<Void, Never>?
@@ -41,7 +41,7 @@ package final class ConfigNamespace: Sendable {
         return ConfigExplainer(configuration: configuration, source: source, blocking: environment.blocking)
     }
 
-    /// Opens the store with what the disk had, without the network.
+    /// Opens the store with the state from disk, without network access.
     /// - Throws: ``FileError`` if the state directory cannot be used.
     init(_ recovered: RecoveredNamespace, environment: NamespaceEnvironment) async throws(FileError) {
         let configuration = recovered.configuration
@@ -69,7 +69,7 @@ package final class ConfigNamespace: Sendable {
 
     // MARK: Life cycle
 
-    /// Starts to watch and poll the sources. Does nothing if that has begun.
+    /// Starts to watch and poll the sources, unless that has already begun.
     func start() { start(isReconfigured: false) }
 
     private func start(isReconfigured: Bool) {
@@ -83,8 +83,8 @@ package final class ConfigNamespace: Sendable {
         }
     }
 
-    /// Applies other settings. Readers and subscribers only see new snapshots. Callers that wait for a refresh or a push
-    /// continue to wait for it.
+    /// Applies new settings. Readers and subscribers only see new snapshots. Callers that wait for a refresh or a push
+    /// keep waiting for it.
     func apply(_ configuration: NamespaceConfiguration) async {
         state.withLock { $0.isApplying = true }
         await stopFollowing()
@@ -132,7 +132,7 @@ package final class ConfigNamespace: Sendable {
     ) async {
         await store.armExpiry()
         let isHolding = await store.hasRemoteDocument
-        // After a restart with other settings, too, so that a source that was corrected is polled soon.
+        // If experiments were left out, the source may have been corrected, so it is polled soon.
         let lacksExperiments = await store.lacksExperiments
         await withTaskGroup { group in
             for layer in FileLayer.allCases {
@@ -152,10 +152,11 @@ package final class ConfigNamespace: Sendable {
 
     // MARK: File layers
 
-    /// Reads a layer's files after each change. Failures are in the status and the log.
+    /// Reads a layer's files after each change. The status and the log report failures.
     private func follow(_ layer: FileLayer, at path: String?, _ files: FileLayerRefresher) async {
         guard let path else {
-            // Empties the layer, after a read of the files that it had before.
+            // Without a path the read returns no content and empties the layer. It runs after any read of the previous
+            // files.
             _ = try? await files.refresh()
             return
         }
@@ -167,8 +168,8 @@ package final class ConfigNamespace: Sendable {
     }
 
     /// Reads the defaults and the administrator's files now.
-    /// - Returns: The snapshot with the content of all of them, and whether it is new; revision 0 if the namespace has no file
-    ///   layer.
+    /// - Returns: The snapshot with the content of all of them, and whether it is new; revision 0 if the namespace has
+    ///   no file layer.
     /// - Throws: `rejected`, naming the file that cannot be used. Its layer stays as it was.
     package func refreshFiles() async throws(ConfigError) -> CommitOutcome {
         let configuration = configuration
@@ -188,7 +189,7 @@ package final class ConfigNamespace: Sendable {
         do throws(ConfigError) {
             return try await files.refresh()
         } catch {
-            // Other settings may have been applied meanwhile, with another refresher.
+            // New settings may have replaced the refresher in the meantime.
             let current = state.withLock { $0.files[layer] }
             guard error.code == .stopped, current !== files else { throw error }
             return try await current.refresh()
@@ -202,8 +203,8 @@ package final class ConfigNamespace: Sendable {
         await explainer.explain(path.segments, store.provenance(of: path.segments))
     }
 
-    /// Submits a value for the override layer, as ``ConfigStore/submit(_:on:then:)``. If the path is locked, the error names the
-    /// file and line that lock it.
+    /// Submits a value for the override layer, like ``ConfigStore/submit(_:on:then:)``. If the path is locked, the
+    /// error names the file and line of the locked value.
     package func set(
         _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?, on executor: (any TaskExecutor)?,
         then completion: @escaping @Sendable (Result<CommitOutcome, ConfigError>) -> Void
@@ -221,11 +222,11 @@ package final class ConfigNamespace: Sendable {
         return await explainer.refusal(locked, layers)
     }
 
-    /// Describes the work that is due within a time, as the predicate of a sentence about the namespace; nil if the agent can
-    /// exit without losing anything.
+    /// Describes the work that is due within a time, as the predicate of a sentence about the namespace; nil if the
+    /// agent can exit without losing anything.
     ///
-    /// A source that is watched or connected is always work. A polled source is work if its interval is not longer than the
-    /// time, or if its next poll is due.
+    /// A source that is watched, connected or polled with long polls always counts as work. Another source counts if
+    /// its interval is not longer than the time, or if its next poll is due within it.
     package func pendingWork(within time: Duration) async -> String? {
         let (configuration, now) = (configuration, environment.wallClock.now)
         switch configuration.remote {

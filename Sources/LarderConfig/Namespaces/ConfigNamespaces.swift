@@ -10,7 +10,7 @@ import Synchronization
 /// All namespaces of the agent, by name. A lookup never suspends.
 package final class ConfigNamespaces: Sendable {
     private let environment: NamespaceEnvironment
-    /// An element each time that the environment's signal was raised.
+    /// Yields an element each time the environment's signal is raised.
     private let wakeUps: AsyncStream<Void>
     private let namespaces: Mutex<NamedNamespaces>
     /// Holds the lock on the state directory.
@@ -19,12 +19,13 @@ package final class ConfigNamespaces: Sendable {
     /// The epoch of the state directory, in which revisions are comparable.
     package var epoch: String { environment.epoch }
 
-    /// Opens the state directory and the last known good state of every namespace, without the network.
+    /// Opens the state directory and the last known good state of every namespace, without network access.
     /// - Parameters:
-    ///   - threads: run system calls that may wait for the disk
-    ///   - hostIdentity: tells this host from others; the times of its polls and its experiments follow from it
-    ///   - generator: the random numbers of delays before network requests
-    ///   - files: the file system; nil for the real one, in which symbolic links below the state directory are not followed
+    ///   - threads: the threads for blocking system calls
+    ///   - hostIdentity: identifies this host; determines the times of its polls, and its experiments
+    ///   - generator: provides random delays before network requests
+    ///   - files: the file system; nil for the real one, in which symbolic links below the state directory are not
+    ///     followed
     /// - Throws: ``FileError``, ``StateDirectory/Locked`` or ``UnsafeDirectory``.
     package init(
         _ configurations: [NamespaceConfiguration], stateDirectory path: String, threads: NIOThreadPool,
@@ -47,7 +48,8 @@ package final class ConfigNamespaces: Sendable {
             clock: clock, wallClock: wallClock, changes: changes, generator: generator, logger: logger)
         self.environment = environment
         namespaces = Mutex(NamedNamespaces([]))
-        // Several per thread switch: for a hundred namespaces the switches take longer than the reads.
+        // Opens several namespaces per thread switch: for a hundred namespaces the switches would take longer than the
+        // reads.
         let opened = try await withThrowingTaskGroup { group in
             for start in stride(from: 0, to: configurations.count, by: Self.openedTogether) {
                 let some = configurations[start..<min(start + Self.openedTogether, configurations.count)]
@@ -78,13 +80,13 @@ package final class ConfigNamespaces: Sendable {
     /// The namespace with a name; nil if the settings do not declare it.
     package subscript(name: String) -> ConfigNamespace? { namespaces.withLock { $0[name] } }
 
-    /// All namespaces in the order of their names.
+    /// All namespaces, sorted by name.
     package var all: [ConfigNamespace] { namespaces.withLock { $0.all } }
 
-    /// An element after each publication of any namespace, and after a namespace has begun or ended. Changes that are not taken
-    /// yet are joined into one element. It can be consumed once.
+    /// Yields an element after each publication of any namespace, and after a namespace starts or ends. Until the
+    /// consumer takes an element, later changes are coalesced into it. The stream has one consumer.
     ///
-    /// One stream for all namespaces: until its consumer asks for the next element, a change costs one atomic operation.
+    /// There is one stream for all namespaces, so that a change costs one atomic operation while the consumer is busy.
     package func changes() -> AsyncStream<Void> {
         let (signal, wakeUps) = (environment.changes, wakeUps)
         return AsyncStream {
@@ -96,7 +98,7 @@ package final class ConfigNamespaces: Sendable {
         }
     }
 
-    /// Adds an element to ``changes()`` for a change that no namespace makes, such as of the rules of access.
+    /// Adds an element to ``changes()`` for a change outside the namespaces, such as new access rules.
     package func noteChange() { environment.changes.raise() }
 
     /// Starts to watch and poll the sources of all namespaces.
@@ -104,7 +106,7 @@ package final class ConfigNamespaces: Sendable {
         for namespace in all { namespace.start() }
     }
 
-    /// Applies other settings. New namespaces appear, missing ones end, and changed ones keep their snapshots. A namespace
+    /// Applies new settings. New namespaces start, missing ones end, and changed ones keep their snapshots. A namespace
     /// that cannot be opened is logged and left out.
     package func apply(_ configurations: [NamespaceConfiguration]) async {
         let names = Set(configurations.map(\.name))
@@ -141,9 +143,9 @@ package final class ConfigNamespaces: Sendable {
     }
 }
 
-/// Namespaces with different names.
+/// Namespaces with distinct names.
 private struct NamedNamespaces {
-    /// In the order of their names.
+    /// Sorted by name.
     let all: [ConfigNamespace]
     private let positions: NameIndex
 

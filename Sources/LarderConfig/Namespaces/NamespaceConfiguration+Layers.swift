@@ -2,7 +2,7 @@ import LarderConfigModel
 package import LarderConfigSources
 import LarderJSON
 
-// The types of the store, the layers and the status that the settings determine.
+// Converts the settings to the types of the store, the layers and the status.
 
 extension NamespaceConfiguration {
     /// The locks and experiments for a host.
@@ -54,19 +54,19 @@ extension NamespaceConfiguration {
         }
     }
 
-    /// The reader of the host layer; nil if the settings name no directory.
+    /// The reader of the host layer; nil if the settings have no directory.
     ///
-    /// A directory with content in the last known good state must still exist. The last content may be that of another
-    /// directory, so this applies only to a directory that the settings name.
+    /// If the layer had content in the last known good state, its directory must still exist. That content may come
+    /// from another directory, so the rule applies only to a directory that the settings name.
     func hostReader(lastContent: JSONValue?) -> HostDirectory? {
         let wasThere = isHostDirectoryNamed && lastContent.map { $0 != .emptyObject } == true
         return hostDirectory.map { HostDirectory(path: $0, isNamed: isHostDirectoryNamed, wasThere: wasThere) }
     }
 
-    /// Whether nulls in the files are kept. They are if another layer lies below, whose members they remove.
+    /// Whether nulls in the files are kept. They are if there is a lower layer, whose members they remove.
     func keepsNulls(_ layer: FileLayer) -> Bool { layer == .host && defaultsPath != nil }
 
-    /// Whether other settings read a file layer in the same way.
+    /// Whether other settings lead to the same content of a file layer.
     func hasSameFiles(_ layer: FileLayer, as other: NamespaceConfiguration) -> Bool {
         guard keepsNulls(layer) == other.keepsNulls(layer) else { return false }
         return switch layer {
@@ -75,9 +75,9 @@ extension NamespaceConfiguration {
         }
     }
 
-    /// Checks the files of the layers: the defaults, the administrator's files, and a remote source that is a file. Blocks until
-    /// the disk has answered.
-    /// - Returns: One problem for each file. For a file that is not JSON it has the place of the first error.
+    /// Checks the files of the layers: the defaults, the administrator's files, and a remote source that is a file.
+    /// Blocks on disk I/O.
+    /// - Returns: One problem for each file. For a file that is not JSON, it has the position of the first error.
     package func examineFiles() -> [LayerProblem] {
         var problems: [LayerProblem] = []
         if let defaultsPath { problems += LayerProblem.found(at: defaultsPath, maximumBytes: maximumBytes) }

@@ -7,9 +7,10 @@ package struct NamespaceConfiguration: Sendable, Equatable {
     package var name: String
     /// Whether changes by clients are on disk before they are acknowledged.
     package var durability: Durability
-    /// The maximum size of a pushed document, and of all overrides together, in bytes.
+    /// The maximum size of a document, and of all overrides together, in bytes.
     package var maximumBytes: Int
-    /// The maximum percentage of the remote layer's members that a document may remove unless it is forced; nil for no limit.
+    /// The maximum percentage of the remote document's members that a new document may remove unless it is forced; nil
+    /// for no limit.
     package var maximumDeletion: Int?
     /// The file or directory of the defaults that ship with programs; nil for no such layer.
     package var defaultsPath: String?
@@ -21,7 +22,7 @@ package struct NamespaceConfiguration: Sendable, Equatable {
     package var remote: RemoteSourceSettings?
     /// Paths at which only the defaults and the administrator's files count.
     package var locks: [JSONPath]
-    /// Overlays for some of the hosts.
+    /// The experiments. Their overlays apply on some of the hosts.
     package var experiments: ExperimentRules
     /// The settings file, for provenance; nil for none.
     package var settingsPath: String?

@@ -4,7 +4,7 @@ import LarderPlatform
 import LarderUpstream
 import Logging
 
-/// What all namespaces of the agent share.
+/// The environment that all namespaces share.
 struct NamespaceEnvironment: Sendable {
     let epoch: String
     let stateDirectory: String
@@ -12,13 +12,13 @@ struct NamespaceEnvironment: Sendable {
     let blocking: BlockingWork
     let watcher: FileWatcher
     let fetcher: HTTPFetcher
-    /// Tells this host from others. The times of its polls and its experiments follow from it.
+    /// Identifies this host. It determines the times of its polls, and its experiments.
     let hostIdentity: String
     let clock: any Clock<Duration>
     let wallClock: WallClock
-    /// Raised at each publication of a namespace, and when one begins or ends.
+    /// Raised at each publication of a namespace, and when a namespace starts or ends.
     let changes: Signal
-    /// The random numbers of delays.
+    /// Provides random delays.
     let generator: any RandomNumberGenerator & Sendable
     let logger: Logger
 

@@ -3,7 +3,7 @@ import LarderConfigSources
 import LarderConfigStorage
 import LarderPlatform
 
-/// A namespace as a start finds it on disk: its last known good state, with the present content of its file layers.
+/// A namespace as a start finds it on disk: its last known good state, with the current content of its file layers.
 struct RecoveredNamespace: Sendable {
     let configuration: NamespaceConfiguration
     let archive: ConfigArchive
@@ -11,9 +11,9 @@ struct RecoveredNamespace: Sendable {
     private(set) var status: NamespaceStatus
     let files: PerFileLayer<FileLayerReader>
 
-    /// Reads the state and the files. Blocks until the disk has answered.
-    /// - Throws: ``FileError`` if the state directory cannot be used. A layer whose files cannot be read keeps its last content,
-    ///   and the status reports the problem.
+    /// Reads the state and the files. Blocks on disk I/O.
+    /// - Throws: ``FileError`` if the state directory cannot be used. A layer whose files cannot be read keeps its last
+    ///   content, and the status reports the problem.
     init(_ configuration: NamespaceConfiguration, environment: NamespaceEnvironment) throws(FileError) {
         self.configuration = configuration
         archive = ConfigArchive(

@@ -3,19 +3,19 @@ import LarderConfigSources
 import LarderHTTPSemantics
 import LarderPlatform
 
-/// Runs the refreshes, forced refreshes and pushes of one namespace strictly one after another, in the order of their
-/// arrival. Each runs from start to end, including network waits.
+/// Runs the refreshes, forced refreshes and pushes of one namespace one at a time, in the order of their arrival. Each
+/// runs from start to end, including network waits.
 ///
-/// An actor alone does not provide this: every actor is reentrant at each `await`. A ``RefreshQueue`` holds the commands, and
-/// one task runs them, ``run()``. The actor only guards the queue.
+/// An actor alone does not provide this, because every actor is reentrant at each `await`. A ``RefreshQueue`` holds the
+/// commands, and one task runs them: ``run()``. The actor only guards the queue.
 package actor ConfigRefreshService {
     /// The result of a command.
     package struct Outcome: Sendable, Hashable {
         /// The snapshot with the command's effect.
         package var commit: CommitOutcome
-        /// Whether the source answered that its document has not changed.
+        /// Whether the source reported that its document has not changed.
         package var notModified: Bool
-        /// The namespace's state when the command ended. The next refresh may have begun since.
+        /// The namespace's freshness when the command ended. The next refresh may have begun since.
         package var freshness: Freshness
         /// The version of the remote document at that time.
         package var upstreamVersion: String?
@@ -27,7 +27,7 @@ package actor ConfigRefreshService {
     private let wallClock: WallClock
     private var source: (any ConfigSource)?
     private var queue = RefreshQueue()
-    /// The callers that wait for an answer.
+    /// The callers that wait for a result.
     private var waiters: [RefreshQueue.WaiterID: CheckedContinuation<Answer, Never>] = [:]
     private var lastWaiterID = 0
     /// The task of the running command.
@@ -44,11 +44,12 @@ package actor ConfigRefreshService {
 
     // MARK: Commands
 
-    /// Polls the source, with the validator of the current document. Callers that wait for the same answer share a request.
+    /// Polls the source with the validator of the current document. Callers that wait for the same response share a
+    /// request.
     /// - Throws: `upstreamFailed`, `rejected`, `storageFailed`, `cancelled`, `stopped`; the last good snapshot stays.
     package func refreshIfNeeded() async throws(ConfigError) -> Outcome { try await submit(.refresh) }
 
-    /// Polls the source as ``refreshIfNeeded()``, but does not share a request that began before a time.
+    /// Polls the source like ``refreshIfNeeded()``, but does not share a request that began before a time.
     /// - Parameter earliest: in milliseconds since 1970
     package func refresh(begunSince earliest: Int) async throws(ConfigError) -> Outcome {
         try await submit(.refresh, sharingSince: earliest)
@@ -58,22 +59,25 @@ package actor ConfigRefreshService {
     func refreshAfterChange() async throws(ConfigError) -> Outcome { try await submit(.refreshAfterChange) }
 
     /// Sends the source a long poll.
-    /// - Throws: The errors of ``refreshIfNeeded()``. `cancelled` is also thrown if another command arrives, which then runs.
+    /// - Throws: The errors of ``refreshIfNeeded()``. `cancelled` is also thrown if another command arrives, which then
+    ///   runs.
     func awaitChange() async throws(ConfigError) -> Outcome { try await submit(.awaitChange) }
 
-    /// Fetches the whole document and applies it even if its upstream version is older.
+    /// Fetches the whole document and applies it without the checks of its version and of the members that it removes.
+    /// Ends the hold of a rollback.
     /// - Throws: The errors of ``refreshIfNeeded()``.
     package func forceRefresh() async throws(ConfigError) -> Outcome { try await submit(.forceRefresh) }
 
     /// Applies a document of a local process as the remote layer.
-    /// - Throws: `rejected` if its version is older than the current one and `force` is false; `storageFailed`, `cancelled`,
-    ///   `stopped`.
+    /// - Parameter force: whether to skip the checks of its version and of the members that it removes, and to end the
+    ///   hold of a rollback
+    /// - Throws: `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
     package func applyPushedConfig(_ document: SourceDocument, force: Bool) async throws(ConfigError) -> Outcome {
         try await submit(.push(document, force: force))
     }
 
-    /// Replaces the source. A running refresh starts again with the new source, for the same callers. When this returns, the
-    /// previous source causes no more writes.
+    /// Replaces the source. A running refresh starts again with the new source, for the same callers. After this
+    /// returns, the previous source causes no more writes.
     func use(_ newSource: (any ConfigSource)?) async {
         source = newSource
         guard queue.overtakeRunning(), let runningTask else { return }
@@ -127,9 +131,9 @@ package actor ConfigRefreshService {
     /// Returns when the actor executes the call. The watchdog measures how long that takes.
     package func probe() {}
 
-    // MARK: The flow
+    // MARK: Execution
 
-    /// Runs the commands until the surrounding task is cancelled. Commands that are left fail with `stopped`.
+    /// Runs the commands until the surrounding task is cancelled. The remaining commands fail with `stopped`.
     func run() async {
         // The stream ends when the task is cancelled.
         for await _ in wakeups {
@@ -180,7 +184,7 @@ package actor ConfigRefreshService {
         return unchanged
     }
 
-    /// The outcome of a commit. The next command has not begun yet.
+    /// The outcome of a commit. Must be called before the next command begins.
     private nonisolated func outcome(_ commit: CommitOutcome, notModified: Bool) -> Outcome {
         Outcome(
             commit: commit, notModified: notModified, freshness: store.publication.current.freshness,
@@ -201,7 +205,7 @@ package actor ConfigRefreshService {
             let validator = force ? nil : await store.validator(ofOrigin: source.location)
             let answer = try await request(source, ifChangedFrom: validator, on: occasion)
             await sourceAnswered()
-            // From here on nothing is written for a caller that left.
+            // Nothing is written for a caller that has left by now.
             if Task.isCancelled { throw Self.cancelled }
             switch answer {
             case .notModified:
@@ -224,8 +228,8 @@ package actor ConfigRefreshService {
 
     private func sourceAnswered() { queue.sourceAnswered() }
 
-    /// Sends the request, and reports an invalid document in the status. The store compares a valid one with the current
-    /// document, and reports it itself if it refuses it.
+    /// Sends the request. If the response is not a valid document, this reports it in the status. A valid document is
+    /// checked by the store, which reports it if it rejects it.
     private nonisolated func request(
         _ source: any ConfigSource, ifChangedFrom validator: Validator?, on occasion: FetchOccasion
     ) async throws(ConfigError) -> SourceAnswer {

@@ -3,10 +3,10 @@ import LarderConfigSources
 import LarderJSON
 import LarderPlatform
 
-/// Reads the files of one layer. One read follows another, so that an older read never replaces a newer one.
+/// Reads the files of one layer, one read at a time, so that an older read never replaces a newer one.
 ///
-/// It does not wait for the remote source, as it would in the ``ConfigRefreshService``. Callers that arrive during a read share the
-/// next one, which begins after their calls.
+/// It is separate from ``ConfigRefreshService``, so that it does not wait for the remote source. Callers that arrive
+/// during a read share the next one, which begins after their calls.
 actor FileLayerRefresher {
     typealias Outcome = Result<CommitOutcome, ConfigError>
 
@@ -15,7 +15,7 @@ actor FileLayerRefresher {
     private let read: @Sendable () async -> Result<ComposedPatch, FileReadError>
     /// Returns when the last requested read has ended.
     private var last: (@Sendable () async -> Void)?
-    /// The requested read, until it begins.
+    /// The next read, until it begins.
     private var next: Task<Outcome, Never>?
     private var isFinished = false
 
@@ -47,8 +47,8 @@ actor FileLayerRefresher {
     }
 
     /// Reads the files.
-    /// - Throws: `rejected`, naming the file that cannot be used; the errors of the store; `stopped` if another refresher has
-    ///   replaced this one. The layer stays as it was.
+    /// - Throws: `rejected`, naming the file that cannot be used; the errors of the store; `stopped` if another
+    ///   refresher has replaced this one. The layer stays as it was.
     func refresh() async throws(ConfigError) -> CommitOutcome {
         if isFinished { throw ConfigError(.stopped, "the settings of the \(layer) layer changed; try again") }
         if let next { return try await next.value.get() }
@@ -63,7 +63,7 @@ actor FileLayerRefresher {
         return try await task.value.get()
     }
 
-    /// Accepts no more calls of ``refresh()``. Returns when no read is under way.
+    /// Refuses further calls of ``refresh()``. Returns when no read is running.
     func finish() async {
         isFinished = true
         await last?()

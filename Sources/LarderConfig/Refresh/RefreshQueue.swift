@@ -2,7 +2,7 @@ import DequeModule
 import LarderConfigModel
 import LarderConfigSources
 
-/// A command of a namespace's refresh flow.
+/// A command for the refreshes of a namespace.
 enum RefreshCommand: Sendable {
     case refresh
     /// A refresh after the source signalled a change.
@@ -23,8 +23,9 @@ enum RefreshCommand: Sendable {
         }
     }
 
-    /// Whether one fetch answers both this command and a waiting one. A refresh and a refresh after a change do not share:
-    /// a source that keeps a connection answers the latter without a request, or fails it although the source is reachable.
+    /// Whether one fetch serves both this command and a waiting one. A refresh and a refresh after a change do not
+    /// share: a source that keeps a connection answers the second without a request, or fails it although the source is
+    /// reachable.
     fileprivate func shares(with other: RefreshCommand) -> Bool {
         switch (self, other) {
         case (.refresh, .refresh), (.refreshAfterChange, .refreshAfterChange): true
@@ -36,11 +37,11 @@ enum RefreshCommand: Sendable {
     fileprivate var givesWay: Bool { occasion == .awaiting }
 }
 
-/// The commands of a namespace's refresh flow, with the callers that wait for each: one command runs, the others wait in the
-/// order of their arrival.
+/// The commands for the refreshes of a namespace, and the callers that wait for each. One command runs, and the others
+/// wait in the order of their arrival.
 ///
-/// The queue decides which callers share a command, which command gives way and which runs again. It has no tasks, no clock
-/// and no I/O. ``ConfigRefreshService`` carries out what the methods return.
+/// The queue decides which callers share a command, which command gives way and which runs again. It has no tasks, no
+/// clock and no I/O. ``ConfigRefreshService`` carries out what the methods return.
 struct RefreshQueue: Sendable {
     /// Identifies a caller until it is answered.
     typealias WaiterID = Int
@@ -51,24 +52,24 @@ struct RefreshQueue: Sendable {
         case shared
         /// The command waits.
         case queued
-        /// The command waits, and the running one gives way: its task is to be cancelled.
+        /// The command waits, and the running one gives way. Cancel the task of the running one.
         case interrupts
-        /// The queue was stopped. The caller is to be answered with `stopped`.
+        /// The queue was stopped. Answer the caller with `stopped`.
         case stopped
     }
 
     /// The result of ``leave(_:)``.
     enum Departure: Sendable {
-        /// The caller was answered before.
+        /// The caller has already been answered.
         case unknown
-        /// The caller is to be answered with `cancelled`. Callers that shared its command are not affected.
+        /// Answer the caller with `cancelled`. Callers that share its command are not affected.
         case left
-        /// The caller was the last one of the running command, whose task is to be cancelled. The caller is answered when that
-        /// task has ended, because it may be too late to stop it.
+        /// The caller was the last one of the running command. Cancel the command's task. The caller is answered when
+        /// that task has ended, because it may be too late to stop it.
         case abandoned
     }
 
-    /// The next action of the flow.
+    /// The next action of the service.
     enum Step: Sendable {
         /// Run the command, then call ``attemptEnded(isStopping:)``.
         case run(RefreshCommand)
@@ -86,14 +87,14 @@ struct RefreshQueue: Sendable {
         var waiters: Set<WaiterID>
         /// When the current attempt began, in milliseconds since 1970.
         var beganAt = Int.min
-        /// Whether the source has answered the current attempt.
+        /// Whether the source has responded to the current attempt.
         var hasAnswer = false
         /// Whether another source has replaced the one that the current attempt uses.
         var isOvertaken = false
-        /// Whether the last caller left. No other caller joins then.
+        /// Whether the last caller has left. No other caller can join then.
         var isAbandoned = false
 
-        /// Whether the answer of the current attempt is recent enough for a refresh that is requested now.
+        /// Whether the response to the current attempt will be recent enough for a refresh that is requested now.
         func answersRefresh(since earliest: Int) -> Bool {
             !hasAnswer && !isAbandoned && beganAt >= earliest && command.shares(with: .refresh)
         }
@@ -108,8 +109,8 @@ struct RefreshQueue: Sendable {
 
     // MARK: Callers
 
-    /// Adds a caller's command, or lets the caller share one. A waiting command is shared only if it is the last one: a caller
-    /// never gets the result of a command that runs before an earlier caller's.
+    /// Adds a caller's command, or lets the caller share one. A waiting command is shared only if it is the last one:
+    /// otherwise its result could be older than an earlier caller's command.
     /// - Parameter earliest: a running refresh is shared if its fetch began then or later, in milliseconds since 1970
     mutating func add(_ command: RefreshCommand, for waiter: WaiterID, sharingSince earliest: Int = .min) -> Admission {
         if isStopped { return .stopped }
@@ -143,17 +144,17 @@ struct RefreshQueue: Sendable {
         return .unknown
     }
 
-    /// Takes no more commands.
-    /// - Returns: The callers of the waiting commands, which are to be answered with `stopped`.
+    /// Refuses further commands.
+    /// - Returns: The callers of the waiting commands. Answer them with `stopped`.
     mutating func stop() -> [WaiterID] {
         isStopped = true
         defer { waiting.removeAll() }
         return waiting.flatMap { $0.waiters.sorted() }
     }
 
-    // MARK: The flow
+    // MARK: Execution
 
-    /// The next step of the flow; nil if no command waits. The command before it has ended, or is to run again.
+    /// The next step; nil if no command waits. Must be called when no attempt is running.
     /// - Parameter now: the beginning of the attempt, in milliseconds since 1970
     mutating func next(at now: Int) -> Step? {
         if running == nil {
@@ -172,21 +173,21 @@ struct RefreshQueue: Sendable {
         return .run(attempt.command)
     }
 
-    /// The source has answered the current attempt. Refreshes that are requested from now on do not share it.
+    /// Records that the source has responded to the current attempt. Later refreshes do not share it.
     mutating func sourceAnswered() { running?.hasAnswer = true }
 
-    /// The source was replaced: what the current attempt fetches does not count.
-    /// - Returns: Whether the running command fetches. Its task is to be cancelled then.
+    /// Records that the source was replaced, so that the current attempt no longer counts.
+    /// - Returns: Whether the running command fetches. Cancel its task then.
     mutating func overtakeRunning() -> Bool {
         guard let running, running.command.occasion != nil else { return false }
         self.running?.isOvertaken = true
         return true
     }
 
-    /// The task of the running command has ended.
-    /// - Parameter isStopping: whether the flow is being stopped
-    /// - Returns: The callers to answer with the task's result, in the order of their arrival; nil if the command was overtaken
-    ///   and ``next(at:)`` runs it again.
+    /// Records that the task of the running command has ended.
+    /// - Parameter isStopping: whether the service is stopping
+    /// - Returns: The callers to answer with the task's result, in the order of their arrival; nil if the command was
+    ///   overtaken and ``next(at:)`` runs it again.
     mutating func attemptEnded(isStopping: Bool) -> [WaiterID]? {
         guard let running else { return [] }
         if running.isOvertaken && !running.isAbandoned && !isStopping { return nil }

@@ -4,8 +4,8 @@ import LarderEncoding
 import LarderPlatform
 import LarderUpstream
 
-/// Polls a namespace's source at the times of its ``PollPlan``: after the start, on its schedule and after failures. It also
-/// polls when the source signals a change. A source with long polls is polled again as soon as it has answered.
+/// Polls a namespace's source at the times of its ``PollPlan``: after the start, on its schedule and after failures. It
+/// also polls when the source signals a change. A source with long polls is polled again as soon as it has responded.
 struct SourcePoller: Sendable {
     let source: any ConfigSource
     let refresher: ConfigRefreshService
@@ -32,7 +32,7 @@ struct SourcePoller: Sendable {
                     event = isAwaiting ? .waited : .answered
                 }
             } catch {
-                // A long poll that gave way to another command.
+                // The long poll gave way to another command.
                 if isAwaiting, error.code == .cancelled {
                     event = .waited
                     continue
@@ -51,12 +51,13 @@ struct SourcePoller: Sendable {
     /// Polls after each signal until the task is cancelled. Returns at once if the source does not signal changes.
     /// - Parameter start: the reason of the first poll
     func follow(after start: PollPlan.Event) async {
-        // A source with a connection for its signals connects now; hosts spread these connections as they do their first polls.
+        // A source with a connection for its signals connects now. The delay spreads the connections of many hosts,
+        // like their first polls.
         if source.reconnects {
             do { try await clock.sleep(for: schedule.connectionDelay(after: start)) } catch { return }
         }
         guard let changes = source.changes() else { return }
-        // Failures are in the status and the log.
+        // The status and the log report failures.
         for await _ in changes {
             _ = try? await refresher.refreshAfterChange()
             await store.watching(.remote, problem: source.watchProblem)
@@ -80,7 +81,7 @@ struct SourcePoller: Sendable {
         return (outcome, start.duration(to: clock.now))
     }
 
-    /// - Returns: whether to continue
+    /// - Returns: false if the task was cancelled
     private func pause(_ delay: Duration) async -> Bool {
         if delay == .zero { return !Task.isCancelled }
         await store.nextAttempt(at: wallClock.now + delay.milliseconds)

@@ -2,13 +2,14 @@ package import LarderConfigModel
 
 /// How current a namespace's configuration is.
 package enum Freshness: String, Sendable {
-    /// The remote source has not answered yet, and no document of it is on disk.
+    /// The remote source has not responded yet, and no document of it is on disk.
     case initializing
-    /// The configuration is current, by the last answer of the source.
+    /// The last refresh succeeded, or there is no remote source.
     case fresh
-    /// A refresh is under way.
+    /// A refresh is in progress.
     case refreshing
-    /// The last refresh failed, or there was none since the start. The last good snapshot is served.
+    /// The last refresh failed, no refresh has succeeded since the start, or the files of a layer cannot be read. The
+    /// last good snapshot is served.
     case stale
     /// The last refresh failed, and there is no remote document or it has expired.
     case failed
@@ -63,7 +64,7 @@ package struct ConfigStatusReport: Sendable {
         package var location: String
         /// The time of the last request.
         package var lastAttemptAt: Int?
-        /// The time of the last usable answer.
+        /// The time of the last usable response.
         package var lastSuccessAt: Int?
         /// The time of the next poll.
         package var nextAttemptAt: Int?
@@ -100,9 +101,9 @@ package struct ConfigStatusReport: Sendable {
         package var publishes = 0
         /// Requests to the source.
         package var attempted = 0
-        /// Answers that changed the remote layer.
+        /// Responses that changed the remote layer.
         package var changed = 0
-        /// Answers without a change: "not modified", or the same document.
+        /// Responses without a change: "not modified", or the same document.
         package var notModified = 0
         /// Failed refreshes, including refused documents.
         package var failed = 0
@@ -112,7 +113,7 @@ package struct ConfigStatusReport: Sendable {
     package var since: Int
     /// The last problem with the source or the disk; nil once both work again.
     package var lastError: Problem?
-    /// Whether the remote source has never delivered a document, also not before the last start.
+    /// Whether there is a remote source but no remote document yet.
     package var awaitsSource = false
     /// The last refused document; nil once another document is accepted.
     package var refused: Refusal?
@@ -122,8 +123,8 @@ package struct ConfigStatusReport: Sendable {
     package var hold: Hold?
     /// The remote source; nil for none.
     package var upstream: Upstream?
-    /// The remote document was current then: the time of the last successful request, or before the first one after a start
-    /// the last change of the document.
+    /// When the remote document was last known to be current: the time of the last successful request or, before the
+    /// first one after a start, of the last change of the document.
     package var confirmedAt: Int?
     /// The upstream version of the remote document.
     package var upstreamVersion: String?

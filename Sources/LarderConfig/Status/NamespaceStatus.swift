@@ -10,7 +10,7 @@ struct NamespaceStatus: Sendable {
     var source: (kind: String, location: String)?
     /// The locations of the file layers that the namespace has.
     var files: [FileLayer: String]
-    /// How long the remote document is stale, and not failed, after its last confirmation; nil for no limit.
+    /// How long the remote document is stale instead of failed after its last confirmation; nil for no limit.
     private var staleIfError: Duration?
     /// Why the last read of a file layer failed.
     private(set) var fileProblems: [FileLayer: String] = [:]
@@ -22,7 +22,7 @@ struct NamespaceStatus: Sendable {
     var nextAttemptAt: Int?
     private(set) var refreshes = RefreshRecord()
 
-    /// The freshness without file problems and the refresh under way.
+    /// The freshness, ignoring file problems and a refresh in progress.
     private(set) var settled: Freshness
     private var isRefreshing = false
     /// When ``freshnessAtRest`` last changed. A repeated failure does not change it.
@@ -43,7 +43,7 @@ struct NamespaceStatus: Sendable {
 
     var freshness: Freshness { isRefreshing ? .refreshing : freshnessAtRest }
 
-    /// The freshness when no refresh is under way.
+    /// The freshness if no refresh is in progress.
     private var freshnessAtRest: Freshness { settled == .fresh && !fileProblems.isEmpty ? .stale : settled }
 
     private var since: Int { isRefreshing ? refreshingSince : settledSince }
@@ -56,7 +56,8 @@ struct NamespaceStatus: Sendable {
         return status
     }
 
-    /// This status of other settings with the history of the previous one, as far as the source is the same.
+    /// The status for new settings, continued from the previous one. If the source is another one, its freshness and
+    /// its last results start over.
     func continuing(_ previous: NamespaceStatus, layers: Layers, now: Int) -> NamespaceStatus {
         var status = previous
         status.source = source
@@ -100,7 +101,7 @@ struct NamespaceStatus: Sendable {
         refreshes.refused(version, error, now: now)
     }
 
-    /// - Parameter heldSince: when the remote document last changed, in milliseconds since 1970; nil if there is none
+    /// - Parameter heldSince: when the remote document last changed, in milliseconds since 1970; nil for no document
     mutating func failed(_ error: ConfigError, heldSince: Int?, now: Int) {
         refreshes.failed(error, isHolding: heldSince != nil, now: now)
         change(now) {
@@ -122,7 +123,7 @@ struct NamespaceStatus: Sendable {
 
     mutating func storageWorked() { storageProblem = nil }
 
-    /// Whether the disk did not take a change last time.
+    /// Whether the last write to disk failed.
     var hasStorageProblem: Bool { storageProblem != nil }
 
     mutating func filesRead(_ layer: FileLayer, problem: String?, now: Int) {
@@ -136,7 +137,7 @@ struct NamespaceStatus: Sendable {
         if freshnessAtRest != before { settledSince = now }
     }
 
-    /// Whether there is no remote document yet.
+    /// Whether there is a remote source but no remote document yet.
     func awaitsSource(holding layers: Layers) -> Bool { hasRemote && !layers.hasRemote }
 
     fileprivate func report(layers: Layers, publishes: Int) -> ConfigStatusReport {
@@ -195,8 +196,8 @@ struct NamespaceStatus: Sendable {
     }
 }
 
-/// The status of a namespace and the number of its publications. Copies share the status until it changes, because each
-/// publication keeps one.
+/// The status of a namespace and the number of its publications. Copies share the status until it changes, because
+/// every publication keeps a copy.
 struct SharedStatus: Sendable {
     private final class Box: Sendable {
         let status: NamespaceStatus
@@ -216,7 +217,7 @@ struct SharedStatus: Sendable {
 
     func awaitsSource(holding layers: Layers) -> Bool { box.status.awaitsSource(holding: layers) }
 
-    /// Whether nothing but the number of publications has changed.
+    /// Whether the status is the same. The number of publications may differ.
     func isUnchanged(since earlier: SharedStatus) -> Bool { box === earlier.box }
 
     mutating func change(_ body: (inout NamespaceStatus) -> Void) {
@@ -226,7 +227,7 @@ struct SharedStatus: Sendable {
     }
 }
 
-/// The status of a namespace and its layers at a moment. The report is made on request, which is seldom, and not at each
+/// The status of a namespace and its layers at one point in time. The report is built only on request, not at every
 /// publication.
 struct StatusRecord: Sendable {
     private let status: SharedStatus

@@ -7,7 +7,7 @@ struct RefreshRecord: Sendable {
     /// The last refused document; nil once another document is accepted.
     private(set) var refused: ConfigStatusReport.Refusal?
     private(set) var quarantine: ConfigStatusReport.Quarantine?
-    /// The document was current then, by the last successful refresh.
+    /// When the last successful refresh showed that the document was current.
     private(set) var confirmedAt: Int?
     private(set) var lastAttemptAt: Int?
     private(set) var lastSuccessAt: Int?
@@ -21,7 +21,8 @@ struct RefreshRecord: Sendable {
         counters.attempted += 1
     }
 
-    /// - Parameter isLongPoll: A long poll is answered long after its request, so the document is current as of the response.
+    /// - Parameter isLongPoll: whether the request was a long poll. Its response arrives long after the request and
+    ///   shows that the document is current on arrival.
     mutating func succeeded(changed: Bool, isLongPoll: Bool, now: Int) {
         lastSuccessAt = now
         confirmedAt = isLongPoll ? now : lastAttemptAt
@@ -50,7 +51,7 @@ struct RefreshRecord: Sendable {
         }
     }
 
-    /// The source was replaced. The counters and the time of the last attempt stay.
+    /// Resets the results, because the source was replaced. The counters and the time of the last attempt stay.
     mutating func sourceChanged() {
         accepted()
         lastError = nil

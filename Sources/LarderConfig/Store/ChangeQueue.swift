@@ -2,12 +2,12 @@ import DequeModule
 import LarderConfigModel
 import Synchronization
 
-/// The changes of one namespace that wait for its committer. Any thread adds changes, without waiting for the store. The committer
-/// alone takes them.
+/// The changes of one namespace that wait for its committer. Any thread can add changes, without waiting for the store.
+/// Only the committer takes them.
 final class ChangeQueue: Sendable {
     typealias Completion = @Sendable (Result<CommitOutcome, ConfigError>) -> Void
 
-    /// A change that waits.
+    /// A waiting change.
     final class Pending: Sendable {
         let id: Int
         let change: LayerChange
@@ -31,12 +31,12 @@ final class ChangeQueue: Sendable {
     private static let cancelled = ConfigError(.cancelled, "the request was cancelled; nothing was changed")
     private static let stopped = ConfigError(.stopped, "the agent is stopping; try again once it is back")
 
-    /// The ID of a change that is going to be added.
+    /// Returns an ID for a change that is about to be added.
     func newID() -> Int { lastID.wrappingAdd(1, ordering: .relaxed).newValue }
 
     /// Adds a change.
-    /// - Parameter completion: called once, when the change is committed, refused or cancelled; it must not wait
-    /// - Returns: whether the caller has to start the committer.
+    /// - Parameter completion: called once, when the change is committed, refused or cancelled; it must not block
+    /// - Returns: whether the caller must start the committer
     func add(_ change: LayerChange, id: Int, _ completion: @escaping Completion) -> Bool {
         let pending = Pending(id: id, change: change, completion: completion)
         let (isStopped, mustStart) = state.withLock { state in
@@ -49,7 +49,8 @@ final class ChangeQueue: Sendable {
         return mustStart
     }
 
-    /// Adds a change and waits for its outcome. The change is cancelled with the task, unless the committer has taken it.
+    /// Adds a change and waits for its outcome. The change is cancelled with the task, unless the committer has taken
+    /// it.
     /// - Parameter start: starts the committer; called before the wait
     func add(
         _ change: LayerChange, isolation: isolated (any Actor)? = #isolation, starting start: () -> Void
@@ -80,7 +81,7 @@ final class ChangeQueue: Sendable {
 
     /// Takes the changes that have waited longest.
     /// - Parameter count: the maximum number
-    /// - Returns: nil if none waits; the committer has ended then
+    /// - Returns: nil if no change waits; the committer must end then
     func take(atMost count: Int) -> [Pending]? {
         state.withLock { state in
             guard let first = state.waiting.popFirst() else {
@@ -88,7 +89,7 @@ final class ChangeQueue: Sendable {
                 if state.waiter != nil { state.waiter.take()?.resume() }
                 return nil
             }
-            // Most changes are alone.
+            // Usually only one change waits.
             if state.waiting.isEmpty { return [first] }
             let others = Array(state.waiting.prefix(count - 1))
             state.waiting.removeFirst(others.count)
@@ -104,16 +105,15 @@ final class ChangeQueue: Sendable {
         pending?.completion(.failure(Self.cancelled))
     }
 
-    /// Whether something waits or is being committed.
+    /// Whether changes wait or are being committed.
     var isAtWork: Bool { state.withLock { $0.isCommitting } }
 
-    /// Whether no more changes are taken.
     var isStopping: Bool { state.withLock { $0.isStopping } }
 
-    /// Takes no more changes.
+    /// Refuses further changes.
     func stop() { state.withLock { $0.isStopping = true } }
 
-    /// Returns once nothing waits and nothing is being committed.
+    /// Returns once no change waits or is being committed.
     func waitUntilIdle() async {
         await withCheckedContinuation { continuation in
             let isOver = state.withLock { state in

@@ -3,23 +3,22 @@ package import LarderConfigModel
 import LarderPlatform
 import Synchronization
 
-/// The current snapshot of one namespace. Any thread reads it at any time, without waiting for a writer.
+/// Publishes the current snapshot of one namespace. Any thread can read it at any time, without waiting for a commit.
 ///
-/// Only ``ConfigStore`` writes. A write replaces the whole snapshot in one step.
+/// Only ``ConfigStore`` publishes. Each publication replaces the whole snapshot in one step.
 package final class ConfigPublication: Sendable {
     /// The current state of the namespace.
     package struct Current: Sendable {
         /// The newest snapshot; revision 0 with `{}` before the first publication.
         package var snapshot: ConfigSnapshot
-        /// The namespace's state.
         package var freshness: Freshness
-        /// Whether the remote source has sent no document yet, so a missing value may still come.
+        /// Whether there is a remote source but no remote document yet. Until then, a missing value may still appear.
         package var awaitsSource: Bool
-        /// Whether the namespace was removed from the settings. No snapshot follows.
+        /// Whether the namespace was removed from the settings. No more snapshots follow.
         package var hasEnded = false
-        /// Whether the namespace is about to end. It takes no further requests.
+        /// Whether the removal of the namespace has begun. Replies that are made from this snapshot must not be cached.
         package var isWithdrawn = false
-        /// Increases with each change of the other members.
+        /// Incremented with every change of the other members.
         package fileprivate(set) var version = 0
     }
 
@@ -46,9 +45,8 @@ package final class ConfigPublication: Sendable {
         deinit { publication.remove(slot) }
     }
 
-    /// The namespace's name.
     package let namespace: String
-    /// The life of the state directory in which the revisions count.
+    /// Identifies the lifetime of the state directory. Revisions are comparable only within one epoch.
     package let epoch: String
     private let state: Mutex<State>
     private let latestVersion = Atomic<Int>(0)
@@ -70,13 +68,12 @@ package final class ConfigPublication: Sendable {
     /// The version of ``current``. Reading it takes no lock.
     package var version: Int { latestVersion.load(ordering: .acquiring) }
 
-    /// The whole status.
     package var status: ConfigStatusReport { state.withLock { $0.status }.report }
 
     /// A recent snapshot, as the base of a patch; nil if it is no longer retained.
     package func recent(revision: Int) -> ConfigSnapshot? { state.withLock { $0.history[revision] } }
 
-    /// Every snapshot from now on, beginning with the current one. A slow consumer gets the newest one next. The stream finishes
+    /// Yields the current snapshot and then every later one. A slow consumer skips to the newest. The stream finishes
     /// when the namespace is removed from the settings. It has one consumer.
     package func snapshots() -> AsyncStream<ConfigSnapshot> {
         let slot = state.withLock { state in
@@ -88,7 +85,6 @@ package final class ConfigPublication: Sendable {
         return AsyncStream(unfolding: { await subscriber.slot.next() }, onCancel: { slot.finish() })
     }
 
-    /// The number of streams that get the next snapshot.
     var streamCount: Int { state.withLock { $0.slots.count } }
 
     private func remove(_ slot: SnapshotSlot) {
@@ -101,8 +97,8 @@ package final class ConfigPublication: Sendable {
         changes.raise()
     }
 
-    /// Reports the state of the namespace now, and each other state that it takes until it ends.
-    /// - Parameter report: called by the thread that publishes, one call after the other; returns within microseconds
+    /// Reports the freshness of the namespace now, and every change of it until the namespace ends.
+    /// - Parameter report: called on the publishing thread, one call at a time; it must return within microseconds
     package func observeFreshness(_ report: @escaping @Sendable (Freshness) -> Void) {
         let freshness = state.withLock { state in
             if !state.current.hasEnded { state.freshnessObservers.append(report) }
@@ -111,7 +107,7 @@ package final class ConfigPublication: Sendable {
         report(freshness)
     }
 
-    /// Replaces the snapshot. Called by the store only, which publishes one snapshot after the other.
+    /// Replaces the snapshot. Called only by the store, for one snapshot at a time.
     func publish(_ snapshot: ConfigSnapshot, status: StatusRecord) {
         let (slots, changes, freshnessObservers) = state.withLock { state in
             let freshnessObservers = status.freshness == state.current.freshness ? [] : state.freshnessObservers
@@ -123,13 +119,13 @@ package final class ConfigPublication: Sendable {
             changed(&state)
             return (state.slots, state.changes, freshnessObservers)
         }
-        // Outside the lock: a consumer that runs in place takes it.
+        // Outside the lock, because a consumer may run synchronously when it is resumed, and takes the lock.
         for slot in slots { slot.put(snapshot) }
         changes?.raise()
         for report in freshnessObservers { report(status.freshness) }
     }
 
-    /// Replaces the status. Streams carry snapshots only.
+    /// Replaces the status. The streams do not report it.
     func update(_ status: StatusRecord) {
         let observers = state.withLock { state -> [@Sendable (Freshness) -> Void] in
             let previous = state.current.freshness
@@ -148,7 +144,7 @@ package final class ConfigPublication: Sendable {
         latestVersion.store(state.current.version, ordering: .releasing)
     }
 
-    /// Refuses further requests. Cached replies become invalid.
+    /// Records that the removal of the namespace has begun. Cached replies become invalid.
     func withdraw() {
         state.withLock { state in
             state.current.isWithdrawn = true
@@ -156,7 +152,7 @@ package final class ConfigPublication: Sendable {
         }
     }
 
-    /// Finishes the streams: the namespace is removed from the settings.
+    /// Finishes the streams, because the namespace was removed from the settings.
     func end() {
         let (slots, changes) = state.withLock { state in
             state.current.hasEnded = true
@@ -169,7 +165,7 @@ package final class ConfigPublication: Sendable {
     }
 }
 
-/// The last snapshots, from which patches are made; bounded by number and by bytes.
+/// The newest snapshots, as bases for patches. Their number and total size are limited.
 private struct RecentSnapshots {
     private static let maximumCount = 16
     private static let maximumBytes = 4 << 20

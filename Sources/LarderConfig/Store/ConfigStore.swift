@@ -10,13 +10,14 @@ import Logging
 
 /// The only writer of one namespace's configuration.
 ///
-/// Changes wait in a queue and are committed strictly one batch after the other by a single committer. That, and not the actor,
-/// keeps them apart while the disk is waited for. A batch is resolved into one snapshot, put on disk if a client was promised
-/// that, and only then published, in one step without a suspension point. Writers that wait together share one disk write.
+/// Changes wait in a queue, and a single committer commits them, one batch at a time. The committer, not the actor,
+/// keeps batches apart: the actor is reentrant while it waits for the disk. A batch is resolved into one snapshot. If
+/// the snapshot needs a journal record or a reservation of revisions, this is written first. Then the snapshot is
+/// published in one step, without a suspension point. Changes that wait together share one disk write.
 package actor ConfigStore {
-    /// Where the current snapshot is read, without waiting for this actor.
+    /// The current snapshot. Reading it does not wait for this actor.
     package nonisolated let publication: ConfigPublication
-    /// What waits for the committer.
+    /// The changes that wait for the committer.
     nonisolated let changes = ChangeQueue()
     nonisolated let storage: NamespaceStorage
 
@@ -49,7 +50,8 @@ package actor ConfigStore {
         self.clocks = clocks
     }
 
-    /// Makes the store of what a start has recovered, and reserves revisions, so that none that it shows stands for two contents.
+    /// Opens a store with the recovered state, and reserves revisions on disk so that none stands for two contents. If
+    /// that fails, the store uses an epoch that ends with the process.
     static func open(
         _ recovered: RecoveredState, storage: NamespaceStorage, rules: LayerRules = LayerRules(), limits: StoreLimits,
         status: NamespaceStatus, clocks: StoreClocks, logger: Logger
@@ -82,8 +84,9 @@ package actor ConfigStore {
 
     // MARK: Changes
 
-    /// Puts a value into the override layer.
-    /// - Throws: `invalidChange`, `locked`, `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
+    /// Sets a value in the override layer.
+    /// - Throws: `invalidChange`, `locked`, `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed
+    ///   then.
     package func set(
         _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer? = nil
     ) async throws(ConfigError) -> CommitOutcome {
@@ -96,10 +99,11 @@ package actor ConfigStore {
         try await commit(.unset(path: path.segments, by: peer))
     }
 
-    /// Submits a change, and does not wait.
+    /// Submits a change without waiting for it.
     /// - Parameters:
-    ///   - executor: where it is committed, together with what is submitted until the executor runs the committer; nil for any thread
-    ///   - completion: receives the result; must not wait
+    ///   - executor: where the committer runs. Changes that are submitted before it runs are committed together. Nil
+    ///     for any thread.
+    ///   - completion: receives the result; must not block
     package nonisolated func submit(
         _ change: LayerChange, on executor: (any TaskExecutor)?,
         then completion: @escaping @Sendable (Result<CommitOutcome, ConfigError>) -> Void
@@ -111,7 +115,7 @@ package actor ConfigStore {
         return ChangeHandle(queue: changes, id: id)
     }
 
-    /// Commits a change. What need not wait for the disk is published when this returns, without a change of threads.
+    /// Commits a change and waits for the result. A small commit that needs no disk write runs without a thread switch.
     func commit(_ change: LayerChange) async throws(ConfigError) -> CommitOutcome {
         try await changes.add(change) { Task.immediate { await self.runCommitter() } }
     }
@@ -121,7 +125,10 @@ package actor ConfigStore {
         try await commit(.files(layer, content))
     }
 
-    /// Replaces the remote layer, if the document is not older than the current one or `force` is set.
+    /// Replaces the remote document.
+    /// - Parameter force: whether to skip the checks of its version and of the members that it removes, and to end the
+    ///   hold of a rollback
+    /// - Throws: `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
     func replaceRemote(
         _ document: SourceDocument, origin: String, force: Bool, isPush: Bool
     ) async throws(ConfigError) -> CommitOutcome {
@@ -133,20 +140,21 @@ package actor ConfigStore {
         }
     }
 
-    /// Adopts the limits of other settings, and the status that begins with them.
+    /// Applies the limits of new settings, and adapts the status to them.
     func configure(_ limits: StoreLimits, history: HistoryLimits, status: NamespaceStatus) {
         self.limits = limits
         storage.configure(history)
         report { $0 = status.continuing($0, layers: core.layers, now: $1) }
     }
 
-    /// Adopts the locks and experiments of other settings.
+    /// Applies the locks and experiments of new settings. A failure is logged.
     func follow(_ rules: LayerRules) async {
         if core.layers.rules == rules { return }
         await commit(.rules(rules), orLog: "locks and experiments of the new settings could not be taken over")
     }
 
-    /// Forgets a remote document whose source is no longer in the settings. One that was pushed stays.
+    /// Removes the remote document if `location` is nil, because the settings no longer have a remote source. A pushed
+    /// document stays.
     func dropRemote(unlessFrom location: String?) async {
         guard let origin = core.layers.remote?.origin, origin != SourceOrigin.push, location == nil else { return }
         await commit(.dropRemote, orLog: "the remote layer could not be removed")
@@ -156,10 +164,10 @@ package actor ConfigStore {
         do { _ = try await commit(change) } catch { log.failed(problem, error) }
     }
 
-    // MARK: The committer
+    // MARK: Committer
 
-    /// Commits all changes that wait. It suspends only for the disk, for a large configuration and after a full batch: a call of an
-    /// asynchronous function costs more than the change of a scalar.
+    /// Commits all waiting changes. It suspends only for the disk, for a large configuration and after a full batch,
+    /// because a call of an asynchronous function costs more than the change of a scalar.
     private func runCommitter() async {
         while true {
             let maxChanges = limits.maxChanges(isExpensive: core.isExpensive)
@@ -183,8 +191,8 @@ package actor ConfigStore {
         }
     }
 
-    /// Puts on disk what must be there before the snapshot is published. If that fails, the changes are refused.
-    /// - Returns: whether it is there
+    /// Writes to disk what must be there before the snapshot is published. If that fails, the changes are refused.
+    /// - Returns: whether the write succeeded
     private func meet(
         _ need: CommitNeed, of commit: PendingCommit, _ resolution: Resolution, _ causes: [ChangeCause]
     ) async -> Bool {
@@ -210,8 +218,8 @@ package actor ConfigStore {
         }
     }
 
-    /// Publishes a commit whose needs are on disk. From here on nothing suspends. The status is noted before the snapshot is
-    /// published, since subscribers are sent it with the snapshot.
+    /// Publishes a commit whose needs are on disk. Nothing suspends from here on. The status is updated before the
+    /// snapshot is published, because subscribers receive it with the snapshot.
     private func finish(
         _ commit: PendingCommit, _ resolution: Resolution, _ causes: [ChangeCause], met need: CommitNeed, now: Int
     ) {
@@ -236,9 +244,9 @@ package actor ConfigStore {
         if expiry.note(commit.batch, in: core.layers.override) { armExpiry() }
     }
 
-    // MARK: Overrides that expire
+    // MARK: Override expiry
 
-    /// Sets the timer for the next override that expires. After a failure it waits for the next attempt instead.
+    /// Sets the timer for the next override that expires. After a failure, sets it for the next attempt instead.
     func armExpiry() {
         guard let next = expiry.next(in: core.layers.override, isStopping: changes.isStopping) else { return }
         expiry.set(Task { await self.expireOverrides(at: next) }, for: next)
@@ -268,16 +276,16 @@ package actor ConfigStore {
         }
     }
 
-    // MARK: The history
+    // MARK: History
 
-    /// The history, with what is on disk. A start reads only the newest generation, so that it takes little time. The first call
-    /// that needs older ones reads them.
-    /// - Parameter revision: a snapshot that is all the caller needs; nil for all
+    /// The history, including the snapshots on disk. A start reads only the newest generation, to be fast. The first
+    /// call that needs older ones reads them.
+    /// - Parameter revision: the only snapshot that the caller needs; nil for all
     package func history(of revision: Int? = nil) async -> SnapshotHistory {
         let isKnown = revision.map { core.history[$0] != nil } ?? false
         if !isKnown, let reading = olderGenerations.read(before: core.history, from: storage) {
             let older = await reading.value
-            // Of the callers that have waited together, the first one adds them.
+            // Several callers may have waited. Only the first one adds the generations.
             if olderGenerations.end() { core.prepend(older) }
         }
         return SnapshotHistory(
@@ -285,9 +293,10 @@ package actor ConfigStore {
             current: core.snapshot.revision > 0 ? core.currentGeneration : nil, storage: storage, archived: archived)
     }
 
-    /// Returns to the content of an earlier snapshot, as a new one. Its overrides no longer expire. Documents that differ from what
-    /// the sources have now are held until ``release(by:)``, a forced refresh or push, or a document that ends the hold by its rule.
-    /// - Parameter rule: nil for ``HoldRule/untilNewer`` if the versions of the source can be ordered, else
+    /// Publishes the content of an earlier snapshot again, as a new snapshot. Overrides that have expired since then
+    /// are not restored; the others keep their expiry. Documents that differ from the live ones are held until
+    /// ``release(by:)``, a forced refresh or push, or a document that ends the hold by its rule.
+    /// - Parameter rule: nil for ``HoldRule/untilNewer`` if the versions of the source can be ordered, otherwise
     ///   ``HoldRule/untilReleased``
     /// - Throws: `notFound`, naming the revisions that are known; `storageFailed`, `cancelled`, `stopped`.
     package func rollBack(
@@ -298,41 +307,41 @@ package actor ConfigStore {
             .rollback(to: generation.publishedLayers, revision: generation.revision, hold: rule, by: peer))
     }
 
-    /// Ends the hold of a rollback, so that what the sources have is shown again.
+    /// Ends the hold of a rollback, so that the live documents are shown again.
     /// - Throws: `storageFailed`, `cancelled`, `stopped`.
     package func release(by peer: Peer?) async throws(ConfigError) -> CommitOutcome {
         try await commit(.release(by: peer))
     }
 
-    /// What the layers have at a path, and since when.
+    /// The effect of each layer at a path, and since when.
     func provenance(of path: [String]) async -> PathProvenance {
         _ = await history()
         return await PathProvenance.find(path, in: core.snapshot, of: core.layers, after: core.history.generations)
     }
 
-    // MARK: The sources
+    // MARK: Sources
 
-    /// The layers with what a rollback holds.
+    /// The layers as they are resolved, with held documents instead of live ones.
     var shownLayers: Layers { core.layers.shown }
-    /// Whether a document of the remote source or of a push is held.
+    /// Whether there is a document from the remote source or a push.
     var hasRemoteDocument: Bool { core.layers.hasRemote }
-    /// Whether experiments are left out of the document held, which its source may have corrected.
+    /// Whether experiments of the remote document are left out. Its source may have corrected them since.
     var lacksExperiments: Bool { core.layers.experiment.problem != nil }
 
-    /// The validator of the document held; nil if another document is held, such as a pushed one.
+    /// The validator of the remote document; nil if the document has another origin, such as a push.
     func validator(ofOrigin origin: String) -> Validator? { core.layers.validator(ofOrigin: origin) }
 
-    /// - Parameter isLongPoll: whether the answer may take long, during which the document held counts as current
+    /// - Parameter isLongPoll: whether the request is a long poll, during which the freshness stays the same
     func refreshBegan(isLongPoll: Bool) { report { $0.refreshBegan(isLongPoll: isLongPoll, now: $1) } }
 
-    /// The source has confirmed the document held.
+    /// Records that the source has confirmed the current document.
     func refreshConfirmed() { report { $0.remoteAnswered(changed: false, now: $1) } }
 
     func refreshFailed(_ error: ConfigError) {
         report { $0.failed(error, heldSince: core.layers.remote?.updatedAt, now: $1) }
     }
 
-    /// An answer was refused because it is no configuration.
+    /// Records that a response was refused because it is not a valid configuration.
     func documentRefused(_ error: ConfigError) { report { $0.refused(nil, error, now: $1) } }
 
     func refreshCancelled() { report { status, _ in status.refreshCancelled() } }
@@ -343,14 +352,14 @@ package actor ConfigStore {
         report { $0.filesRead(layer, problem: message, now: $1) }
     }
 
-    /// Notes why changes of a layer's files are not watched; nil if they are.
+    /// Records why changes of a layer's files are not watched; nil if they are.
     func watching(_ layer: ConfigLayer, problem: String?) {
         guard status.current.watchProblems[layer] != problem else { return }
         report { status, _ in status.watchProblems[layer] = problem }
     }
 
-    /// Changes the status, publishes it and then logs it, so that whoever acts on a line of the log finds what it says.
-    /// - Parameter change: is passed the time in milliseconds since 1970
+    /// Changes the status, publishes it and then logs it, so that the status is current for a reader of the log line.
+    /// - Parameter change: receives the time in milliseconds since 1970
     private func report(_ change: (inout NamespaceStatus, _ now: Int) -> Void) {
         let now = clocks.wallClock.now
         status.change { change(&$0, now) }
@@ -358,9 +367,9 @@ package actor ConfigStore {
         log.note(status, now: now)
     }
 
-    // MARK: The end
+    // MARK: Shutdown
 
-    /// What the store has to do within a time, as ``ConfigNamespace/pendingWork(within:)``.
+    /// Describes the work that is due within a time; see ``ConfigNamespace/pendingWork(within:)``.
     func pendingWork(within time: Duration) -> String? {
         if changes.isAtWork { return "is being changed" }
         if storage.isAtWork { return "is being written to the disk" }
@@ -371,20 +380,20 @@ package actor ConfigStore {
         return nil
     }
 
-    /// Returns when the actor has come to it: for a watchdog.
+    /// Returns when the actor executes the call. The watchdog measures how long that takes.
     package func probe() {}
 
     #if DEBUG
-        /// Blocks the actor and a thread indefinitely: for a test of the watchdog.
+        /// Blocks the actor and a thread indefinitely, for a test of the watchdog.
         package func blockForEver() -> Never { while true { pause() } }
     #endif
 
-    /// Takes no more changes, waits for those that were accepted, and leaves everything on disk with exact revisions.
+    /// Refuses further changes, waits for those that were accepted, and leaves everything on disk with exact revisions.
     func stop() async {
         changes.stop()
         armExpiry()
         await changes.waitUntilIdle()
-        // Nothing more is published, so that this generation settles every reservation.
+        // Nothing is published after this, so the last generation settles every reservation.
         log.flush()
         core.settleReservations()
         _ = await olderGenerations.reading?.value

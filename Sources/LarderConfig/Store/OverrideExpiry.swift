@@ -2,14 +2,14 @@ import LarderConfigModel
 import LarderEncoding
 import LarderPlatform
 
-/// Says when overrides expire, and holds the timer for the next one. The store sets the timer.
+/// Computes when overrides expire, and keeps the timer for the next one. The store sets the timer.
 struct OverrideExpiry {
     private static let maxStale = 64
     private static let pauseAfterFailure = Duration.seconds(60)
 
     private var queue = ExpiryQueue()
     private var timer: (next: ExpiryQueue.Moment, task: Task<Void, Never>)?
-    /// When to try again to remove expired overrides; nil unless the last attempt failed.
+    /// When to retry the removal of expired overrides; nil unless the last attempt failed.
     private(set) var retry: ExpiryQueue.Moment?
     let time: ExpiryTime
 
@@ -18,9 +18,9 @@ struct OverrideExpiry {
         queue.rebuild(from: overrides, now: time.now)
     }
 
-    /// How many overrides are queued.
+    /// The number of queued overrides.
     var count: Int { queue.count }
-    /// What the timer waits for; nil without a timer.
+    /// The time for which the timer is set; nil without a timer.
     var armedFor: ExpiryQueue.Moment? { timer?.next }
 
     var now: ExpiryQueue.Moment { time.now }
@@ -38,9 +38,9 @@ struct OverrideExpiry {
         return true
     }
 
-    /// What the timer has to wait for: the next override that expires or, after a failure, the next attempt. Ends a timer that
-    /// waits for anything else.
-    /// - Returns: nil if no timer is to be set, since none is needed or it waits already
+    /// The time for which to set a timer: when the next override expires or, after a failure, the next attempt. A timer
+    /// for any other time is cancelled.
+    /// - Returns: nil if no timer is needed, or if it is already set
     mutating func next(in overrides: OverrideLayer, isStopping: Bool) -> ExpiryQueue.Moment? {
         queue.dropStale(comparedTo: overrides)
         let next = isStopping ? nil : queue.next.map { retry ?? $0 }
@@ -52,7 +52,7 @@ struct OverrideExpiry {
 
     mutating func set(_ task: Task<Void, Never>, for next: ExpiryQueue.Moment) { timer = (next, task) }
 
-    /// Takes note that the timer has run out.
+    /// Records that the timer has fired.
     mutating func timerEnded() {
         timer = nil
         retry = nil
@@ -61,10 +61,10 @@ struct OverrideExpiry {
     /// Removes and returns the overrides that have expired.
     mutating func popExpired(at now: ExpiryQueue.Moment) -> [ExpiringOverride] { queue.popExpired(at: now) }
 
-    /// Queues overrides again that had expired at a moment and could not be removed.
+    /// Queues overrides again that had expired and could not be removed.
     mutating func restore(_ expired: [ExpiringOverride], at now: ExpiryQueue.Moment, in overrides: OverrideLayer) {
         for override in expired { queue.insert(override, uptime: now.uptime) }
-        // Some are queued twice now, since only one of their two times had come.
+        // If only one of the two times of an override had come, it is queued twice now. The rebuild corrects this.
         queue.rebuild(from: overrides, now: now)
     }
 
@@ -72,10 +72,10 @@ struct OverrideExpiry {
     mutating func postpone() { retry = now.advanced(by: Self.pauseAfterFailure) }
 }
 
-/// The two times by which overrides expire.
+/// The two clocks by which overrides expire.
 struct ExpiryTime: Sendable {
     private let clocks: StoreClocks
-    /// The time since the start, by a clock that is never set.
+    /// The monotonic time since the creation of this value.
     private let uptime: @Sendable () -> Duration
 
     init(_ clocks: StoreClocks) {
@@ -94,7 +94,7 @@ struct ExpiryTime: Sendable {
             let now = now
             let rest = min(moment.timeOfDay - now.timeOfDay, moment.uptime - now.uptime)
             if rest <= 0 { return !Task.isCancelled }
-            // The time of day may be set meanwhile, so that it is read again each minute.
+            // The time of day may be set during the sleep, so it is read again every minute.
             do { try await clocks.clock.sleep(for: .milliseconds(min(rest, 60_000))) } catch { return false }
         }
     }

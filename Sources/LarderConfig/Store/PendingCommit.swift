@@ -6,7 +6,7 @@ struct PendingCommit {
     let batch: ChangeBatch
     private let accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)]
 
-    /// Applies changes to a batch. Those that are refused are completed.
+    /// Applies changes to a batch. Refused changes are completed with their error.
     init(_ changes: [ChangeQueue.Pending], to batch: consuming ChangeBatch) {
         var accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)] = []
         accepted.reserveCapacity(changes.count)
@@ -22,10 +22,10 @@ struct PendingCommit {
         self.accepted = accepted
     }
 
-    /// Whether a client waits for one of the changes.
+    /// Whether a client requested one of the changes.
     var comesFromClient: Bool { accepted.contains { $0.pending.change.comesFromClient } }
 
-    /// Notes in the status what the changes say of the sources.
+    /// Updates the status with the results of changes to the remote layer and the file layers.
     func note(in status: inout SharedStatus, _ wallClock: WallClock) {
         for (pending, result) in accepted {
             switch pending.change {
@@ -46,7 +46,7 @@ struct PendingCommit {
 
     /// Completes the changes.
     /// - Parameters:
-    ///   - revision: the current one with the changes
+    ///   - revision: the current revision, which contains the changes
     ///   - isNew: whether it was published for them
     func complete(revision: Int, isNew: Bool) {
         for (pending, result) in accepted {

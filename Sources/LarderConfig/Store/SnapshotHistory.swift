@@ -3,18 +3,18 @@ import LarderConfigStorage
 package import LarderJSON
 import Synchronization
 
-/// The history of a namespace at a moment: the newest snapshots in memory, and those that are on disk alone. The limits decide
-/// which of them are kept.
+/// The history of a namespace at one point in time: the newest snapshots in memory, and older ones that are only on
+/// disk. The history limits decide which of them are kept.
 package struct SnapshotHistory: Sendable {
     let publication: ConfigPublication
     /// The newest snapshots, oldest first.
     let newest: [Generation]
-    /// The current one; nil if nothing was published.
+    /// The current snapshot; nil if nothing was published.
     let current: Generation?
     let storage: NamespaceStorage
     let archived: ArchivedSnapshots
 
-    /// The snapshots that are kept, newest first.
+    /// The kept snapshots, newest first.
     package func snapshots() async -> [PastSnapshot] {
         let files = await keptFiles()
         let kept = Set(files.map(\.revision))
@@ -26,7 +26,7 @@ package struct SnapshotHistory: Sendable {
         return snapshots
     }
 
-    /// The value of one of the snapshots.
+    /// The value of a kept snapshot.
     /// - Throws: `notFound`, naming the revisions that are known.
     package func value(ofRevision revision: Int) async throws(ConfigError) -> JSONValue {
         if revision == current?.revision, let snapshot = publication.recent(revision: revision) {
@@ -37,7 +37,7 @@ package struct SnapshotHistory: Sendable {
         return await generation.layers.resolvedConcurrently()
     }
 
-    /// One of the snapshots that are kept. More may be in memory.
+    /// A kept snapshot. Memory may contain other ones, which this does not find.
     /// - Throws: `notFound`, naming the revisions that are known.
     func generation(ofRevision revision: Int) async throws(ConfigError) -> Generation {
         if await keptFiles().contains(where: { $0.revision == revision }) {
@@ -51,10 +51,10 @@ package struct SnapshotHistory: Sendable {
                 + (known.isEmpty ? "none, since nothing was published yet" : known))
     }
 
-    /// Pins a snapshot, so that neither its age nor the number of newer ones removes it, or ends that.
-    /// - Returns: whether that changes anything.
-    /// - Throws: `notFound`, naming the revisions that are known; `rejected` if the pinned ones would take more than half of
-    ///   ``HistoryLimits/maximumBytes``; `storageFailed`.
+    /// Pins or unpins a snapshot. A pinned snapshot is kept regardless of its age and of the number of newer ones.
+    /// - Returns: whether anything changed
+    /// - Throws: `notFound`, naming the revisions that are known; `rejected` if the pinned snapshots would take more
+    ///   than half of ``HistoryLimits/maximumBytes``; `storageFailed`.
     package func pin(_ isPinned: Bool, revision: Int) async throws(ConfigError) -> Bool {
         var generation = try await generation(ofRevision: revision)
         if let current, current.revision == revision { generation = current }
@@ -76,8 +76,8 @@ package struct SnapshotHistory: Sendable {
         }
     }
 
-    /// One of the snapshots for a backup. A state directory that has it alone begins with it: the journal and the reserved revisions
-    /// of this one do not count there.
+    /// Encodes a snapshot for a backup. A state directory that contains only this file starts with it, so the file does
+    /// not refer to the journal and the reserved revisions of this directory.
     /// - Parameter revision: nil for the current one
     /// - Throws: `notFound`, naming the revisions that are known.
     package func saved(revision: Int?) async throws(ConfigError) -> SavedGeneration {
@@ -92,8 +92,8 @@ package struct SnapshotHistory: Sendable {
             isPinned: known.contains { $0.revision == generation.revision && $0.isPinned })
     }
 
-    /// The snapshots that are kept, newest first. Under an epoch that ends with the process, none from before the start has a
-    /// revision.
+    /// The kept snapshots, newest first. Under an epoch that ends with the process, snapshots from before the start do
+    /// not count.
     private func keptFiles() async -> [HistoryLimits.File] {
         let files = newest.reversed().map {
             HistoryLimits.File(revision: $0.revision, publishedAt: $0.publishedAt, bytes: $0.bytes ?? 0)
@@ -102,14 +102,15 @@ package struct SnapshotHistory: Sendable {
     }
 }
 
-/// The snapshots that are on disk alone. Each is read once.
+/// Descriptions of the snapshots that are only on disk. Each file is read once.
 final class ArchivedSnapshots: Sendable {
     private let storage: NamespaceStorage
     private let known = Mutex<[Int: PastSnapshot]>([:])
 
     init(storage: NamespaceStorage) { self.storage = storage }
 
-    /// Describes snapshots, and forgets others. Calls may overlap and ask for different ones, so each works on its own copy.
+    /// Describes the snapshots of these revisions, and forgets all others. Calls may overlap and ask for different
+    /// revisions, so each works on its own copy.
     func snapshots(ofRevisions revisions: [Int]) async -> [PastSnapshot] {
         var known = known.withLock { $0 }
         let found = await storage.generations(ofRevisions: revisions.filter { known[$0] == nil })
@@ -120,17 +121,17 @@ final class ArchivedSnapshots: Sendable {
     }
 }
 
-/// A snapshot as a file of the state directory.
+/// A snapshot encoded as a file of the state directory.
 package struct SavedGeneration: Sendable {
     package var revision: Int
-    /// The content of the file; nil as long as nothing was published.
+    /// The content of the file; nil if nothing was published.
     package var text: String?
     /// The revisions of the history, newest first.
     package var revisions: [Int]
     package var isPinned = false
 }
 
-/// The generations that precede the start, which are read when they are needed.
+/// The generations from before the start. They are read on demand.
 struct OlderGenerations {
     private enum State {
         /// On disk, in these files, newest first.
@@ -144,11 +145,11 @@ struct OlderGenerations {
     /// - Parameter names: the files, newest first
     init(inFiles names: [String]) { state = names.isEmpty ? .inHistory : .inFiles(names) }
 
-    /// What reads them now; nil if they are not being read.
+    /// The task that reads the generations; nil if they are not being read.
     var reading: Task<[Generation], Never>? { if case .beingRead(let task) = state { task } else { nil } }
 
-    /// Reads them, as many as a history has room for.
-    /// - Returns: nil if the history has them, or has no room
+    /// Starts to read as many generations as the history has room for, or returns the task that is reading them.
+    /// - Returns: nil if the history already has them or is full
     mutating func read(before history: GenerationHistory, from storage: NamespaceStorage) -> Task<[Generation], Never>?
     {
         guard case .inFiles(let names) = state else { return reading }
@@ -161,8 +162,8 @@ struct OlderGenerations {
         return task
     }
 
-    /// Ends the reading.
-    /// - Returns: whether they have to be added to the history; false if another call has returned true
+    /// Records that the generations have been read.
+    /// - Returns: whether the caller must add them to the history; false if another call has returned true
     mutating func end() -> Bool {
         guard reading != nil else { return false }
         state = .inHistory

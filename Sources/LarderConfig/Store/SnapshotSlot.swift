@@ -1,10 +1,10 @@
 import LarderConfigModel
 import Synchronization
 
-/// The inside of ``ConfigPublication/snapshots()``: holds the newest snapshot until its one consumer takes it.
+/// The buffer of ``ConfigPublication/snapshots()``. It retains the newest snapshot until its only consumer takes it.
 ///
-/// `AsyncStream` has a buffer of its own, but the standard library's code is not specialised: with it a snapshot takes 12,300
-/// instructions from the publication to its consumer, with this slot 6,300.
+/// `AsyncStream` has a buffer too, but its code in the standard library is not specialized: delivering a snapshot takes
+/// 12,300 instructions with it, and 6,300 with this slot.
 final class SnapshotSlot: Sendable {
     private typealias Consumer = UnsafeContinuation<ConfigSnapshot?, Never>
 
@@ -16,12 +16,12 @@ final class SnapshotSlot: Sendable {
 
     private let state: Mutex<State>
 
-    /// - Parameter isFinished: whether no other snapshot follows.
+    /// - Parameter isFinished: whether no other snapshot follows
     init(_ snapshot: ConfigSnapshot, isFinished: Bool) {
         state = Mutex(State(snapshot: snapshot, isFinished: isFinished))
     }
 
-    /// Hands a snapshot to the consumer. It replaces a snapshot that was not taken.
+    /// Passes a snapshot to the consumer. It replaces a snapshot that the consumer has not taken.
     func put(_ snapshot: ConfigSnapshot) {
         let consumer = state.withLock { state -> Consumer? in
             if state.isFinished { return nil }
@@ -29,11 +29,12 @@ final class SnapshotSlot: Sendable {
             if consumer == nil { state.snapshot = snapshot }
             return consumer
         }
-        // Outside the lock: an executor may run the consumer in place, which asks for the next snapshot.
+        // Outside the lock, because an executor may run the consumer synchronously, which then asks for the next
+        // snapshot.
         consumer?.resume(returning: snapshot)
     }
 
-    /// The consumer gets nil after the snapshot that it has not taken.
+    /// Finishes the stream. The consumer still gets a snapshot that it has not taken, and then nil.
     func finish() {
         let consumer = state.withLock { state in
             state.isFinished = true

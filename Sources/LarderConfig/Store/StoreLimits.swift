@@ -1,7 +1,7 @@
 package import LarderConfigModel
 import LarderPlatform
 
-/// What the settings say about how a store takes changes.
+/// The settings that determine how a store accepts changes.
 package struct StoreLimits: Sendable, Equatable {
     package var durability: Durability
     package var documents: DocumentLimits
@@ -11,8 +11,8 @@ package struct StoreLimits: Sendable, Equatable {
         self.documents = documents
     }
 
-    /// The maximum number of changes in a batch. The other work of the thread waits for a batch, unless a write to the disk or
-    /// the resolution of a large configuration takes longer than all its changes.
+    /// The maximum number of changes in a batch. A batch delays other work on the thread, so it is small, unless a disk
+    /// write or the resolution of a large configuration takes longer than all its changes.
     /// - Parameter isExpensive: whether the configuration is large
     func maxChanges(isExpensive: Bool) -> Int { durability == .full || isExpensive ? 256 : 16 }
 }

@@ -3,7 +3,7 @@ import LarderConfigStorage
 import LarderPlatform
 import Logging
 
-/// The log lines of one store. A class, because a call to it must not copy what it holds.
+/// The log lines of one store. It is a class, so that calls do not copy its state.
 final class StoreLog {
     private let namespace: String
     private let logger: Logger
@@ -31,10 +31,10 @@ final class StoreLog {
                 revision: snapshot.revision, digest: snapshot.contentDigest, bytes: snapshot.bytes, causes: causes))
     }
 
-    /// Writes the lines that wait for the end of an interval.
+    /// Writes the pending line about publications.
     func flush() { publications.flush() }
 
-    /// Compares a status with the last one that was logged.
+    /// Logs the differences between a status and the last one.
     func note(_ status: SharedStatus, now: Int) {
         if let compared, status.isUnchanged(since: compared) { return }
         compared = status

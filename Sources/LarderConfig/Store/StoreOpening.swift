@@ -1,31 +1,31 @@
 import LarderConfigModel
 import LarderConfigStorage
 
-/// What a store begins with. It follows from what a start has recovered, without I/O.
+/// The initial state of a store. It follows from the recovered state, without I/O.
 struct StoreOpening: Sendable {
     let layers: Layers
-    /// What the layers resolve to.
+    /// The resolved layers.
     let snapshot: ConfigSnapshot
     private(set) var history: GenerationHistory
     private(set) var numbering: RevisionNumbering
-    /// The epoch in which the revisions count.
+    /// The epoch of the revisions.
     private(set) var epoch: String
-    /// The bound to reserve on disk before the first snapshot is shown; nil for none.
+    /// The bound to reserve on disk before the first snapshot is served; nil for none.
     let reservation: Int?
-    /// Whether the first snapshot was not published before the start.
+    /// Whether the first snapshot has a new revision.
     let isNew: Bool
-    /// Whether the generation of the first snapshot has to be written.
+    /// Whether the generation of the first snapshot must be written.
     let isUnwritten: Bool
-    /// The generations that only the journal has. The journal begins again once they are written.
+    /// The generations that are only in the journal. The journal starts over once they are written.
     private(set) var onlyInJournal: [Generation]
-    /// The files of the generations that were not read, newest first.
+    /// The files of the generations that have not been read, newest first.
     private(set) var olderFiles: [String]
 
-    /// The last known good state, under its own revision if it is certain that it was published with it, and under a revision that
-    /// was never published otherwise.
+    /// Creates the first snapshot from the last known good state. If it is certain that this state was published under
+    /// its revision, the snapshot keeps the revision. Otherwise it gets one that was never published.
     /// - Parameters:
-    ///   - epoch: the one of the state directory
-    ///   - mayPublishEmpty: whether an empty configuration may be the first one
+    ///   - epoch: the epoch of the state directory
+    ///   - mayPublishEmpty: whether the first snapshot may be empty
     ///   - now: in milliseconds since 1970
     init(_ recovered: RecoveredState, epoch: String, rules: LayerRules, mayPublishEmpty: Bool, now: Int) {
         self.epoch = epoch
@@ -42,8 +42,8 @@ struct StoreOpening: Sendable {
             value: value, revision: first, digest: digest,
             publishedAt: isNew || first == 0 ? now : recovered.publishedAt)
         history = recovered.history
-        // The last record's snapshot is missing in the history if a file changed before it. It is certain after all if the files of
-        // now resolve to its digest.
+        // If a file changed before the last journal record, the history lacks the snapshot of that record. The snapshot
+        // is still certain if the current files resolve to its digest.
         let isReconfirmed = !isNew && first > 0 && history.current?.revision != first
         isUnwritten = isNew || isReconfirmed
         numbering = RevisionNumbering(after: numbers, first: first)
@@ -63,7 +63,8 @@ struct StoreOpening: Sendable {
         olderFiles = recovered.olderFiles
     }
 
-    /// Begins an epoch that ends with the process, since nothing can be reserved on disk. No snapshot from before has a revision in it.
+    /// Starts an epoch that ends with the process, because no revision can be reserved on disk. Earlier snapshots have
+    /// no revision in it.
     mutating func endWithProcess(in epoch: String) {
         self.epoch = epoch
         numbering.endWithProcess()

@@ -44,7 +44,7 @@ package final class Journal: Sendable {
         self.logger = logger
     }
 
-    // MARK: The start
+    // MARK: Recovery
 
     /// Reads the records after a generation. New records are appended after them. If records are damaged or missing,
     /// the problem is logged and a copy of the file is kept.
