@@ -109,8 +109,8 @@ struct RefreshQueue: Sendable {
 
     // MARK: Callers
 
-    /// Adds a caller's command, or lets the caller share one. A waiting command is shared only if it is the last one:
-    /// otherwise its result could be older than an earlier caller's command.
+    /// Adds a caller's command, or lets the caller share one. A waiting command is shared only if it is the last one,
+    /// so that commands run in the order of their callers.
     /// - Parameter earliest: a running refresh is shared if its fetch began then or later, in milliseconds since 1970
     mutating func add(_ command: RefreshCommand, for waiter: WaiterID, sharingSince earliest: Int = .min) -> Admission {
         if isStopped { return .stopped }

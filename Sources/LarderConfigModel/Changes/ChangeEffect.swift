@@ -7,7 +7,7 @@ struct ChangeContext: Sendable {
     let limits: DocumentLimits
     /// In milliseconds since 1970.
     let now: Int
-    /// Whether to return operations, because the journal records them.
+    /// Whether the journal records the changes, so that their operations are needed.
     let recordsOperations: Bool
 }
 

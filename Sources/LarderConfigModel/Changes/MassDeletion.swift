@@ -13,7 +13,8 @@ package struct MassDeletion: Sendable, Hashable {
     /// Whether the other document has a value that is neither null nor empty.
     private var hasReplacement: Bool
 
-    /// In a smaller document every change affects a large share of the members, so only the removal of all is too much.
+    /// In a smaller document every change affects a large share of the members. There, only the removal of all members
+    /// is too much.
     static let minMembers = 10
 
     init(from held: JSONValue, to new: JSONValue) {

@@ -77,7 +77,7 @@ package final class CommitCore {
         if snapshot.revision == 0, batch.layers.isEmpty, !mayPublishEmpty { return nil }
         return SnapshotBuilder(
             layers: batch.layers,
-            // If the resolved layers have another order of members, an edit of the snapshot would keep the wrong one.
+            // If the resolved layers have another order of members, an edit of the snapshot would keep the wrong order.
             difference: snapshot.contentDigest === resolvedDigest ? batch.difference : .any,
             current: snapshot,
             isRemoteDocument: layers.sharesRemoteDocument(with: snapshot.value) && layers.isRemoteAlone

@@ -1,8 +1,8 @@
 /// How many snapshots of a namespace are kept.
 ///
 /// The history has the newest ``recent`` snapshots, the last one of each hour for a day, and the last one of each day
-/// for ``days`` days. ``count`` and ``maximumBytes`` limit these, with the newest ones first. The current snapshot and
-/// pinned ones are always kept.
+/// for ``days`` days. If ``count`` or ``maximumBytes`` does not allow all of these, newer snapshots take precedence.
+/// The current snapshot and pinned ones are always kept.
 package struct HistoryLimits: Sendable, Equatable {
     /// The number of newest snapshots that are kept regardless of their age.
     package static let recent = 16

@@ -4,7 +4,7 @@ import Glibc
 ///
 /// A zero byte follows the last record; see ``JournalRecord``. Any other byte there is part of a write that a crash cut
 /// off, which was never acknowledged, or of a damaged record, which may have been acknowledged. The two cannot be
-/// distinguished with certainty. In both cases no revision is used again that a lost record may have had.
+/// distinguished with certainty. In both cases, numbering skips every revision that a lost record may have had.
 struct JournalReader: Sendable {
     /// How the journal ends.
     enum Ending: Sendable {
