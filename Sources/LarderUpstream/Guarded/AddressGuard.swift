@@ -1,27 +1,26 @@
-/// Decides to which addresses a request that somebody else asked for may go, so that nobody can use this machine's place
-/// in the network to reach what is not on the Internet.
+/// Decides to which addresses the agent sends requests on behalf of clients. Without it, a client could use the agent
+/// to reach hosts on networks that are not public (server-side request forgery).
 ///
-/// The guard looks at hosts and addresses. That the connection goes to the very address that was looked at is the matter
-/// of ``GuardedClients``.
+/// The guard checks only hosts and addresses. ``GuardedClients`` ensures that a connection goes to the address that was
+/// checked.
 package struct AddressGuard: Sendable, Hashable {
-    /// Blocks that the settings allow although they are not of the Internet.
+    /// Address blocks that the settings allow although they are not globally routable.
     package let allowed: [AddressRange]
 
     package init(allowed: [AddressRange] = []) { self.allowed = allowed }
 
-    /// What a URL's host is.
+    /// The host of a URL.
     package enum Host: Sendable, Hashable {
         case address(IPAddress)
-        /// A name to resolve, in lower case, without a dot at its end.
+        /// A name to resolve, in lower case, without a trailing dot.
         case name(String)
     }
 
-    /// Whether a connection to an address is allowed.
     package func allows(_ address: IPAddress) -> Bool {
         address.kind == .global || allowed.contains { $0.contains(address) }
     }
 
-    /// Refuses an address that is not allowed.
+    /// Throws if an address is not allowed.
     ///
     /// - Throws: ``UpstreamError/Code/forbiddenAddress``
     package func check(_ address: IPAddress, of host: String) throws(UpstreamError) {
@@ -33,10 +32,10 @@ package struct AddressGuard: Sendable, Hashable {
                 + "use another origin")
     }
 
-    /// Reads the host of a URL.
+    /// Parses the host of a URL.
     ///
-    /// Resolvers take `0x7f.1`, `017700000001` and `2130706433` for addresses (inet_aton(3)). What ends in a number but is
-    /// not four decimal ones is therefore neither an address nor a name here.
+    /// Resolvers accept `0x7f.1`, `017700000001` and `2130706433` as addresses (inet_aton(3)). A host that ends in a
+    /// number but is not four decimal numbers is therefore rejected.
     ///
     /// - Throws: ``UpstreamError/Code/invalidURL``
     package static func host(_ text: String) throws(UpstreamError) -> Host {
@@ -63,7 +62,7 @@ package struct AddressGuard: Sendable, Hashable {
         }
     }
 
-    /// What inet_aton(3) takes for a number: decimal, octal, or hexadecimal after `0x`.
+    /// Whether inet_aton(3) reads the label as a number: decimal, octal, or hexadecimal with the prefix `0x`.
     private static func isNumber(_ label: Substring) -> Bool {
         let digits = label.utf8
         if digits.allSatisfy({ (0x30...0x39).contains($0) }) { return true }

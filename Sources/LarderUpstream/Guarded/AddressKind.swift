@@ -1,49 +1,44 @@
-/// What an address is for (the registries of RFC 6890 for IPv4 and IPv6, as of 2025).
+/// The purpose of an address, from the special-purpose registries for IPv4 and IPv6 (RFC 6890) as of 2025.
 package enum AddressKind: String, Sendable, Hashable {
-    /// A host of the Internet: the only kind that is fetched from unless the settings allow more.
+    /// A host on the Internet. The only kind that is fetched from, unless the settings allow more.
     case global
-    /// This machine.
     case loopback
-    /// This link; cloud providers answer questions about the machine there.
+    /// The local link. Cloud providers serve instance metadata there.
     case linkLocal = "link-local"
-    /// A private network (RFC 1918, ULA, site-local).
     case privateUse = "private"
-    /// Behind a provider's address translation (RFC 6598), which some clouds use for their own services.
+    /// Shared address space behind carrier-grade NAT (RFC 6598). Some clouds use it for their own services.
     case shared
-    /// A group of hosts.
     case multicast
-    /// All hosts of a link.
     case broadcast
-    /// Examples in documentation.
     case documentation
-    /// Anything else that is no host of the Internet.
+    /// Any other address that does not belong to a host on the Internet.
     case reserved
 }
 
 extension IPAddress {
-    /// What the address is for. An IPv6 address that carries an IPv4 address to where a translator or a tunnel unpacks
-    /// it (NAT64, 6to4, Teredo) is at best what that one is.
+    /// The purpose of the address. An IPv6 address that embeds IPv4 addresses (NAT64, 6to4, Teredo) is global only if
+    /// all of these are global; otherwise it has the kind of the first one that is not.
     package var kind: AddressKind {
         if isIPv4 { return Self.kind(in: Self.ipv4) { $0.contains(self) } ?? .global }
         if let kind = Self.kind(in: Self.ipv6, where: { $0.contains(self) }) { return kind }
         let embedded = embeddedAddresses.map(\.kind)
         if let worse = embedded.first(where: { $0 != .global }) { return worse }
-        // The forms that are used no more (high is 0 in them) have no way to where their address is.
+        // The deprecated forms, which have 0 in `high`, are not routed to the embedded address.
         if !embedded.isEmpty, high != 0 { return .global }
-        // Only this eighth has been given out (RFC 4291, section 4).
+        // 2000::/3 is the only block that is allocated for global unicast (RFC 4291, section 4).
         return high >> 61 == 0b001 ? .global : .reserved
     }
 
-    /// The IPv4 addresses that a translator or a tunnel would send to.
+    /// The IPv4 addresses to which a translator or a tunnel would forward packets.
     var embeddedAddresses: [IPAddress] {
         func address(_ bits: UInt64) -> IPAddress { IPAddress(ipv4: UInt32(truncatingIfNeeded: bits)) }
         // 64:ff9b::/96, RFC 6052.
         if high == 0x0064_FF9B << 32, low >> 32 == 0 { return [address(low)] }
         // 2002::/16, RFC 3056.
         if high >> 48 == 0x2002 { return [address(high >> 16)] }
-        // 2001::/32, RFC 4380: the server, and the client with all bits turned over.
+        // 2001::/32, RFC 4380: the address of the server, and the inverted address of the client.
         if high >> 32 == 0x2001_0000 { return [address(high), address(~low)] }
-        // ::/96 (RFC 4291, 2.5.5.1) and ::ffff:0:0:0/96 (RFC 2765), which are used no more.
+        // ::/96 (RFC 4291, 2.5.5.1) and ::ffff:0:0:0/96 (RFC 2765), both deprecated.
         if high == 0, low >> 32 == 0 || low >> 32 == 0xFFFF_0000 { return [address(low)] }
         return []
     }
@@ -55,7 +50,7 @@ extension IPAddress {
     }
 
     private static let ipv4 = table([
-        // Linux connects to this machine for 0.0.0.0, as for 127.0.0.1.
+        // Linux connects to the local host for 0.0.0.0.
         ("0.0.0.0/8", .loopback), ("127.0.0.0/8", .loopback), ("10.0.0.0/8", .privateUse),
         ("172.16.0.0/12", .privateUse), ("192.168.0.0/16", .privateUse), ("100.64.0.0/10", .shared),
         ("169.254.0.0/16", .linkLocal), ("192.0.0.0/24", .reserved), ("192.0.2.0/24", .documentation),

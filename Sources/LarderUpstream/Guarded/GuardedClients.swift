@@ -3,17 +3,17 @@ internal import FoundationEssentials
 internal import NIOCore
 internal import Synchronization
 
-/// HTTP clients that connect to addresses which an ``AddressGuard`` has allowed, and to no others.
+/// HTTP clients that connect only to addresses that an ``AddressGuard`` allows.
 ///
-/// To check a name's address and then let the HTTP library resolve the name again would be of no use: the second answer
-/// can be another. AsyncHTTPClient resolves names itself and lets nobody in between, but it can be told the address of a
-/// name (`dnsOverride`), for all requests of one client; the name still goes into `Host`, into TLS's server name and
-/// into the check of the certificate. So here each pair of a name and an address has a client of its own, whose
-/// connections are reused as usual. A client is little more than its pool; the threads are shared. Names are resolved for
-/// each request, and a connection that was made for one answer is never used for another.
+/// A name must not be resolved again after its address has been checked, because the second result can differ (DNS
+/// rebinding). AsyncHTTPClient resolves names itself, without a hook. It can, however, be given the address of a name
+/// for all requests of one client (`dnsOverride`). The name is still used for `Host`, for TLS server name indication
+/// and for the check of the certificate. Therefore each pair of a name and an address has its own client with its own
+/// pool of connections; all clients share the threads. Names are resolved for each request, and a connection is reused
+/// only for the address that it was opened to.
 ///
-/// Nothing depends on how the library reads a URL: each new connection's real peer is compared with the address before a
-/// byte of the request is sent.
+/// As a second check that does not depend on how the library parses a URL, the peer address of each new connection is
+/// compared with the checked address before any byte of the request is sent.
 final class GuardedClients: Sendable {
     private struct Pin: Hashable, Sendable {
         let host: String
@@ -39,17 +39,15 @@ final class GuardedClients: Sendable {
     private let configuration: HTTPClient.Configuration
     private let state: Mutex<State>
 
-    /// How many of a name's addresses are tried.
+    /// The maximum number of addresses of a name that are tried.
     private static let attempts = 3
 
-    /// Makes an empty set of clients.
-    ///
     /// - Parameters:
-    ///   - addressGuard: which addresses are allowed
-    ///   - resolver: what makes addresses of names
-    ///   - configuration: what all clients have in common; redirects must not be followed, or hops would go unchecked
-    ///   - maximumClients: how many are kept when nobody uses them
-    ///   - eventLoopGroup: where connections live; nothing means NIO's process-wide group
+    ///   - addressGuard: the allowed addresses
+    ///   - configuration: the configuration of each client; redirects are always disabled, because their targets must
+    ///     be checked
+    ///   - maximumClients: the number of clients above which idle ones are shut down
+    ///   - eventLoopGroup: the event loops of the connections; nil for the process-wide group of SwiftNIO
     init(
         addressGuard: AddressGuard, resolver: any HostResolver, configuration: HTTPClient.Configuration,
         maximumClients: Int = 64, eventLoopGroup: (any EventLoopGroup)? = nil
@@ -61,14 +59,15 @@ final class GuardedClients: Sendable {
         self.eventLoopGroup = eventLoopGroup
     }
 
-    /// Allows other addresses, from the next request on. Connections to others go on with what they do and are not used again.
+    /// Replaces the guard for all later requests. Requests in flight continue; an idle connection to an address that is
+    /// no longer allowed is not used again.
     func update(_ addressGuard: AddressGuard) { state.withLock { $0.addressGuard = addressGuard } }
 
-    /// Resolves a URL's host once, checks what comes, and hands out a client that can only connect to that. Where the
-    /// body fails because nobody accepts the connection, or nobody in time, it is called again for the host's next address.
+    /// Resolves the host of a URL once, checks the addresses, and runs `body` with a client that can connect only to an
+    /// allowed one. If `body` throws `connectFailed`, it runs again with the next address, for at most three addresses.
     ///
-    /// - Throws: what the body throws; ``UpstreamError/Code/forbiddenAddress`` if the host has no allowed address;
-    ///   ``UpstreamError/Code/connectFailed`` if it has none at all
+    /// - Throws: the errors of `body`; ``UpstreamError/Code/forbiddenAddress`` if the host has addresses but none is
+    ///   allowed; ``UpstreamError/Code/connectFailed`` if the host has no address
     func withClient<Value: Sendable>(
         for url: FetchURL, _ body: (ClientRoute) async throws(UpstreamError) -> Value
     ) async throws(UpstreamError) -> Value {
@@ -82,7 +81,7 @@ final class GuardedClients: Sendable {
                 return value
             } catch {
                 await leave(pin)
-                // Silence after that is for a Deadline to notice, which leaves no second try.
+                // Later errors, including the timeouts of `Deadline`, are not retried with another address.
                 guard error.code == .connectFailed, !Task.isCancelled else { throw error }
                 failure = error
             }
@@ -90,18 +89,18 @@ final class GuardedClients: Sendable {
         throw failure ?? .unresolved(url)
     }
 
-    /// Ends all requests and closes all connections.
+    /// Cancels all requests and closes all connections. Later requests fail with ``UpstreamError/Code/shutDown``.
     func shutdown() async {
         let clients = state.withLock { state in
             defer { state.entries = [:] }
             state.isShutDown = true
             return state.entries.values.map(\.client)
         }
-        // It fails only for a second shutdown of the same client.
+        // shutdown() throws only if the same client has already been shut down.
         for client in clients { try? await client.shutdown() }
     }
 
-    /// The addresses to try. One that is not allowed is left out if there are others: what counts is where we connect.
+    /// The addresses to try. Forbidden addresses are dropped if an allowed one remains.
     private func allowedAddresses(of url: FetchURL) async throws(UpstreamError) -> [IPAddress] {
         let all: [IPAddress] =
             switch try AddressGuard.host(url.host) {
@@ -129,7 +128,7 @@ final class GuardedClients: Sendable {
         return client
     }
 
-    /// Gives a client back, and gives up the one that was not used for longest if there are too many.
+    /// Returns a client. If there are too many clients, shuts down the least recently used idle one.
     private func leave(_ pin: Pin) async {
         let surplus: HTTPClient? = state.withLock { state in
             state.entries[pin]?.users -= 1
@@ -143,7 +142,7 @@ final class GuardedClients: Sendable {
     private func makeClient(_ pin: Pin, _ url: FetchURL) -> HTTPClient {
         var configuration = configuration
         configuration.redirectConfiguration = .disallow
-        // The name as it is here and as the library will see it, which may be in other letters.
+        // `dnsOverride` is looked up with the host as the library parses it, which may be in other case.
         configuration.dnsOverride = [pin.host: pin.address.description]
         if let host = URL(string: url.text)?.host(percentEncoded: false) {
             configuration.dnsOverride[host] = pin.address.description

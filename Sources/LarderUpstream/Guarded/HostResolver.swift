@@ -2,21 +2,23 @@ import Glibc
 package import NIOPosix
 internal import Synchronization
 
-/// Turns the name of a host into addresses.
+/// Resolves host names to addresses.
 package protocol HostResolver: Sendable {
-    /// The addresses of a host, the one to try first at the head; none if the name does not exist.
+    /// Returns the addresses of a host in order of preference; none if the name does not resolve.
     func addresses(of name: String) async throws(UpstreamError) -> [IPAddress]
 }
 
-/// The system's resolver (getaddrinfo(3)): files, DNS and whatever else nsswitch.conf(5) says, in the order of RFC 6724.
+/// The resolver of the system (getaddrinfo(3)): files, DNS and other services of nsswitch.conf(5). Sorts addresses by
+/// RFC 6724.
 package struct SystemResolver: HostResolver {
     private let threads: NIOThreadPool
 
-    /// - Parameter threads: run the look-ups, each of which may block for as long as name servers do not answer. The caller
-    ///   starts the pool and shuts it down; look-ups after that are cancelled.
+    /// - Parameter threads: runs the lookups. Each can block a thread until the name servers time out. The caller
+    ///   starts the pool and shuts it down; lookups after that fail with `cancelled`.
     package init(_ threads: NIOThreadPool) { self.threads = threads }
 
-    /// Resolves a name on the thread pool. A cancelled caller returns at once, and the result is discarded later.
+    /// Resolves a name on the thread pool. If the task is cancelled, the call returns at once and the result is
+    /// discarded.
     package func addresses(of name: String) async throws(UpstreamError) -> [IPAddress] {
         let answer = Answer()
         let addresses = await withTaskCancellationHandler {
@@ -31,7 +33,7 @@ package struct SystemResolver: HostResolver {
         return addresses
     }
 
-    /// Whoever comes first, the resolver or a cancellation, wakes the one that waits.
+    /// Resumes the waiting task with the first of two results: that of the lookup, or nil on cancellation.
     private final class Answer: Sendable {
         private enum State {
             case unused
@@ -40,7 +42,7 @@ package struct SystemResolver: HostResolver {
         }
         private let state = Mutex(State.unused)
 
-        /// Begins to wait; no if it was cancelled before.
+        /// Stores the continuation. Returns false if the lookup has already been cancelled.
         func wait(_ continuation: CheckedContinuation<[IPAddress]?, Never>) -> Bool {
             state.withLock { state in
                 guard case .unused = state else { return false }

@@ -1,16 +1,15 @@
 import Glibc
 
-/// An IPv4 or IPv6 address, without a port and without a zone.
+/// An IPv4 or IPv6 address without a port or zone.
 package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
-    /// The bits as IPv6 has them; of an IPv4 address the lowest 32, the others 0.
+    /// The upper 64 bits of an IPv6 address; 0 for IPv4. The 32 bits of an IPv4 address are the lowest of ``low``.
     let high: UInt64
     let low: UInt64
     package let isIPv4: Bool
 
-    /// Makes an IPv4 address of its four bytes as one number.
     init(ipv4 number: UInt32) { (high, low, isIPv4) = (0, UInt64(number), true) }
 
-    /// Makes an IPv6 address; one of `::ffff:0:0/96` stands for an IPv4 address and becomes it (RFC 4291, 2.5.5.2),
+    /// Makes an IPv6 address. An IPv4-mapped address (`::ffff:0:0/96`, RFC 4291, 2.5.5.2) becomes the IPv4 address,
     /// because the kernel connects to that.
     init(high: UInt64, low: UInt64) {
         isIPv4 = high == 0 && low >> 32 == 0xFFFF
@@ -18,8 +17,8 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         self.low = isIPv4 ? low & 0xFFFF_FFFF : low
     }
 
-    /// Reads four decimal numbers, or an IPv6 address without brackets and zone. None of the other forms of
-    /// inet_aton(3) is understood.
+    /// Parses an IPv4 address of four decimal numbers, or an IPv6 address without brackets or zone. The other forms of
+    /// inet_aton(3) are invalid.
     package init?(_ text: String) {
         var four = in_addr()
         var sixteen = in6_addr()
@@ -35,7 +34,7 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The usual text: dotted, or RFC 5952's.
+    /// Dotted decimal for IPv4, RFC 5952 for IPv6.
     package var description: String {
         var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
         if isIPv4 {
@@ -53,15 +52,15 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A block of addresses that begin with the same bits.
+/// A block of addresses with a common prefix (CIDR).
 package struct AddressRange: Sendable, Hashable, CustomStringConvertible {
-    /// The first address, with all other bits 0.
+    /// The first address; the bits after the prefix are 0.
     package let first: IPAddress
-    /// How many bits are the same: up to 32 for IPv4, up to 128 for IPv6.
+    /// The length of the prefix in bits: up to 32 for IPv4, up to 128 for IPv6.
     package let length: Int
 
-    /// Reads `10.0.0.0/8`, `fd00::/8`, or one address. Bits after the length must be 0, so that a mistyped length is
-    /// seen.
+    /// Parses `10.0.0.0/8`, `fd00::/8`, or a single address. Bits after the prefix must be 0, so that a mistyped length
+    /// is detected.
     package init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard (1...2).contains(parts.count), let first = IPAddress(String(parts[0])) else { return nil }
@@ -80,17 +79,16 @@ package struct AddressRange: Sendable, Hashable, CustomStringConvertible {
         guard first.high & ~high == 0, first.low & ~low == 0 else { return nil }
     }
 
-    /// Whether an address is in the block. IPv4 and IPv6 are never in one block.
+    /// Whether an address is in the block. A block contains either IPv4 or IPv6 addresses.
     package func contains(_ address: IPAddress) -> Bool {
         let (high, low) = Self.mask(length, isIPv4: first.isIPv4)
         return address.isIPv4 == first.isIPv4 && address.high & high == first.high && address.low & low == first.low
     }
 
-    /// The block as it is written in settings.
     package var description: String { "\(first)/\(length)" }
 
     private static func mask(_ length: Int, isIPv4: Bool) -> (UInt64, UInt64) {
-        // Shifts by 64 and more give 0 here.
+        // Shifting by 64 or more bits gives 0 in Swift.
         if isIPv4 { return (0, UInt64(UInt32.max << (32 - UInt32(length)))) }
         return (UInt64.max << max(0, 64 - length), length <= 64 ? 0 : UInt64.max << (128 - length))
     }

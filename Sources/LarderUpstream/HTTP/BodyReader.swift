@@ -2,7 +2,7 @@ internal import AsyncHTTPClient
 internal import NIOCore
 internal import NIOHTTP1
 
-/// Reads the body of a response that is not a redirect, and checks that it is complete.
+/// Reads the body of a response that is not a redirect, and checks that the body is complete.
 struct BodyReader {
     private let response: HTTPClientResponse
     private let request: FetchRequest
@@ -37,7 +37,7 @@ struct BodyReader {
         }
     }
 
-    /// The body of a response with an error status.
+    /// Reads the body of a response with an error status.
     private func readProblem(_ deadline: Deadline) async throws(UpstreamError) -> [UInt8] {
         try checkHead()
         let body = try await collect(deadline)
@@ -101,7 +101,7 @@ struct BodyReader {
 }
 
 extension UpstreamError {
-    /// The error for a status without a document.
+    /// The error for a response whose status means that it has no document.
     init(status metadata: FetchMetadata, from url: FetchURL, wanted: String = "a document") {
         let advice =
             switch metadata.status {

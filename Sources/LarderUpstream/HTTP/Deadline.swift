@@ -1,28 +1,29 @@
 internal import Synchronization
 
-/// Watches over one request: the time it may take, and the silences in it.
+/// Enforces the time limits of one request: the total time, the longest silence, and the lowest transfer rate.
 ///
-/// The HTTP client has a deadline of its own, but it ends with the head of the answer, and its idle limit is the same
-/// for all requests.
+/// The deadline of AsyncHTTPClient covers only the time until the head of the response, and its idle timeout is the
+/// same for all requests.
 final class Deadline: Sendable {
-    /// Which limit was passed.
+    /// The limit that was exceeded.
     enum Expiry: Sendable, Hashable {
-        /// The first look-up of the host's name.
+        /// The idle limit passed before the first address of the host was known.
         case unresolved
         case idle
-        /// Less came than this rate asks for, and whether that is the one of ``FetchTimeouts/slowestWhileAwaited``.
+        /// The body arrived more slowly than this rate. `isAwaited` is true if the rate is
+        /// ``FetchTimeouts/slowestWhileAwaited``.
         case slow(TransferRate, isAwaited: Bool)
         case whole
     }
 
     private struct State {
         var end: Duration?
-        /// Whether anything was waited for but a name.
+        /// False while the first lookup of the host name is pending.
         var hasProgressed = false
-        /// When something came last; nil while nobody waits for anything.
+        /// When the current wait for the origin began; nil while the caller is not waiting for the origin.
         var silentSince: Duration? = .zero
-        /// Whether the body comes, and with it a window of ``FetchTimeouts/slowest``: how much of it was waited, and what
-        /// came in it.
+        /// True while the body is received. `waited` and `bytes` then measure the current window of
+        /// ``FetchTimeouts/slowest``: the time spent waiting for the origin, and the bytes received.
         var isReading = false
         var waited = Duration.zero
         var bytes = 0
@@ -41,7 +42,7 @@ final class Deadline: Sendable {
     private let sleep: @Sendable (Duration) async throws -> Void
     private let state: Mutex<State>
 
-    /// - Parameter isAwaited: whether other requests wait for the end of this one. It must not block
+    /// - Parameter isAwaited: whether other requests wait for this one to end. Must not block.
     init(
         _ timeouts: FetchTimeouts, clock: some Clock<Duration> = ContinuousClock(),
         isAwaited: @escaping @Sendable () -> Bool = { false }
@@ -56,7 +57,7 @@ final class Deadline: Sendable {
         state = Mutex(State(end: timeouts.whole))
     }
 
-    /// Notes that something came, or that waiting for it begins.
+    /// Records that data arrived, or that waiting for the origin begins.
     func progressed() {
         let now = elapsed()
         state.withLock { state in
@@ -65,15 +66,16 @@ final class Deadline: Sendable {
         }
     }
 
-    /// Stops the clocks until the next ``progressed()``: the origin is not what takes time.
+    /// Stops the idle and rate limits until the next ``progressed()``, because the caller is not waiting for the
+    /// origin.
     func paused() {
         let now = elapsed()
         state.withLock { $0.wait(until: now, then: nil) }
     }
 
-    /// Notes that bytes of the body came, and that the caller waits for more.
+    /// Records that bytes of the body arrived and that the caller waits for more.
     ///
-    /// - Parameter bytes: the bytes that count towards the rate
+    /// - Parameter bytes: the number of bytes that count towards the rate
     func received(_ bytes: Int) {
         let now = elapsed()
         state.withLock { state in
@@ -86,26 +88,26 @@ final class Deadline: Sendable {
         }
     }
 
-    /// The rate that counts now.
+    /// The lowest rate that is allowed now; nil for no limit.
     private var floor: (rate: TransferRate, isAwaited: Bool)? {
         guard let slowest else { return nil }
         if let slowestWhileAwaited, isAwaited() { return (slowestWhileAwaited, true) }
         return (slowest, false)
     }
 
-    /// Notes that the head came: from now on the origin has to be as fast as ``FetchTimeouts/slowest`` says. As in
-    /// ``paused()`` nothing is waited for yet: room for the body may have to be made first.
+    /// Records that the head arrived. The limits on the transfer rate apply from now on. As after ``paused()``, the
+    /// idle limit starts with the next ``progressed()``, because the caller may have to make room for the body first.
     func bodyBegins() {
         state.withLock { ($0.isReading, $0.silentSince, $0.waited, $0.bytes) = (true, nil, .zero, 0) }
     }
 
-    /// Lets the request go on for so long from now, or without an end, as long as it is not silent.
+    /// Replaces the limit on the total time: `duration` from now, or no limit if nil. The idle limit stays in effect.
     func allow(_ duration: Duration?) {
         let end = duration.map { elapsed() + $0 }
         state.withLock { $0.end = end }
     }
 
-    /// Returns when a limit has passed, or nothing when cancelled before.
+    /// Waits until a limit is exceeded. Returns nil if the task is cancelled first.
     func expiry() async -> Expiry? {
         while true {
             let state = state.withLock { $0 }
@@ -115,11 +117,11 @@ final class Deadline: Sendable {
             if now >= idleEnd { return state.hasProgressed ? .idle : .unresolved }
             var next = min(state.end ?? idleEnd, idleEnd)
             if let slowest, let (floor, isAwaited) = floor {
-                // Nothing wakes this task when the body begins or the rate changes, so it checks once in a window.
+                // Nothing wakes this task when the body begins or the rate changes, so it checks once per window.
                 next = min(next, now + slowest.window)
                 if state.isReading, state.bytes < floor.bytes {
                     let left = slowest.window - state.waited - (now - (state.silentSince ?? now))
-                    // While nothing is awaited, it is not the origin that takes its time.
+                    // While the caller is not waiting for the origin, the origin is not slow.
                     if left <= .zero, state.silentSince != nil { return .slow(floor, isAwaited: isAwaited) }
                     next = min(next, now + (left > .zero ? left : slowest.window / 8))
                 }

@@ -1,14 +1,14 @@
 internal import LarderHTTPSemantics
 
-/// Reads an event stream (WHATWG HTML, section "Server-sent events") without input or output of its own.
+/// Parses an event stream (WHATWG HTML, section "Server-sent events"). Performs no I/O.
 ///
-/// However the stream is cut into pieces, the events are the same. What is still unfinished at the end of the stream is no
-/// event.
+/// However the input is cut, the events are the same. An event that is incomplete at the end of the stream is
+/// discarded.
 package struct EventStreamParser: Sendable {
     package struct Event: Sendable, Hashable {
-        /// Its type; `message` where the stream names none.
+        /// The type; `message` if the stream specifies none.
         package var type: String
-        /// Its data, the lines joined by LF. The bytes are as they came: whoever reads them checks that they are UTF-8.
+        /// The data lines, joined by LF. The bytes are not checked to be valid UTF-8.
         package var data: [UInt8]
 
         package init(type: String, data: [UInt8]) {
@@ -17,17 +17,17 @@ package struct EventStreamParser: Sendable {
         }
     }
 
-    /// The id that a new connection says in `Last-Event-ID`; empty before there is one.
+    /// The ID to send in `Last-Event-ID` when reconnecting; empty before the first ID.
     package private(set) var lastEventID: String
-    /// How long the origin wants a client to wait before it connects again; nil before it said so.
+    /// The reconnection delay that the origin asked for; nil if it has not.
     package private(set) var retry: Duration?
-    /// Whether an event passed the limit. Nothing that comes after it is read.
+    /// Whether an event or a line exceeded the limit. The parser ignores all input after that.
     package private(set) var isOverflowing = false
 
     private let maximumEventBytes: Int
-    /// What came of a line that has not ended.
+    /// The part of the current line that has been received.
     private var line: [UInt8] = []
-    /// Whether the line is a comment, of which nothing is kept.
+    /// Whether the current line is a comment. Comments are not buffered.
     private var isComment = false
     private var follows = Follows.start
     private var data: [UInt8] = []
@@ -36,10 +36,10 @@ package struct EventStreamParser: Sendable {
     private var id: [UInt8]
 
     private enum Follows {
-        /// The first bytes of the stream: perhaps a byte order mark.
+        /// The start of the stream, where a byte order mark may come.
         case start
         case anything
-        /// What follows a CR: an LF belongs to it.
+        /// The byte after a CR. An LF there belongs to the same line end.
         case carriageReturn
     }
 
@@ -47,28 +47,27 @@ package struct EventStreamParser: Sendable {
     private static let lineFeed = UInt8(ascii: "\n")
     private static let carriageReturn = UInt8(ascii: "\r")
 
-    /// Makes a parser for the beginning of a stream.
-    ///
     /// - Parameters:
-    ///   - maximumEventBytes: the most that the data of an event, and any line, may have
-    ///   - lastEventID: the id that the connection was opened with
+    ///   - maximumEventBytes: the maximum size of the data of an event; a line can have 64 bytes more, for the name of
+    ///     its field
+    ///   - lastEventID: the ID that was sent when the connection was opened
     package init(maximumEventBytes: Int, lastEventID: String = "") {
         self.maximumEventBytes = maximumEventBytes
         self.lastEventID = lastEventID
         id = Array(lastEventID.utf8)
     }
 
-    /// Whether an event or a line has begun and is not complete.
+    /// Whether an event has data, or a line has begun, that is not complete yet.
     package var isInsideEvent: Bool { hasData || !line.isEmpty }
 
-    /// Takes the next bytes of the stream and gives the events that they complete.
+    /// Parses the next bytes of the stream. Returns the events that they complete.
     package mutating func parse(_ bytes: [UInt8]) -> [Event] {
         var events: [Event] = []
         var rest = bytes[...]
         while !rest.isEmpty, !isOverflowing {
             switch follows {
             case .start:
-                // At most three bytes, one by one: the mark may be cut.
+                // At most three bytes, one at a time, because the input may cut the byte order mark.
                 line.append(rest.removeFirst())
                 if line == Self.byteOrderMark { line = [] } else if Self.byteOrderMark.starts(with: line) { continue }
                 follows = .anything
@@ -92,7 +91,7 @@ package struct EventStreamParser: Sendable {
     private mutating func append(_ bytes: ArraySlice<UInt8>) {
         if line.isEmpty, bytes.first == UInt8(ascii: ":") { isComment = true }
         if isComment || bytes.isEmpty { return }
-        // Room for the name of the field; a limit that is exact to the byte is not needed here, but for the data below.
+        // Allows 64 bytes for the name of the field. `field` checks the exact limit of the data.
         guard bytes.count <= maximumEventBytes + 64 - line.count else { return isOverflowing = true }
         line += bytes
     }
@@ -123,13 +122,13 @@ package struct EventStreamParser: Sendable {
             if !value.contains(0) { id = Array(value) }
         } else if name.elementsEqual("retry".utf8) {
             guard !value.isEmpty, value.allSatisfy({ (0x30...0x39).contains($0) }) else { return }
-            // What is too large for a number is for ever; the reader has a limit of its own.
+            // A number that overflows means the maximum. The reader of the stream has a lower limit of its own.
             let milliseconds = Int64(String(decoding: value, as: UTF8.self)) ?? .max
             retry = min(.milliseconds(milliseconds), RetryAfter.longest)
         }
     }
 
-    /// An empty line: the event is complete, if there is one.
+    /// Handles an empty line, which ends the event.
     private mutating func dispatch() -> Event? {
         lastEventID = String(decoding: id, as: UTF8.self)
         defer {

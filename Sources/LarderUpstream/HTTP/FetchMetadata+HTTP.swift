@@ -4,7 +4,7 @@ internal import LarderPlatform
 internal import NIOHTTP1
 
 extension FetchMetadata {
-    /// Takes the fields of an answer.
+    /// Reads the header fields of a response.
     init(_ response: HTTPClientResponse, from url: FetchURL) {
         let fields = response.headers
         let now = HTTPDate(secondsSinceEpoch: Int64(WallClock.system.now / 1000))

@@ -4,33 +4,22 @@ package import LarderHTTPSemantics
 package struct FetchRequest: Sendable {
     /// An absolute `http` or `https` URL without user information.
     package var url: String
-    /// Fields to send besides our own; they are not sent on to another origin after a redirect.
+    /// Additional header fields. They are sent only to the origin of the URL, not to another origin after a redirect.
     package var headers: [(name: String, value: String)]
-    /// What the caller holds; sent as `If-None-Match` and `If-Modified-Since`.
+    /// Validator of the cached document, sent as `If-None-Match` and `If-Modified-Since`. Ignored for a POST.
     package var validator: Validator?
-    /// What to POST, as `application/json` unless ``headers`` say otherwise; nil for a GET. It goes to no other origin, and
-    /// its answer is not conditional.
+    /// The body of a POST; nil for a GET. Its content type is `application/json` unless ``headers`` has another one. If
+    /// a redirect would send it to another origin or change the method, the request fails.
     package var body: [UInt8]?
-    /// What to trust and to show over TLS; nil for the system's authorities and no certificate. After a redirect to another
-    /// origin the client's certificate is not shown.
+    /// The trusted authorities and the client certificate; nil for the authorities of the system and no certificate.
+    /// The certificate is presented only to the origin of the URL.
     package var tls: TLSOptions?
-    /// How long to wait, and for what.
     package var timeouts: FetchTimeouts
-    /// The largest body, in bytes after content decoding, that the caller accepts.
+    /// The maximum size of the body in bytes, after content decoding.
     package var maximumBytes: Int
-    /// Whether the body of a response with an error status is read, for what it says about the failure.
+    /// Whether to read the body of a response with an error status, and return it as ``FetchResponse/problem(_:_:)``.
     package var readsProblems = false
 
-    /// Makes a request.
-    ///
-    /// - Parameters:
-    ///   - url: an absolute `http` or `https` URL
-    ///   - headers: fields to send besides our own
-    ///   - validator: what the caller holds of an earlier answer
-    ///   - body: what to POST; nil for a GET
-    ///   - tls: what to trust and to show; nil for the system's authorities
-    ///   - timeouts: the limits in time
-    ///   - maximumBytes: the limit in bytes
     package init(
         url: String,
         headers: [(name: String, value: String)] = [],
@@ -50,17 +39,17 @@ package struct FetchRequest: Sendable {
     }
 }
 
-/// The limits in time of one request. The time to connect is a property of the fetcher, because its connections are
-/// shared: see ``HTTPFetcher/Configuration/connectTimeout``.
+/// The time limits of one request. The time to connect is configured per fetcher, because requests share connections;
+/// see ``HTTPFetcher/Configuration/connectTimeout``.
 package struct FetchTimeouts: Sendable, Hashable {
-    /// The longest silence: from the request to the head of the answer, and between two pieces of its body.
+    /// The longest silence: between the request and the head of the response, and between two pieces of the body.
     package var idle: Duration
-    /// The time for everything together, redirects included. An origin that trickles cannot stretch it.
+    /// The maximum time for the whole exchange, including redirects. It also ends responses that trickle in.
     package var whole: Duration
-    /// What has to come of a body in a time, or the origin trickles; nil where any speed will do.
+    /// The lowest transfer rate of the body; nil for no limit.
     package var slowest: TransferRate?
-    /// The rate that counts instead of ``slowest`` while other requests wait for the end of this one; nil for none.
-    /// Its window is that of ``slowest``.
+    /// Replaces the rate of ``slowest`` while other requests wait for this one to end; nil for the same rate. The
+    /// window of ``slowest`` still applies.
     package var slowestWhileAwaited: TransferRate?
 
     package init(
@@ -74,11 +63,10 @@ package struct FetchTimeouts: Sendable, Hashable {
     }
 }
 
-/// So many bytes in so much time, of which only what was spent waiting for the origin counts.
+/// A number of bytes per window of time. Only time spent waiting for the origin counts.
 package struct TransferRate: Sendable, Hashable {
-    /// Bytes, at least 1.
+    /// At least 1.
     package let bytes: Int
-    /// The time that they may take.
     package let window: Duration
 
     package init(bytes: Int, in window: Duration) {

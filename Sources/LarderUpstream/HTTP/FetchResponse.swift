@@ -1,37 +1,35 @@
 package import LarderHTTPSemantics
 
-/// A usable answer to a ``FetchRequest``.
+/// A usable response to a ``FetchRequest``.
 package enum FetchResponse: Sendable, Hashable {
-    /// 304: what the caller's validator stands for is still current. The fields update what the caller remembers of it.
+    /// 304: the document that the validator identifies is still current.
     case notModified(FetchMetadata)
     /// 200 or 203 with a complete, non-empty body.
     case document(FetchDocument)
-    /// Any other status with a complete, non-empty body; only if ``FetchRequest/readsProblems`` is set. The error is the one
-    /// that the request fails with otherwise.
+    /// Any other status with a complete, non-empty body; only if ``FetchRequest/readsProblems`` is set. Otherwise the
+    /// request throws this error.
     case problem(UpstreamError, FetchDocument)
 }
 
-/// A complete body and what the origin said about it.
+/// A complete body with its metadata.
 package struct FetchDocument: Sendable, Hashable {
     /// The body after content decoding, never empty.
     package let body: [UInt8]
-    /// The fields of the answer.
     package let metadata: FetchMetadata
 
-    /// What to send along next time, if the origin gave anything.
     package var validator: Validator? { metadata.validator }
 }
 
-/// The fields of an answer that our callers use.
+/// Values from the header of a response.
 package struct FetchMetadata: Sendable, Hashable {
-    /// The status code: 200, 203 or 304, unless ``FetchRequest/readsProblems`` is set.
+    /// The status code. Without ``FetchRequest/readsProblems`` it is 200, 203 or 304.
     package let status: Int
-    /// The address that answered, after redirects.
+    /// The URL that responded, after redirects.
     package let url: String
-    /// `ETag` and `Last-Modified` as they came.
+    /// `ETag` and `Last-Modified`, unchanged.
     package let validator: Validator?
     /// The media type in lower case, without parameters.
     package let mediaType: String?
-    /// `Retry-After`; some origins send it with a success to slow their pollers down.
+    /// The value of `Retry-After`. Some origins send it with a success to make clients poll less often.
     package let retryAfter: Duration?
 }

@@ -1,17 +1,18 @@
 internal import FoundationEssentials
 
-/// An address that we are willing to fetch, taken apart once.
+/// An `http` or `https` URL that has passed the checks, split into its parts.
 struct FetchURL: Sendable {
-    /// The address as it goes to the HTTP client, without its fragment.
+    /// The URL as it is sent to the HTTP client, without its fragment.
     let text: String
     let scheme: String
     let host: String
     let port: Int
     private let url: URL
 
-    /// Checks an address from the settings or from a caller.
+    /// Parses and checks a URL from the settings or from a client.
     ///
-    /// - Throws: ``UpstreamError/Code/invalidURL``
+    /// - Throws: ``UpstreamError/Code/invalidURL`` if the URL is not an absolute `http` or `https` URL with a host and
+    ///   without credentials
     init(_ text: String) throws(UpstreamError) {
         guard !text.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }), let url = URL(string: text) else {
             throw Self.invalid(text, "it is not a URL")
@@ -24,7 +25,7 @@ struct FetchURL: Sendable {
         guard let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https" else {
             throw Self.invalid(text, "only http and https are fetched")
         }
-        // A password in an address ends up in logs, in status replies and in the logs of proxies.
+        // A password in a URL would appear in logs, in status replies and in the logs of proxies.
         guard url.user() == nil, url.password() == nil else {
             throw Self.invalid(text, "put credentials in a header, not in the address")
         }
@@ -38,10 +39,10 @@ struct FetchURL: Sendable {
         self.port = port
     }
 
-    /// Follows a `Location` field (RFC 9110, section 10.2.2), which may be relative.
+    /// Resolves a `Location` header field (RFC 9110, section 10.2.2), which may be relative.
     ///
-    /// - Throws: ``UpstreamError/Code/invalidRedirect`` if the target is no address we would fetch, or if it leads from
-    ///   `https` to `http`: whoever can read that exchange could have written its answer.
+    /// - Throws: ``UpstreamError/Code/invalidRedirect`` if the target fails the checks, or if it leads from `https` to
+    ///   `http`, where the response could be forged
     func redirected(to location: String) throws(UpstreamError) -> FetchURL {
         guard let url = URL(string: location, relativeTo: url) else {
             throw UpstreamError(.invalidRedirect, "\(display) redirects to what is not a URL; ask its operator")
@@ -59,12 +60,12 @@ struct FetchURL: Sendable {
         return target
     }
 
-    /// Whether a request to one may carry what was meant for the other (RFC 6454).
+    /// Whether both URLs have the same origin (RFC 6454), so that credentials for one can be sent to the other.
     func isSameOrigin(as other: FetchURL) -> Bool {
         scheme == other.scheme && host == other.host && port == other.port
     }
 
-    /// The address for messages: a signed URL is a secret, so its query is not shown.
+    /// The URL for messages, without its query, because a signed URL is a secret.
     var display: String { Self.display(text) }
 
     static func display(_ text: String) -> String {
@@ -73,7 +74,7 @@ struct FetchURL: Sendable {
     }
 
     private static func invalid(_ text: String, _ reason: String) -> UpstreamError {
-        // What precedes an "@" may be a password.
+        // The text before an "@" may be a password.
         let plain = String(text.unicodeScalars.filter { $0.value > 0x1f })
         let shown = text.contains("@") ? "the address" : "\"\(display(plain))\""
         return UpstreamError(.invalidURL, "cannot fetch \(shown): \(reason); correct the url")
@@ -81,10 +82,10 @@ struct FetchURL: Sendable {
 }
 
 extension String {
-    /// For messages, which are kept: its beginning and its end, where it has more than 200 characters.
+    /// The first 100 and the last 99 characters if the text has more than 200. Keeps messages short.
     package var middleCut: String {
         let most = 200
-        // Most are shorter in bytes already.
+        // Counting bytes is faster, and most texts have at most 200 bytes.
         guard utf8.count > most, count > most else { return self }
         return prefix(most / 2) + "…" + suffix(most / 2 - 1)
     }

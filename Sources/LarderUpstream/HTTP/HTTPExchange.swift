@@ -4,15 +4,15 @@ internal import LarderHTTPSemantics
 internal import NIOCore
 internal import NIOHTTP1
 
-/// Provides the client for an address.
+/// Provides the HTTP client for a URL.
 enum ClientSource: Sendable {
-    /// One client for all addresses.
+    /// One client for all URLs.
     case shared(HTTPClient)
-    /// A client that can only connect to an address that was checked.
+    /// Clients that can connect only to checked addresses.
     case guarded(GuardedClients)
 
-    /// Runs a body with the client for an address. The client is valid until the body returns. If the body could not connect, it
-    /// may run again with another address of the same host.
+    /// Runs `body` with the client for a URL. The client is valid until `body` returns. If a guarded client cannot
+    /// connect, `body` runs again with another address of the host.
     func withClient<Value: Sendable>(
         for url: FetchURL, _ body: (ClientRoute) async throws(UpstreamError) -> Value
     ) async throws(UpstreamError) -> Value {
@@ -23,10 +23,10 @@ enum ClientSource: Sendable {
     }
 }
 
-/// A client, and the address to which it connects.
+/// A client and the address that it connects to.
 struct ClientRoute: Sendable {
     let client: HTTPClient
-    /// The only allowed address; nil for any address of the host.
+    /// The only address that the client can connect to; nil for any address of the host.
     let address: IPAddress?
 }
 
@@ -46,9 +46,9 @@ struct HTTPExchange: Sendable {
         case unwatched
     }
 
-    /// Runs the request until it or its deadline ends.
+    /// Runs the request until it completes or the deadline expires.
     ///
-    /// - Parameter read: reads the first response that is not a redirect, from its final address
+    /// - Parameter read: reads the first response that is not a redirect; the URL is the one that responded
     func run<Output: Sendable>(
         _ read: @escaping @Sendable (HTTPClientResponse, FetchURL) async throws(UpstreamError) -> Output
     ) async throws(UpstreamError) -> Output {
@@ -74,7 +74,7 @@ struct HTTPExchange: Sendable {
             }
             return .failure(cancelled)
         }
-        // The error of a cancelled request depends on its progress. Callers get one error for all of them.
+        // The error of a cancelled request depends on how far it got. Callers always get `cancelled`.
         if Task.isCancelled, case .failure = result { throw cancelled }
         return try result.get()
     }
@@ -84,7 +84,7 @@ struct HTTPExchange: Sendable {
         case redirected(FetchURL)
     }
 
-    /// Sends the request, follows redirects and reads the final response. Each response is read while its client is valid.
+    /// Sends the request, follows redirects and reads the final response while its client is valid.
     private func follow<Output: Sendable>(
         _ read: @escaping @Sendable (HTTPClientResponse, FetchURL) async throws(UpstreamError) -> Output
     ) async throws(UpstreamError) -> Output {
@@ -114,7 +114,7 @@ struct HTTPExchange: Sendable {
             "\(url.display) redirects more than \(maximumRedirects) times; use the final address")
     }
 
-    /// The target of a redirect; nil for other responses, including a 304 with a `Location`.
+    /// Returns the target of a redirect; nil for other responses, including a 304 with a `Location`.
     private func redirect(_ response: HTTPClientResponse, from target: FetchURL) throws(UpstreamError) -> FetchURL? {
         let status = Int(response.status.code)
         guard [301, 302, 303, 307, 308].contains(status) else { return nil }
@@ -124,7 +124,7 @@ struct HTTPExchange: Sendable {
                 status: status)
         }
         let next = try target.redirected(to: location)
-        // Most redirects turn a POST into a GET. A body for one origin is not sent to another.
+        // Most redirects turn a POST into a GET, and a body for one origin must not be sent to another.
         if request.body != nil, status < 307 || !next.isSameOrigin(as: url) {
             throw UpstreamError(
                 .invalidRedirect,
@@ -134,7 +134,7 @@ struct HTTPExchange: Sendable {
         return next
     }
 
-    /// The error for the original URL when the target of a redirect fails.
+    /// Returns the error to report for the original URL if the target of a redirect fails.
     private func redirected(_ error: UpstreamError, _ target: FetchURL) -> UpstreamError {
         if error.code == .invalidURL {
             return UpstreamError(
@@ -154,7 +154,7 @@ struct HTTPExchange: Sendable {
             message.headers.add(name: "Content-Type", value: "application/json")
             message.body = .bytes(body)
         }
-        // Header fields for one origin, such as a token, are not sent to another.
+        // Header fields for one origin, such as a token, must not be sent to another.
         if isSameOrigin {
             for header in request.headers { message.headers.replaceOrAdd(name: header.name, value: header.value) }
         }
@@ -166,7 +166,7 @@ struct HTTPExchange: Sendable {
         }
         message.tlsConfiguration = request.tls?.configuration(withIdentity: isSameOrigin)
         do {
-            // Limits are kept by Deadline. The client requires one, too.
+            // Deadline enforces the limits. The client requires a deadline, too.
             return try await route.client.execute(message, deadline: .distantFuture)
         } catch {
             guard TLSFailure(description: String(describing: error)).isUntrusted,

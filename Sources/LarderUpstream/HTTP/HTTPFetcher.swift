@@ -3,28 +3,26 @@ package import NIOCore
 internal import NIOHTTPCompression
 internal import Synchronization
 
-/// Requests over HTTP/1.1 and HTTP/2 whose answers are documents or streams, for everything in this process that fetches.
+/// Sends HTTP/1.1 and HTTP/2 requests for documents and event streams. The sources of configuration share one fetcher.
 ///
-/// The HTTP client behind it is made by the first request: an agent without an HTTP source pays for none of it. Whoever
-/// makes a fetcher shuts it down; after that every request fails with ``UpstreamError/Code/shutDown``.
+/// The HTTP client is created by the first request, so an agent without an HTTP source does not pay for it. The owner
+/// must call ``shutdown()``. After that, every request fails with ``UpstreamError/Code/shutDown``.
 package final class HTTPFetcher: Sendable {
-    /// What all requests of a fetcher have in common.
+    /// Settings that apply to all requests of a fetcher.
     package struct Configuration: Sendable {
         /// Sent as `User-Agent`.
         package var userAgent: String
-        /// The time for one connection, TLS included.
+        /// The maximum time to open a connection, including TLS.
         package var connectTimeout: Duration
-        /// How long an unused connection is kept. Shorter than any sensible poll interval: an origin should not have to
-        /// hold a connection for each of its hosts while nothing happens, and a new connection sees a changed DNS entry.
+        /// How long an idle connection is kept. It is shorter than any sensible poll interval, so that an origin does
+        /// not hold an idle connection for each host, and new connections see changed DNS entries.
         package var idleConnectionTimeout: Duration
-        /// How many redirects one request follows.
+        /// The maximum number of redirects of one request.
         package var maximumRedirects: Int
-        /// The largest size, in bytes, that a compressed body may have after decoding. Each request has its own limit
-        /// too, but what a single packet can expand to (a thousandfold) is stopped here, before it is all in memory.
+        /// The maximum size of a compressed body after decoding, in bytes. Each request has its own limit too, but a
+        /// single packet can expand a thousandfold. This limit applies while the packet is decoded.
         package var maximumDecodedBytes: Int
 
-        /// Makes a configuration.
-        ///
         /// - Parameter version: the version of Larder, for `User-Agent: larder/<version>`
         package init(version: String) {
             userAgent = "larder/" + version
@@ -45,23 +43,20 @@ package final class HTTPFetcher: Sendable {
     private let eventLoopGroup: (any EventLoopGroup)?
     private let state = Mutex(State.unused)
 
-    /// Makes a fetcher. Nothing is started.
+    /// Makes a fetcher. Opens no connection.
     ///
-    /// - Parameters:
-    ///   - configuration: what all requests have in common
-    ///   - eventLoopGroup: where connections live; nothing means NIO's process-wide group. The caller keeps its
-    ///     ownership.
+    /// - Parameter eventLoopGroup: the event loops of the connections; nil for the process-wide group of SwiftNIO. The
+    ///   caller keeps ownership.
     package init(configuration: Configuration, eventLoopGroup: (any EventLoopGroup)? = nil) {
         self.configuration = configuration
         self.eventLoopGroup = eventLoopGroup
     }
 
-    /// Asks for one document.
+    /// Fetches one document.
     ///
-    /// The answer is complete or it is an error: a body that ends early, an empty one, and one larger than allowed are
-    /// never returned in part. Cancelling the task aborts the request and closes its connection.
+    /// A body that is truncated, empty or too large is an error; no part of it is returned. Cancelling the task aborts
+    /// the request and closes its connection.
     ///
-    /// - Parameter request: what to ask, and the limits
     /// - Throws: ``UpstreamError``
     package func fetch(_ request: FetchRequest) async throws(UpstreamError) -> FetchResponse {
         let deadline = Deadline(request.timeouts)
@@ -70,17 +65,18 @@ package final class HTTPFetcher: Sendable {
         }
     }
 
-    /// Asks for an answer that comes piece by piece and may never end.
+    /// Fetches a response as a stream, which may never end.
     ///
-    /// The answer belongs to `consume`: once that returns or throws, or when the task is cancelled, its connection is
-    /// closed unless the answer was read to its end. How much it takes is for the caller to limit.
+    /// When `consume` returns or throws, or when the task is cancelled, the connection is closed, unless the body has
+    /// been read to its end. `consume` must limit how much it reads.
     ///
     /// - Parameters:
-    ///   - request: what to ask. `timeouts.whole` ends with the head of the answer, `timeouts.idle` is the longest silence
-    ///     afterwards too; `maximumBytes` is without effect
-    ///   - clock: what measures the limits in time
-    ///   - consume: reads the answer, which may have any status but that of a redirect
-    /// - Throws: ``UpstreamError``: what `consume` throws; `timeout` when a limit has passed, in the body too
+    ///   - request: the request. `timeouts.whole` limits only the time until the head of the response. `timeouts.idle`
+    ///     applies to the body, too. `maximumBytes` is ignored.
+    ///   - clock: measures the time limits
+    ///   - consume: reads the response, which can have any status except a redirect
+    /// - Throws: the errors of `consume`; `timeout` if a limit is exceeded, also while the body is read; other
+    ///   ``UpstreamError``s if there is no response
     package func stream<Output: Sendable>(
         _ request: FetchRequest, clock: any Clock<Duration> = ContinuousClock(),
         _ consume: @escaping @Sendable (StreamHead, inout StreamBody) async throws(UpstreamError) -> Output
@@ -101,14 +97,14 @@ package final class HTTPFetcher: Sendable {
             deadline: deadline)
     }
 
-    /// Ends all requests and closes all connections. Safe to call more than once, and without a request ever made.
+    /// Cancels all requests and closes all connections. Can be called more than once.
     package func shutdown() async {
         let last = state.withLock { state in
             defer { state = .shutDown }
             return state
         }
         guard case .running(let client) = last else { return }
-        // It fails only for a second shutdown, which the state above rules out.
+        // shutdown() throws only if it has been called before, which the state rules out.
         try? await client.shutdown()
     }
 
@@ -135,16 +131,16 @@ package final class HTTPFetcher: Sendable {
 extension HTTPClient.Configuration {
     fileprivate init(_ own: HTTPFetcher.Configuration) {
         self.init(
-            // Each hop is checked and counted by us, and a 304 with a Location field is not a hop.
+            // HTTPExchange checks and counts redirects itself, and does not treat a 304 with a Location as one.
             redirectConfiguration: .disallow,
-            // Idle and whole limits differ from request to request, so Deadline keeps them.
+            // The time limits differ per request, so Deadline enforces them.
             timeout: .init(connect: TimeAmount(own.connectTimeout), read: nil),
             connectionPool: .init(idleTimeout: TimeAmount(own.idleConnectionTimeout)),
             decompression: .enabled(limit: .size(own.maximumDecodedBytes)))
-        // A refused connection is known at once; whether and when to try again is the refresher's decision.
+        // ConfigRefreshService and the sources decide whether and when to try again.
         connectionPool.retryConnectionEstablishment = false
-        // A stream keeps its connection for as long as it lasts; with the usual eight for a host, a ninth namespace that
-        // follows the same server would wait for ever.
+        // A stream occupies its connection as long as it lasts. With the default limit of eight per host, the ninth
+        // namespace that follows the same server would wait indefinitely.
         connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1024
     }
 }

@@ -2,44 +2,40 @@ internal import AsyncHTTPClient
 package import NIOCore
 internal import Synchronization
 
-/// Requests for images that somebody else named: to allowed addresses only, with redirects followed by hand and each hop
-/// checked, and never decoded.
+/// Sends requests for images whose URLs come from clients. It connects only to allowed addresses, checks the target of
+/// each redirect, and does not decode bodies.
 ///
-/// The HTTP clients behind it are made by the first request. Whoever makes a fetcher shuts it down; after that every
-/// request fails with ``UpstreamError/Code/shutDown``.
+/// The HTTP clients are created by the first request. The owner must call ``shutdown()``. After that, every request
+/// fails with ``UpstreamError/Code/shutDown``.
 package final class ImageFetcher: Sendable {
-    /// What all requests have in common.
+    /// Settings that apply to all requests of a fetcher.
     package struct Configuration: Sendable {
         /// Sent as `User-Agent`.
         package var userAgent: String
-        /// Blocks of addresses that are fetched from although they are not of the Internet.
+        /// Address blocks that are allowed although they are not globally routable.
         package var allowedNetworks: [AddressRange] = []
-        /// The time for one connection, TLS included.
+        /// The maximum time to open a connection, including TLS.
         package var connectTimeout = Duration.seconds(5)
-        /// How long an unused connection is kept.
+        /// How long an idle connection is kept.
         package var idleConnectionTimeout = Duration.seconds(15)
-        /// How many redirects one request follows.
+        /// The maximum number of redirects of one request.
         package var maximumRedirects = 5
-        /// The longest silence, and the time for one image, all attempts included. Requests add the slowest transfer.
+        /// The idle limit of a request, and the maximum time for one image over all attempts. The caller sets the
+        /// rates.
         package var timeouts = FetchTimeouts(idle: .seconds(10), whole: .seconds(600))
 
-        /// Makes a configuration.
-        ///
         /// - Parameter version: the version of Larder, for `User-Agent: larder/<version>`
         package init(version: String) { userAgent = "larder/" + version }
     }
 
-    /// What all requests have in common, as it was given; ``update(allowedNetworks:)`` is not seen in it.
+    /// The initial configuration. ``update(allowedNetworks:)`` does not change it.
     package let configuration: Configuration
     private let clients: GuardedClients
 
-    /// Makes a fetcher. Nothing is started.
+    /// Makes a fetcher. Opens no connection.
     ///
-    /// - Parameters:
-    ///   - configuration: what all requests have in common
-    ///   - resolver: what makes addresses of names
-    ///   - eventLoopGroup: where connections live; nothing means NIO's process-wide group. The caller keeps its
-    ///     ownership.
+    /// - Parameter eventLoopGroup: the event loops of the connections; nil for the process-wide group of SwiftNIO. The
+    ///   caller keeps ownership.
     package init(
         configuration: Configuration, resolver: any HostResolver,
         eventLoopGroup: (any EventLoopGroup)? = nil
@@ -50,10 +46,11 @@ package final class ImageFetcher: Sendable {
             configuration: HTTPClient.Configuration(configuration), eventLoopGroup: eventLoopGroup)
     }
 
-    /// Allows other blocks of addresses, from the next request on.
+    /// Replaces the allowed address blocks for all later requests.
     package func update(allowedNetworks: [AddressRange]) { clients.update(AddressGuard(allowed: allowedNetworks)) }
 
-    /// All fields of a request for an image, for `Vary`: ours, and those that the caller adds or puts in their place.
+    /// Returns all header fields of an image request, for `Vary`. A field in `headers` replaces a default field of the
+    /// same name.
     package func fields(
         adding headers: [(name: String, value: String)] = []
     ) -> [(name: String, value: String)] {
@@ -69,24 +66,25 @@ package final class ImageFetcher: Sendable {
         [
             ("User-Agent", configuration.userAgent),
             ("Accept", "image/avif,image/webp,image/apng,image/svg+xml,image/*;q=0.8"),
-            // What is hashed, counted and looked at are the image's own bytes.
+            // The hash, the size and the format checks apply to the bytes of the image itself.
             ("Accept-Encoding", "identity"),
         ]
     }
 
-    /// Asks for an answer whose body comes piece by piece.
+    /// Fetches a response as a stream.
     ///
-    /// The answer belongs to `consume`: once that returns or throws, or when the task is cancelled, its connection is
-    /// closed unless the answer was read to its end. How much it takes is for the caller to limit.
+    /// When `consume` returns or throws, or when the task is cancelled, the connection is closed, unless the body has
+    /// been read to its end. `consume` must limit how much it reads.
     ///
     /// - Parameters:
-    ///   - request: what to ask; its `headers` go to the URL's own origin only. `maximumBytes` is without effect
-    ///   - fields: what to say to every origin that a redirect leads to
-    ///   - isAwaited: whether other requests wait for the end of this one, which raises the slowest rate that is allowed
-    ///     (``FetchTimeouts/slowestWhileAwaited``). It must not block
-    ///   - consume: reads the answer, which may have any status but that of a redirect
-    /// - Throws: ``UpstreamError``: what `consume` throws; ``UpstreamError/Code/forbiddenAddress`` if a hop is at an address
-    ///   that is not allowed; ``UpstreamError/Code/timeout`` when a limit has passed, in the body too
+    ///   - request: the request. Its `headers` are sent only to the origin of the URL. `maximumBytes` is ignored.
+    ///   - fields: header fields that are sent to every origin, including targets of redirects
+    ///   - isAwaited: whether other requests wait for this one to end. ``FetchTimeouts/slowestWhileAwaited`` applies
+    ///     then. Must not block.
+    ///   - consume: reads the response, which can have any status except a redirect
+    /// - Throws: the errors of `consume`; ``UpstreamError/Code/forbiddenAddress`` if the URL or the target of a
+    ///   redirect has no allowed address; ``UpstreamError/Code/timeout`` if a limit is exceeded, also while the body is
+    ///   read; other ``UpstreamError``s if there is no response
     package func stream<Output: Sendable>(
         _ request: FetchRequest, fields: [(name: String, value: String)] = [],
         isAwaited: @escaping @Sendable () -> Bool = { false },
@@ -103,7 +101,7 @@ package final class ImageFetcher: Sendable {
         }
     }
 
-    /// Ends all requests and closes all connections.
+    /// Cancels all requests and closes all connections.
     package func shutdown() async { await clients.shutdown() }
 }
 
@@ -114,9 +112,9 @@ extension HTTPClient.Configuration {
             timeout: .init(connect: TimeAmount(own.connectTimeout), read: nil),
             connectionPool: .init(idleTimeout: TimeAmount(own.idleConnectionTimeout)),
             decompression: .disabled)
-        // A refused connection is known at once; whether and when to try again is the download's decision.
+        // ImageDownloader decides whether and when to try again.
         connectionPool.retryConnectionEstablishment = false
-        // How many run at once is decided before they get here; here they would wait and look silent.
+        // The caller limits concurrent downloads. A request that waited here would run into its idle limit.
         connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1024
     }
 }

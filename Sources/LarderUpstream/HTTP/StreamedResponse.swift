@@ -2,29 +2,28 @@ internal import AsyncHTTPClient
 internal import NIOCore
 internal import NIOHTTP1
 
-/// The head of an answer whose body comes piece by piece.
+/// The head of a response whose body is streamed.
 package struct StreamHead: Sendable {
-    /// The fields of the answer.
     package let metadata: FetchMetadata
-    /// All fields, line by line as they came.
+    /// All header fields in their original order, one per line of the header.
     package let fields: [(name: String, value: String)]
     private let url: FetchURL
 
-    /// The status code, of any kind but a redirect.
+    /// The status code. Never a redirect that is followed.
     package var status: Int { metadata.status }
 
-    /// Why this is no answer to read from: the error for every status but 200. A caller may read the body all the same, for
-    /// what it says about the failure.
+    /// The error for a status other than 200; nil for 200. The body can still be read, for example for details of the
+    /// failure.
     package var problem: UpstreamError? { status == 200 ? nil : failure(insteadOf: "a document") }
 
-    /// The error for a status that does not bring what was wanted.
+    /// The error for a status that is not a success.
     ///
-    /// - Parameter wanted: what that was, as the message calls it
+    /// - Parameter wanted: the expected content, such as "a document", for the message
     package func failure(insteadOf wanted: String) -> UpstreamError {
         UpstreamError(status: metadata, from: url, wanted: wanted)
     }
 
-    /// The address that answered, for messages: a signed URL is a secret, so its query is not shown.
+    /// The URL that responded, for messages. The query is removed, because a signed URL is a secret.
     package var display: String { url.display }
 
     init(_ response: HTTPClientResponse, from url: FetchURL) {
@@ -34,21 +33,23 @@ package struct StreamHead: Sendable {
     }
 }
 
-/// The body of an answer, piece by piece as it comes.
+/// The body of a response, in pieces as they arrive.
 package struct StreamBody {
-    /// Pieces of fewer bytes cost more than they bring and do not count towards ``FetchTimeouts/slowest``.
+    /// Smaller pieces, in bytes, do not count towards ``FetchTimeouts/slowest``, because they cost more than they
+    /// deliver.
     private static let tinyPiece = 64
-    /// After this many pieces in a row of fewer bytes, ``next(atLeast:)`` lets more arrive before it reads on.
+    /// After this many consecutive pieces of fewer than `smallPiece` bytes, ``next(atLeast:)`` pauses before it reads
+    /// on.
     private static let (smallPiece, smallPiecesInRow) = (512, 8)
-    /// For how long small pieces are read, and then not. Reading 40,000 chunks of one byte a second as they come takes a
-    /// whole core.
+    /// Small pieces are read for `work`, then reading pauses for `rest`. Without the pauses, 40,000 chunks of one byte
+    /// per second occupy a whole core.
     private static let (work, rest) = (Duration.microseconds(250), Duration.milliseconds(10))
 
     private var pieces: HTTPClientResponse.Body.AsyncIterator
     private let url: FetchURL
     private let deadline: Deadline
     private var received = 0
-    /// The error that ended the body after bytes that were returned first.
+    /// The error that ended the body, if bytes before it were returned first. The next call throws it.
     private var failure: UpstreamError?
     private var isAtEnd = false
     private var smallPieces = 0
@@ -60,20 +61,21 @@ package struct StreamBody {
         self.deadline = deadline
     }
 
-    /// Lets the answer go on for so long from now; nil, as at the beginning, for ever. The limit on silence stays.
+    /// Limits the rest of the response to `duration` from now; nil, which is the initial value, for no limit. The idle
+    /// limit stays in effect.
     package func allow(_ duration: Duration?) { deadline.allow(duration) }
 
-    /// The next bytes, at least one; nil at the end of the answer. Nothing more is taken from the connection until they are
-    /// asked for, and the limit on silence counts only while somebody waits here.
+    /// Returns the next bytes, at least one; nil at the end of the body. The connection is read only on demand, and the
+    /// idle limit applies only during this call.
     ///
-    /// - Throws: ``UpstreamError``: `truncated` where the connection ended before the answer did
+    /// - Throws: ``UpstreamError``: `truncated` if the connection ends before the body is complete
     package mutating func next() async throws(UpstreamError) -> [UInt8]? { try await next(atLeast: 1) }
 
-    /// The next bytes as one block: at least `count` of them, fewer only before the end of the answer or an error; nil at
-    /// the end of the answer. An error is thrown by the call after the one that returned the last bytes before it.
+    /// Returns the next bytes as one block: at least `count`, fewer only before the end of the body or an error.
+    /// Returns nil at the end of the body. If an error follows some bytes, the next call throws it.
     ///
-    /// With a `count` of more than 1 small pieces are collected at a limited pace. What the origin sends faster waits in
-    /// the buffers of the connection.
+    /// If `count` is more than 1, many small pieces in a row are read at a limited pace. Further input stays in the
+    /// buffers of the connection.
     ///
     /// - Throws: ``UpstreamError``, as ``next()`` does
     package mutating func next(atLeast count: Int) async throws(UpstreamError) -> [UInt8]? {
@@ -92,7 +94,7 @@ package struct StreamBody {
                 self.failure = failure
                 return block
             }
-            // A cancelled stream may end like a complete one.
+            // A cancelled stream can end like a complete one.
             if Task.isCancelled { throw UpstreamError(.cancelled, "the request to \(url.display) was cancelled") }
             guard let piece else {
                 isAtEnd = true
@@ -110,7 +112,7 @@ package struct StreamBody {
 
     private mutating func restIfDue() async {
         guard ContinuousClock.now - lastRest >= Self.work else { return }
-        // The connection is read once more at most before the next piece is taken. The rest is left to the kernel.
+        // During the pause the connection is read at most once more. Further input stays in the kernel.
         try? await Task.sleep(for: Self.rest, tolerance: .zero)
         lastRest = .now
     }

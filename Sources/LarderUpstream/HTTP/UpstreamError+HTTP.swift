@@ -7,15 +7,15 @@ internal import NIOPosix
 internal import NIOSSL
 
 extension UpstreamError {
-    /// What an error of the HTTP client means before the head of an answer came.
+    /// Translates an error of the HTTP client that occurred before the head of the response arrived.
     init(before error: any Error, from url: FetchURL) {
-        // A connection that went elsewhere than it should ends with an error of ours (GuardedClients).
+        // GuardedClients fails a connection to an unchecked address with an UpstreamError.
         self =
             (error as? UpstreamError) ?? Self.ofConnection(error, url) ?? Self.ofLibrary(error, url)
             ?? UpstreamError(.other, "\(url.display) could not be fetched: \(Self.line(error))")
     }
 
-    /// What an error of the HTTP client means after a part of the body came.
+    /// Translates an error of the HTTP client that occurred in the body.
     init(within error: any Error, from url: FetchURL, received: Int) {
         if Self.isEnd(error) {
             self.init(
@@ -30,7 +30,7 @@ extension UpstreamError {
 
     private static let kept = "what was held before stays in use"
 
-    /// Whether the connection ended: orderly, by reset, or in the middle of what was being parsed.
+    /// Whether the connection ended: closed, reset, or closed in the middle of a message.
     private static func isEnd(_ error: any Error) -> Bool {
         switch error {
         case let error as HTTPClientError: error == .remoteConnectionClosed || error == .uncleanShutdown
@@ -77,9 +77,9 @@ extension UpstreamError {
             originFailure: "no connection to \(place) in time; check the network and its server")
     }
 
-    /// A host without an address.
+    /// The error for a host name without an address.
     ///
-    /// - Parameter isLate: whether the resolver has not said anything yet
+    /// - Parameter isLate: whether the lookup timed out
     static func unresolved(_ url: FetchURL, isLate: Bool = false) -> UpstreamError {
         let failure = "the name \(url.host) does not resolve" + (isLate ? " in time" : "")
         return UpstreamError(
@@ -87,7 +87,7 @@ extension UpstreamError {
             originFailure: "\(failure); check it and the DNS")
     }
 
-    /// Errors that mean the same at any moment of a request.
+    /// Translates errors that mean the same before and within the body.
     private static func ofLibrary(_ error: any Error, _ url: FetchURL) -> UpstreamError? {
         switch error {
         case is CancellationError:
@@ -103,7 +103,7 @@ extension UpstreamError {
     }
 
     private static func ofClient(_ error: HTTPClientError, _ url: FetchURL) -> UpstreamError? {
-        // Whether it is our caller that cancels is known to HTTPExchange. What is left is the client's own shutdown.
+        // HTTPExchange reports cancellation by the caller. Here, `cancelled` comes from the shutdown of the client.
         if error == .alreadyShutdown || error == .cancelled {
             return UpstreamError(.shutDown, "the agent is shutting down; ask again after its restart")
         }
@@ -113,7 +113,7 @@ extension UpstreamError {
             "a header for \(url.display) cannot be sent (\(error.shortDescription)); correct the headers")
     }
 
-    /// Errors of the TLS and the decompression handlers.
+    /// Translates errors of the TLS and decompression handlers.
     private static func ofHandler(_ error: any Error, _ url: FetchURL) -> UpstreamError? {
         switch error {
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
@@ -132,8 +132,8 @@ extension UpstreamError {
         }
     }
 
-    /// A handshake that failed.
-    /// - Parameter reason: why, and what to do
+    /// The error for a failed handshake.
+    /// - Parameter reason: why it failed, and what to do
     static func tlsFailed(_ reason: String, _ url: FetchURL) -> UpstreamError {
         let place = "\(url.host):\(url.port)"
         return UpstreamError(
@@ -141,7 +141,7 @@ extension UpstreamError {
             originFailure: "TLS with \(place) failed: \(reason)")
     }
 
-    /// The words of a library, held to one line of a sensible length.
+    /// The description of an error, on one line of at most 300 characters.
     private static func line(_ error: any Error) -> String {
         String(String(describing: error).prefix(300).map { $0.isNewline ? " " : $0 })
     }

@@ -1,28 +1,25 @@
-/// Why a remote source gave no usable answer.
+/// Why a request to a remote source did not get a usable response.
 ///
-/// The error is a value that can be kept, compared and shown: ``message`` is one line that says what happened and what
-/// to do about it, and never holds a query string, a header or a credential.
+/// ``message`` is one line that says what happened and what to do. It never contains a query string, a header field or
+/// a credential.
 package struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible {
     package let code: Code
-    /// The status code of the answer, where there was one that decided the failure.
+    /// The status code of the response, if it caused the failure; otherwise nil.
     package let status: Int?
-    /// How long the origin asked us to stay away (`Retry-After`, RFC 9110, section 10.2.3), never negative.
+    /// The value of `Retry-After` (RFC 9110, section 10.2.3); never negative.
     package let retryAfter: Duration?
-    /// One line: what happened, and what to do.
+    /// One line: the failure and what to do.
     package let message: String
-    /// Why the URL's own origin cannot be reached, whatever is asked of it: its name, the connection or TLS. It has nothing
-    /// of the URL but its host and port, so that others may be told. Nothing where the failure may be one of this URL only,
-    /// or is one of another origin behind a redirect.
+    /// Why the origin of the URL cannot be reached at all: its name, the connection or TLS. Nil if the failure may
+    /// concern only this URL, or another origin behind a redirect. The text contains only the host and port of the URL,
+    /// so it can be shown to clients that request other URLs of the origin.
     package let originFailure: String?
 
-    /// Makes an error from its parts.
-    ///
     /// - Parameters:
-    ///   - code: the kind of failure
-    ///   - message: one line, without secrets
-    ///   - status: the status code that decided the failure
-    ///   - retryAfter: the time the origin asked for
-    ///   - originFailure: why the URL's own origin cannot be reached, if it is that
+    ///   - message: what happened and what to do, on one line, without secrets
+    ///   - status: the status code that caused the failure
+    ///   - retryAfter: the value of `Retry-After`
+    ///   - originFailure: why the origin of the URL cannot be reached at all; nil for other failures
     package init(
         _ code: Code, _ message: String, status: Int? = nil, retryAfter: Duration? = nil, originFailure: String? = nil
     ) {
@@ -33,15 +30,14 @@ package struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible
         self.originFailure = originFailure
     }
 
-    /// The same where a redirect led to another origin: it says nothing about the URL's own.
+    /// The same error without ``originFailure``, for a redirect to another origin.
     var behindRedirect: UpstreamError {
         UpstreamError(code, message, status: status, retryAfter: retryAfter)
     }
 
-    /// Whether the same request may succeed later although nobody changes the settings of this machine.
+    /// Whether the same request may succeed later without a change of the settings.
     ///
-    /// A status is retryable when it speaks of the moment (408, 425, 429, and 5xx but for 501 and 505) and not of the
-    /// request.
+    /// For a status, this is true for 408, 425, 429 and 5xx, except 501 and 505.
     package var isRetryable: Bool {
         guard let status, code == .status else { return code.isRetryable }
         switch status {
@@ -51,7 +47,6 @@ package struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible
         }
     }
 
-    /// The code and the message.
     package var description: String { "\(code): \(message)" }
 }
 
@@ -69,45 +64,44 @@ extension UpstreamError {
 
         private init(_ kind: Kind) { self.kind = kind }
 
-        /// The address is not an absolute `http` or `https` URL that we are willing to fetch.
+        /// The URL is not an `http` or `https` URL that is allowed.
         package static let invalidURL = Code(.invalidURL)
-        /// The host, of the URL or of a redirect, is at an address that the settings do not allow.
+        /// The settings do not allow the address of the host, of the URL or of a redirect.
         package static let forbiddenAddress = Code(.forbiddenAddress)
-        /// A header of the request cannot be sent.
+        /// A header field, or another option of the request, is invalid.
         package static let invalidRequest = Code(.invalidRequest)
-        /// The name did not resolve, or nobody accepted the connection, or not in time.
+        /// The name did not resolve, or the connection was refused or timed out.
         package static let connectFailed = Code(.connectFailed)
-        /// The TLS handshake failed, most often over a certificate.
+        /// The TLS handshake failed, most often because of a certificate.
         package static let tlsFailed = Code(.tlsFailed)
-        /// The next bytes or the whole answer took too long.
+        /// The origin was silent for too long, or the whole response took too long.
         package static let timeout = Code(.timeout)
-        /// The body came more slowly than ``FetchTimeouts`` allows.
+        /// The body arrived more slowly than ``FetchTimeouts`` allows.
         package static let tooSlow = Code(.tooSlow)
-        /// The connection ended before the answer began.
+        /// The connection ended before the response began.
         package static let connectionClosed = Code(.connectionClosed)
-        /// The answer ended before its declared end.
+        /// The response ended early.
         package static let truncated = Code(.truncated)
-        /// The answer is not HTTP, or not one that fits the request.
+        /// The response is not HTTP, or does not fit the request.
         package static let malformedAnswer = Code(.malformedAnswer)
-        /// The body carries a content coding that we did not ask for, or is not what its coding says.
+        /// The body has a content coding that was not requested, or is not validly encoded.
         package static let unsupportedEncoding = Code(.unsupportedEncoding)
-        /// The body is larger than the caller allows.
         package static let tooLarge = Code(.tooLarge)
-        /// The answer is a success without a body.
+        /// A success without a body.
         package static let empty = Code(.empty)
-        /// The status code says that there is no document; see ``UpstreamError/status``.
+        /// The status code means that there is no document; see ``UpstreamError/status``.
         package static let status = Code(.status)
         package static let tooManyRedirects = Code(.tooManyRedirects)
-        /// A redirect without a usable target, or one from `https` to `http`.
+        /// A redirect without a usable target, from `https` to `http`, or of a POST that would change its method or
+        /// origin.
         package static let invalidRedirect = Code(.invalidRedirect)
-        /// The task that asked was cancelled.
+        /// The task was cancelled.
         package static let cancelled = Code(.cancelled)
         /// The fetcher was shut down.
         package static let shutDown = Code(.shutDown)
-        /// Anything else; the message has the words of the library that failed.
+        /// Any other failure; the message contains the error text of the library.
         package static let other = Code(.other)
 
-        /// The name of the code, as it is written here.
         package var description: String { kind.rawValue }
 
         fileprivate var isRetryable: Bool {

@@ -1,26 +1,25 @@
 internal import LarderHTTPSemantics
 
-/// How long to wait after a failure: exponential growth with full jitter.
+/// The wait after a failure: exponential growth with full jitter.
 ///
-/// After "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015): each wait is drawn evenly between a floor and a
-/// ceiling that doubles with every failure in a row, so that hosts that failed together do not come back together.
+/// Implements "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015). Each wait is random between a floor and a
+/// ceiling, and the ceiling doubles with each consecutive failure. Hosts that failed together therefore retry at
+/// different times.
 package struct Backoff: Sendable, Hashable {
-    /// The shortest wait.
     package let floor: Duration
     /// The ceiling after the first failure.
     package let base: Duration
     /// The highest ceiling.
     package let cap: Duration
-    /// The longest `Retry-After` that is honoured.
+    /// The longest `Retry-After` that is honored.
     package let retryAfterCap: Duration
-    /// The failures in a row so far.
+    /// The number of consecutive failures.
     package private(set) var failures = 0
 
-    /// The ceiling after the first failure unless the caller gives another one.
+    /// The default of ``base``.
     package static let defaultBase = Duration.seconds(2)
 
-    /// Makes a backoff that has seen no failure. Values that contradict each other are brought in order:
-    /// 0 ≤ floor ≤ base ≤ cap ≤ 30 days.
+    /// Makes a backoff without failures. The parameters are clamped so that 0 ≤ floor ≤ base ≤ cap ≤ 30 days.
     package init(
         floor: Duration = .milliseconds(500),
         base: Duration = defaultBase,
@@ -33,14 +32,14 @@ package struct Backoff: Sendable, Hashable {
         self.retryAfterCap = min(max(.zero, retryAfterCap), RetryAfter.longest)
     }
 
-    /// Notes one more failure and gives the time to wait before the next attempt.
+    /// Records a failure and returns the time to wait before the next attempt.
     ///
-    /// `Retry-After` is a lower bound. The jitter comes on top of it and not beside it, and is as long as the wait itself:
-    /// otherwise all the hosts that were told "60", or the same end of a maintenance, would return together.
+    /// `Retry-After` is a lower bound. The jitter is added to it, and its range is at least as long as `Retry-After`,
+    /// up to ``cap``. Otherwise all hosts that received the same value would return together.
     ///
     /// - Parameters:
-    ///   - retryAfter: what the origin asked for
-    ///   - generator: the source of chance
+    ///   - retryAfter: the value of `Retry-After`; nil if the origin sent none
+    ///   - generator: the source of random numbers
     package mutating func next(
         retryAfter: Duration? = nil, using generator: inout some RandomNumberGenerator
     ) -> Duration {
@@ -50,7 +49,7 @@ package struct Backoff: Sendable, Hashable {
         return wait + Duration.random(from: floor, to: ceiling, using: &generator)
     }
 
-    /// Forgets the failures: the next one waits as if it were the first.
+    /// Resets the number of consecutive failures to 0.
     package mutating func reset() { failures = 0 }
 
     /// The longest wait after the next failure, without `Retry-After`.

@@ -1,66 +1,73 @@
-/// When a host asks its origin next: told what happened and when, it says how long to wait. It has no clock, no network
-/// and no chance of its own, so that a simulation drives the same code as the agent.
+/// Decides when a host polls its origin next. It has no clock, network or random numbers of its own, so a simulation
+/// runs the same code as the agent.
 ///
-/// A host asks at its own moments (``PollSchedule``), in bad times as in good ones, because they are spread evenly: what
-/// befalls all hosts in the same second never makes them ask in the same second. The only requests at other moments are
-/// the first one of a host that has nothing to serve, which is spread over a short window, one early repetition after a first
-/// failure, which is spread over half an interval, and those of people. So after whatever outage an origin gets at most twice its usual load, and
-/// after a long one no more than usual. Hosts whose interval is longer than ten minutes take ten minutes for it at a start
-/// and after failures: all of them together are no load by then, and their people want to know sooner.
+/// A host polls at its own times (``PollSchedule``), also after failures. These times are spread evenly over all hosts,
+/// so an event that affects all hosts in the same second does not make them poll in the same second. Requests at other
+/// times are:
+///
+/// - the first request of a host without a document, within a short window, and its retries, with random growing delays
+///   (``Backoff``)
+/// - one early retry after the first failure of a host with a document, 0.1 to 0.5 intervals later
+/// - refreshes by clients
+///
+/// Hosts that have a document therefore put at most twice the usual load on an origin after an outage, and only the
+/// usual load after a long one. If the interval is longer than ten minutes, a schedule of ten minutes applies at the
+/// start and after failures. The load is negligible at such intervals, and operators expect a faster recovery.
 package struct PollPlan: Sendable, Hashable {
-    /// What happened just now.
+    /// The event after which the next delay is computed.
     package enum Event: Sendable, Hashable {
-        /// The agent started. `holding`: with a document from an earlier life to serve.
+        /// The agent started. `holding`: it restored a document from disk.
         case started(holding: Bool)
-        /// Other settings were taken over.
+        /// New settings were applied.
         case reconfigured
-        /// The origin gave a usable answer.
+        /// The origin sent a usable response.
         case answered
-        /// A long poll ended after the time that it may take, or gave way to another question: the next one follows.
+        /// A long poll ended without a change, or another request replaced it. The next one follows at once.
         case waited
-        /// A long poll brought another document at once. The source may always have another one.
+        /// A long poll returned another document. The next one follows after a short pause, because the source may
+        /// always have another one.
         case changedAtOnce
-        /// It did not. `holding`: an older document goes on being served. `retryAfter`: what the origin asked for.
+        /// The request failed. `holding`: an older document is still served. `retryAfter`: the value of `Retry-After`.
         case failed(holding: Bool, retryAfter: Duration?)
-        /// It did not, and its source keeps a connection, which it restores by itself: the poll keeps to its turns.
+        /// The request failed, but the source restores its connection itself, so polls stay on schedule.
         case unanswered
     }
 
     private let schedule: PollSchedule
-    /// The host's moments in bad times: the same, but no further apart than ``longestTurn``.
+    /// The schedule at the start and after failures: the same, but with an interval of at most ``longestTurn``.
     private let turns: PollSchedule
-    /// For a host that has nothing to serve, to which soon is more than evenly.
+    /// The delays of a host without a document, which retries early instead of waiting for its scheduled time.
     private var backoff: Backoff
 
-    /// The failures in a row so far.
+    /// The number of consecutive failures.
     package var failures: Int { backoff.failures }
 
     private static let longestTurn = Duration.seconds(600)
-    /// The maximum time until a poll that skips the next turns of the schedule.
+    /// Polls are skipped only if they and the next one fit into this time.
     private static let longestRest = Duration.seconds(300)
-    /// One more than the maximum number of skipped turns.
+    /// One more than the maximum number of skipped polls.
     private static let maxTurns = 5
-    /// `Retry-After` is honoured up to this.
+    /// The longest `Retry-After` that is honored.
     private static let longestRetryAfter = Duration.seconds(3_600)
-    /// A source that always has something new is not asked without end.
+    /// The maximum pause between long polls of a source that always has another document.
     private static let longestBreath = Duration.seconds(1)
 
-    /// Makes the plan of a host that asks at the moments of a schedule.
+    /// Makes the plan of a host that polls on a schedule.
     package init(_ schedule: PollSchedule) {
         self.schedule = schedule
         turns = schedule.interval <= Self.longestTurn ? schedule : schedule.with(interval: Self.longestTurn)
-        // Hosts that a source refused while it was overloaded do not return within seconds of each other.
+        // Hosts that an overloaded source has rejected must not all return within seconds.
         backoff = Backoff(base: max(Backoff.defaultBase, schedule.firstFetchWindow))
     }
 
-    /// Somebody else's question was answered: failures before it do not count.
+    /// Resets the failures after a request outside the plan has succeeded.
     package mutating func forgetFailures() { backoff.reset() }
 
-    /// The time to wait until the next request.
+    /// Returns the time to wait until the next request.
     ///
     /// - Parameters:
-    ///   - now: the time of day, counted from 1970-01-01T00:00:00Z
-    ///   - generator: the source of chance
+    ///   - now: the wall-clock time since 1970-01-01T00:00:00Z
+    ///   - generator: the source of random numbers
     package mutating func delay(
         after event: Event, at now: Duration, using generator: inout some RandomNumberGenerator
     ) -> Duration {
@@ -81,7 +88,7 @@ package struct PollPlan: Sendable, Hashable {
         case .failed(let holding, let retryAfter):
             let jittered = backoff.next(using: &generator)
             if let retryAfter, retryAfter > .zero {
-                // Hosts that were told the same end of a maintenance come at their own moments after it.
+                // Hosts that received the same end of a maintenance window return at their own times after it.
                 return turns.delay(
                     after: now, notBefore: min(retryAfter, Self.longestRetryAfter), using: &generator)
             }
@@ -89,7 +96,7 @@ package struct PollPlan: Sendable, Hashable {
         }
     }
 
-    /// The wait of a host that has something to serve.
+    /// The delay after a failure of a host that has a document.
     private func rest(after now: Duration, using generator: inout some RandomNumberGenerator) -> Duration {
         if failures == 1 { return .random(from: turns.interval / 10, to: turns.interval / 2, using: &generator) }
         let affordable = min(Self.maxTurns, Int(Self.longestRest / turns.interval))

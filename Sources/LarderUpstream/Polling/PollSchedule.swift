@@ -1,28 +1,26 @@
 internal import LarderEncoding
 
-/// When a host asks its origin: once in each interval, at a moment of its own.
+/// When a host polls its origin: once per interval, at its own offset.
 ///
-/// Thousands of hosts that start together, after a deployment or a power cut, must not come together. Each has a phase
-/// within the interval that follows from a seed and never changes, so the load on the origin is even and a host is easy
-/// to find in its log; a little jitter keeps hosts apart whose phases are close.
+/// Hosts that start together, after a deployment or a power cut, must not poll together. Each host has a phase within
+/// the interval that is derived from a seed and never changes. The load on the origin is therefore even, and the polls
+/// of a host are easy to find in the origin's log. A small jitter separates hosts with similar phases.
 package struct PollSchedule: Sendable, Hashable {
-    /// The time from one poll to the next, on average.
+    /// The average time between two polls.
     package let interval: Duration
-    /// Where in the interval this host polls, counted from 1970-01-01T00:00:00Z.
+    /// The offset of this host's polls within the interval, counted from 1970-01-01T00:00:00Z.
     package let phase: Duration
-    /// How far a poll may be from its moment, to either side; at most a quarter of the interval.
+    /// The maximum deviation of a poll from its time, in either direction; at most a quarter of the interval.
     package let jitter: Duration
-    /// The time over which hosts that have nothing to serve spread their first requests.
+    /// The time over which hosts without a document spread their first requests.
     let firstFetchWindow: Duration
     private let seed: String
 
-    /// Makes a schedule.
-    ///
     /// - Parameters:
-    ///   - interval: the time between polls; held between a millisecond and a year
-    ///   - seed: what tells this host and source from all others, such as the machine id and the URL
-    ///   - jitter: the largest deviation as a share of the interval, from 0 to 0.25
-    ///   - firstFetchWindow: the time over which hosts that have nothing to serve spread their first requests
+    ///   - interval: the time between polls; clamped to between 1 ms and 366 days
+    ///   - seed: identifies this host and source, such as the machine ID and the URL
+    ///   - jitter: the maximum deviation as a fraction of the interval, from 0 to 0.25
+    ///   - firstFetchWindow: the time over which hosts without a document spread their first requests
     package init(interval: Duration, seed: String, jitter: Double = 0.05, firstFetchWindow: Duration = .zero) {
         let interval = min(max(interval, .milliseconds(1)), .seconds(366 * 86_400))
         self.interval = interval
@@ -32,15 +30,15 @@ package struct PollSchedule: Sendable, Hashable {
         self.jitter = interval * min(max(jitter, 0), 0.25)
     }
 
-    /// The time to wait until the next poll.
+    /// Returns the time to wait until the next poll.
     ///
-    /// It aims at the first moment of this host that is more than half an interval away. Half, because a poll that came
-    /// early by its jitter must not be repeated at the same moment: waits are between a quarter and one and three
-    /// quarters of the interval, and one interval on average.
+    /// The next poll is at the first time of this host that is more than half an interval away, plus jitter. Half an
+    /// interval, because a poll that was early by its jitter must not be repeated at the same scheduled time. The wait
+    /// is between 0.25 and 1.75 intervals, and one interval on average.
     ///
     /// - Parameters:
-    ///   - now: the time of day, counted from 1970-01-01T00:00:00Z
-    ///   - generator: the source of chance
+    ///   - now: the wall-clock time since 1970-01-01T00:00:00Z
+    ///   - generator: the source of random numbers
     package func delay(after now: Duration, using generator: inout some RandomNumberGenerator) -> Duration {
         let now = now.wholeNanoseconds
         let moment = next(after: now + interval.wholeNanoseconds / 2)
@@ -48,12 +46,12 @@ package struct PollSchedule: Sendable, Hashable {
         return .nanoseconds(moment - now) + deviation
     }
 
-    /// The time to wait until the first moment of this host that lies behind a wait; its jitter only adds to it.
+    /// Returns the time to wait until this host's first scheduled time after `earliest`. Jitter is only added.
     ///
     /// - Parameters:
-    ///   - now: the time of day, counted from 1970-01-01T00:00:00Z
+    ///   - now: the wall-clock time since 1970-01-01T00:00:00Z
     ///   - earliest: the shortest wait
-    ///   - generator: the source of chance
+    ///   - generator: the source of random numbers
     package func delay(
         after now: Duration, notBefore earliest: Duration, using generator: inout some RandomNumberGenerator
     ) -> Duration {
@@ -61,29 +59,30 @@ package struct PollSchedule: Sendable, Hashable {
         return .nanoseconds(moment - now.wholeNanoseconds) + .random(from: .zero, to: jitter, using: &generator)
     }
 
-    /// The first moment after another one, in nanoseconds since 1970.
+    /// Returns this host's first scheduled time after `time`, in nanoseconds since 1970.
     private func next(after time: Int64) -> Int64 {
         let step = interval.wholeNanoseconds
         let past = (time - phase.wholeNanoseconds) % step
         return time - (past < 0 ? past + step : past) + step
     }
 
-    /// The same host's schedule with another interval. Its phase has nothing to do with this one's: hosts whose moments
-    /// here are close, as those are that an outage met, are far apart there.
+    /// Returns this host's schedule with another interval. The new phase is independent of the current one, so hosts
+    /// with similar phases here, such as those affected by one outage, are spread out there.
     func with(interval: Duration) -> PollSchedule {
         PollSchedule(
             interval: interval, seed: "turn\u{0}" + seed, jitter: jitter / self.interval,
             firstFetchWindow: firstFetchWindow)
     }
 
-    /// Returns how long this host waits before its first connection, if it keeps one to its source. The wait is the same at
-    /// every start.
+    /// Returns how long a host that keeps a connection to its source waits before its first connection. The wait is the
+    /// same at every start.
     ///
-    /// A host with a document waits for up to a third of the interval: hosts that boot together put no more than three times
-    /// the load of one connection and one poll per interval on their source. A host without a document waits within
-    /// ``firstFetchWindow``.
+    /// With a document, the host waits for up to a third of the interval, at most 100 s. Hosts with intervals of up to
+    /// five minutes that boot together therefore put at most three times their usual polling load on the source.
+    /// Without a document, it waits within ``firstFetchWindow``. After a change of the settings, it waits for up to a
+    /// tenth of the interval, at most 5 s.
     ///
-    /// - Parameter event: why it connects
+    /// - Parameter event: why the host connects
     package func connectionDelay(after event: PollPlan.Event) -> Duration {
         switch event {
         case .started(holding: false): splay(within: firstFetchWindow)
@@ -94,19 +93,21 @@ package struct PollSchedule: Sendable, Hashable {
     }
 
     private static let longestConnectionSplay = Duration.seconds(100)
-    /// Somebody waits to see what changed settings bring.
+    /// Short, because an operator waits for the effect of the new settings.
     static let longestSplay = Duration.seconds(5)
 
-    /// This host's share of a window: a wait before a first, unscheduled request that is the same at every start.
+    /// Returns the wait of this host before a request that is not scheduled: a fraction of `window` that is the same at
+    /// every start.
     package func splay(within window: Duration) -> Duration {
         StableHash.share(of: window, for: "splay\u{0}" + seed)
     }
 }
 
-/// A share of a span that depends on a text alone: it is the same in every process, on every host, in every version.
+/// A fraction of a duration that is derived from a text. It is the same in every process, on every host, in every
+/// version.
 enum StableHash {
-    /// 64 well mixed bits. The upper bits of FNV-1a are weak for short texts that differ in the last byte, as host names do,
-    /// so the finalizer of SplitMix64 (Steele, Lea, Flood 2014) mixes them once more.
+    /// A hash of 64 well-mixed bits. The upper bits of FNV-1a are weak for short texts that differ in the last byte,
+    /// such as host names, so the finalizer of SplitMix64 (Steele, Lea, Flood 2014) is applied.
     static func mixed(_ text: String) -> UInt64 {
         var fnv1a = FNV1a()
         fnv1a.add(text.utf8)
@@ -116,7 +117,7 @@ enum StableHash {
         return hash ^ (hash >> 31)
     }
 
-    /// The share `mixed / 2^64` of a span.
+    /// Returns `span` × `mixed(text)` / 2^64.
     static func share(of span: Duration, for text: String) -> Duration {
         let nanoseconds = UInt64(max(0, span.wholeNanoseconds))
         return .nanoseconds(Int64(mixed(text).multipliedFullWidth(by: nanoseconds).high))
@@ -124,7 +125,7 @@ enum StableHash {
 }
 
 extension Duration {
-    /// An evenly distributed duration between two bounds, both included, to the nanosecond.
+    /// A uniformly distributed duration between two bounds, both included, in whole nanoseconds.
     package static func random(
         from lower: Duration, to upper: Duration, using generator: inout some RandomNumberGenerator
     ) -> Duration {

@@ -1,18 +1,19 @@
 internal import LarderEncoding
 
-/// When a host that keeps a connection to its source connects again after the connection ended. It has no clock, no
-/// network and no source of randomness, so that a simulation drives the same code as the agent.
+/// Decides when a host that keeps a connection to its source reconnects after the connection has ended. It has no
+/// clock, network or random numbers of its own, so a simulation runs the same code as the agent.
 ///
-/// The restart of a server or load balancer ends the connections of all hosts in the same second. Each host therefore
-/// waits for its splay before it connects again: a fraction of the window that is stable and specific to the host. If that
-/// attempt fails, or if the host never had a connection, the waits are random and grow (``Backoff``), from the length of
-/// the window on, so that the attempts of a short outage are not repeated within seconds either.
+/// A restart of a server or load balancer ends the connections of all hosts in the same second. Each host therefore
+/// waits for its splay before it reconnects: a fraction of the window that is stable and specific to the host. If that
+/// attempt fails, or if the host has never had a connection, the waits are random and grow (``Backoff``). They start at
+/// the length of the window, so that the attempts of all hosts are not repeated within seconds after a short outage
+/// either.
 package struct ReconnectPlan: Sendable, Hashable {
-    /// The state of a connection when it ended.
+    /// How a connection ended.
     package enum End: Sendable, Hashable {
         /// It delivered a document, so the source works.
         case delivered
-        /// It could not be opened, or delivered nothing.
+        /// It could not be opened, or ended without a document.
         case failed
     }
 
@@ -26,7 +27,7 @@ package struct ReconnectPlan: Sendable, Hashable {
     /// The shortest window for a source with several endpoints.
     private static let minShortWindow = Duration.seconds(1)
     private static let maxDefaultWindow = Duration.seconds(30)
-    /// `retry:` and `Retry-After` are honoured up to this.
+    /// The longest `retry:` or `Retry-After` that is honored.
     private static let maxFloor = Duration.seconds(3_600)
 
     /// Makes the plan of a host that has not connected yet.
@@ -56,7 +57,7 @@ package struct ReconnectPlan: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - end: how the last connection ended
-    ///   - floor: the shortest wait that the source asked for (`retry:`, `Retry-After`); the splay comes on top of it
+    ///   - floor: the shortest wait that the source asked for (`retry:`, `Retry-After`); splay or jitter is added to it
     ///   - generator: the source of randomness
     package mutating func delay(
         after end: End, notBefore floor: Duration? = nil, using generator: inout some RandomNumberGenerator

@@ -3,8 +3,8 @@ internal import NIOCore
 internal import NIOPosix
 internal import NIOSSL
 
-/// The certificates that a server presents, read by a handshake of their own, to find out why they are not trusted: the library
-/// does not give the reason.
+/// The validity periods of the certificates that a server presents. Used to find out why they are not trusted, because
+/// the TLS library does not report the reason.
 struct ServerCertificates: Sendable {
     /// When a certificate is valid, in seconds since 1970.
     struct Validity: Sendable, Equatable {
@@ -12,15 +12,15 @@ struct ServerCertificates: Sendable {
         let end: Int
     }
 
-    /// The server's own certificate first.
+    /// The first one is that of the server's own certificate.
     let validities: [Validity]
 
-    /// Reads the certificates. Nothing is sent after them.
+    /// Opens a new connection to read the certificates, and closes it before the handshake completes.
     ///
     /// - Parameters:
-    ///   - address: The address to connect to; nil for any address of the host.
-    ///   - timeout: The limit for the connection and the handshake together.
-    /// - Returns: nil if the server cannot be reached any more, or not in time, or the task is cancelled.
+    ///   - address: the address to connect to; nil for any address of the host
+    ///   - timeout: the maximum time for the connection and the handshake together
+    /// - Returns: nil if the server cannot be reached, the timeout expires, or the task is cancelled
     static func read(
         from url: FetchURL, at address: String?, on group: any EventLoopGroup, timeout: Duration
     ) async -> ServerCertificates? {
@@ -57,8 +57,8 @@ struct ServerCertificates: Sendable {
         return validities.map(ServerCertificates.init)
     }
 
-    /// Why the certificates are not valid at a time, and what to do; nil if they are.
-    /// - Parameter now: In seconds since 1970.
+    /// Returns which certificate is not valid at a time, and what to do; nil if all are valid.
+    /// - Parameter now: seconds since 1970
     func problem(at now: Int) -> String? {
         for (index, validity) in validities.enumerated() {
             let name = index == 0 ? "its certificate" : "a certificate between its own and its authority"
@@ -74,7 +74,7 @@ struct ServerCertificates: Sendable {
         return nil
     }
 
-    /// Date and time in UTC.
+    /// Formats a time in UTC.
     private static func text(_ seconds: Int) -> String {
         var (time, parts) = (time_t(seconds), tm())
         gmtime_r(&time, &parts)

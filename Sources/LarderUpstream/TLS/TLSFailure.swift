@@ -1,20 +1,21 @@
-/// Why TLS failed, out of what the library says of it: the names that BoringSSL gives its reasons are known (err.h, ssl.h),
-/// the rest of its words is about its own source.
+/// The reason of a TLS failure, extracted from the error text of NIOSSL. The names of BoringSSL's reasons (err.h,
+/// ssl.h) are translated; the rest of the text is about the source code of the library.
 struct TLSFailure: Sendable {
-    /// What happened, and what to do about it.
+    /// The failure and what to do.
     let text: String
-    /// Whether the server's certificate was refused for a reason that the library does not tell.
+    /// Whether the server's certificate was rejected. The library does not report why.
     let isUntrusted: Bool
 
-    /// Reads an error's description, such as
-    /// `handshakeFailed(… error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED at /src/handshake.cc:320)`.
+    /// Parses the description of an error, such as
+    /// `handshakeFailed(… error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED at
+    /// /src/handshake.cc:320)`.
     init(description: String) {
         let reasons = Self.reasons(in: description)
         isUntrusted = reasons.contains("CERTIFICATE_VERIFY_FAILED")
         if description.contains("failedToValidateHostname") {
             text = "its certificate is for another name; use a name that it has, or replace the certificate"
         } else if description.hasSuffix("unknownError([])") {
-            // What BoringSSL says, or rather does not, where it finds no authorities to load.
+            // BoringSSL reports this if it finds no authorities to load.
             text =
                 "this host has no certificates of authorities; install ca-certificates, or name one by certificateAuthority"
         } else if let (reason, advice) = reasons.lazy.compactMap({ reason in
@@ -27,7 +28,7 @@ struct TLSFailure: Sendable {
         }
     }
 
-    /// The names behind `OPENSSL_internal:`.
+    /// The names after `OPENSSL_internal:`.
     private static func reasons(in description: String) -> [String] {
         var reasons: [String] = []
         var rest = description.utf8[...]
@@ -65,7 +66,7 @@ struct TLSFailure: Sendable {
         }
     }
 
-    /// Everything but the places in the library's source, in one line of a sensible length.
+    /// The description without source locations, on one line of at most 300 characters.
     private static func withoutPlaces(_ description: String) -> String {
         var words: [Substring] = []
         for word in description.split(whereSeparator: \.isWhitespace) {

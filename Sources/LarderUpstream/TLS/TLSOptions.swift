@@ -1,10 +1,10 @@
 internal import NIOSSL
 
-/// What a TLS connection trusts, and what it shows of itself. Two of the same files share their connections.
+/// The trusted authorities and the client certificate of a TLS connection. Requests with equal options share
+/// connections.
 package struct TLSOptions: Sendable, Hashable {
-    /// The content of a file in PEM form (RFC 7468), with its path for messages.
+    /// The content of a PEM file (RFC 7468), with its path for messages.
     package struct PEM: Sendable {
-        /// The file's path.
         package var path: String
         package var bytes: [UInt8]
 
@@ -18,14 +18,14 @@ package struct TLSOptions: Sendable, Hashable {
     private let chain: [NIOSSLCertificate]
     private let key: NIOSSLPrivateKey?
 
-    /// Reads certificates and keys.
+    /// Parses certificates and keys.
     ///
     /// - Parameters:
-    ///   - authorities: the certificates to trust in place of the system's; nil for the system's
-    ///   - certificate: the certificate that the server is shown, and those between it and its authority
-    ///   - privateKey: its key, not encrypted
-    /// - Throws: ``UpstreamError/Code/invalidRequest`` naming the file that is no PEM; `privateKey` and `certificate` only
-    ///   go together
+    ///   - authorities: the trusted authorities, instead of those of the system; nil for those of the system
+    ///   - certificate: the client certificate, followed by intermediate certificates
+    ///   - privateKey: the key of the client certificate, without a passphrase
+    /// - Throws: ``UpstreamError/Code/invalidRequest`` if a file is not valid PEM, if only one of `certificate` and
+    ///   `privateKey` is set, or if they do not match
     package init(authorities: PEM?, certificate: PEM?, privateKey: PEM?) throws(UpstreamError) {
         self.authorities = try authorities.map(Self.certificates) ?? []
         chain = try certificate.map(Self.certificates) ?? []
@@ -39,7 +39,7 @@ package struct TLSOptions: Sendable, Hashable {
         do {
             key = try NIOSSLPrivateKey(bytes: privateKey.bytes, format: .pem)
         } catch {
-            // The library's words may quote what it could not read.
+            // The error text of the library may quote the file.
             throw UpstreamError(
                 .invalidRequest, "\(privateKey.path) holds no private key in PEM form without a passphrase; replace it")
         }
@@ -51,10 +51,10 @@ package struct TLSOptions: Sendable, Hashable {
         }
     }
 
-    /// Whether the key is that of the first certificate: a TLS context refuses any other.
+    /// Whether the key belongs to the first certificate. A TLS context rejects any other.
     private var hasMatchingKey: Bool {
         var configuration = configuration(withIdentity: true)
-        // The system's authorities take milliseconds to load.
+        // Loading the authorities of the system takes milliseconds.
         configuration.trustRoots = .certificates([])
         configuration.certificateVerification = .none
         return (try? NIOSSLContext(configuration: configuration)) != nil
@@ -67,7 +67,7 @@ package struct TLSOptions: Sendable, Hashable {
         throw UpstreamError(.invalidRequest, "\(file.path) holds no certificate in PEM form; replace it")
     }
 
-    /// - Parameter withIdentity: whether the server may see the client's certificate
+    /// - Parameter withIdentity: whether the connection presents the client certificate
     func configuration(withIdentity: Bool) -> TLSConfiguration {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.minimumTLSVersion = .tlsv12
