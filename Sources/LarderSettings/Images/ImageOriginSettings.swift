@@ -1,22 +1,23 @@
 package import LarderConfigSources
 import LarderJSON5
 
-/// `images.origins["https://img.example.org"]`: what requests to one origin show, who may have its images, and what of its
-/// URLs does not tell them apart.
+/// `images.origins["https://img.example.org"]`: the credentials for one origin, who may use images fetched with them,
+/// and which query parameters do not distinguish images.
 package struct ImageOriginSettings: Sendable, Equatable {
-    /// `headers`, `tokenFile` or `tokenCredential`: sent to this origin only, never behind a redirect to another.
+    /// `headers`, `tokenFile` or `tokenCredential`: sent only to this origin, not to another one after a redirect.
     package var access = HTTPAccess()
-    /// `users`: who may have images that are fetched with these, beside root and the agent's user. Default: nobody.
+    /// `users`: the users who may have images that are fetched with these credentials, besides root and the agent's
+    /// user. Default: none.
     package var users: [Account] = []
-    /// `groups`: the same for all who are in one of these groups. Default: none.
+    /// `groups`: the groups whose members may have these images. Default: none.
     package var groups: [Account] = []
-    /// `ignoreQuery`: members of the query that do not belong to the image's name, such as a signature; with a `*` at the
-    /// end, all that begin so. Default: none.
+    /// `ignoreQuery`: query parameters that are not part of an image's cache key, such as a signature. A trailing `*`
+    /// matches every name with that prefix. Default: none.
     package var ignoredQuery: [String] = []
 
     package init() {}
 
-    /// Whether requests to this origin show something that not everybody has.
+    /// Whether requests to this origin carry a header field or a token from the settings.
     package var hasCredential: Bool { !access.headers.isEmpty || access.token != nil }
 }
 
@@ -46,7 +47,7 @@ extension ImageOriginSettings {
         return !name.isEmpty && !name.utf8.contains { $0 <= 0x20 || $0 >= 0x7f || "*&=#?".utf8.contains($0) }
     }
 
-    /// All origins of the file.
+    /// Reads all origins of the settings.
     static func all(
         _ value: SettingsValue, _ path: SettingsPath
     ) throws(SettingsError) -> [String: ImageOriginSettings] {
@@ -66,7 +67,7 @@ extension ImageOriginSettings {
         return origins
     }
 
-    /// What is wrong with the name of an origin; nil when nothing is.
+    /// Why the name of an origin is invalid; nil if it is valid.
     private static func problem(ofOrigin name: String) -> String? {
         if let problem = HTTPURLCheck.problem(of: name) { return problem }
         let rest = name.dropFirst(name.lowercased().hasPrefix("https:") ? 8 : 7)
@@ -76,7 +77,7 @@ extension ImageOriginSettings {
         return nil
     }
 
-    /// The origin as URLs are compared with it: in lower case, without the scheme's own port.
+    /// The origin in the form with which URLs are compared: in lower case, without the default port of the scheme.
     private static func normalized(_ name: String) -> String {
         let name = name.lowercased()
         let ownPort = name.hasPrefix("https:") ? ":443" : ":80"
@@ -85,7 +86,7 @@ extension ImageOriginSettings {
 }
 
 extension SettingsReader {
-    /// Users or groups by name or number.
+    /// Reads an array of user or group names and IDs.
     fileprivate func accounts(
         _ name: String, example: String
     ) throws(SettingsError) -> [Account] {

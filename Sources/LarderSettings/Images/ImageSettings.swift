@@ -6,9 +6,9 @@ import LarderJSON5
 package import LarderUpstream
 package import Logging
 
-/// `images`: what the image cache may hold, from where, and for whom.
+/// `images`: what the image cache may store and fetch, and for whom.
 ///
-/// The directory is no part of it: images are in `images` below `cache.directory`.
+/// The directory is not included: images are in `images` below `cache.directory`.
 package struct ImageSettings: Sendable, Equatable {
     /// `enabled`: whether there is an image cache. Default: true.
     package var isEnabled = true
@@ -17,19 +17,21 @@ package struct ImageSettings: Sendable, Equatable {
     package var space = SpaceLimits()
     /// `imagePixels`, 1 to 2^40, and `excludedTypes`.
     package var limits = ImageLimits()
-    /// `maximumAgeSeconds`: how long an image that nobody uses is held, a minute to ten years. Default: for ever.
+    /// `maximumAgeSeconds`: how long an unused image stays cached, one minute to ten years. Default: no limit.
     package var maximumAge: Int?
-    /// `allowNetworks`: addresses, and blocks of them, that are not of the Internet and may be asked all the same. Default: none.
+    /// `allowNetworks`: addresses and address blocks that may be fetched from although they are not globally routable.
+    /// Default: none.
     package var allowedNetworks: [AddressRange] = []
-    /// `concurrency`, `concurrencyPerOrigin` and `concurrencyPerUser`: downloads at a time, 1 to 256. `minimumBytesPerSecond` and
-    /// `minimumBytesPerSecondWhileAwaited`: how fast each has to be, 1 to 1,000,000,000.
+    /// `concurrency`, `concurrencyPerOrigin` and `concurrencyPerUser`: the maximum number of concurrent downloads, 1 to
+    /// 256. `minimumBytesPerSecond` and `minimumBytesPerSecondWhileAwaited`: the lowest rate of a download, 1 to
+    /// 1,000,000,000.
     package var flights = DownloadLimits()
-    /// `failures`: how long failures are remembered, 0 to a day.
+    /// `failures`: how long failures are cached, 0 s to a day.
     package var failures = FailureLifetimes()
-    /// `leaseSeconds`: how long a file stays for a client that does not say, 1 s to a day. Default: 300.
+    /// `leaseSeconds`: how long a lease lasts if the client does not specify it, 1 s to a day. Default: 300.
     package var leaseSeconds = 300
-    /// `origins`: what is special about some, by their scheme, host and port in lower case, such as
-    /// `https://img.example.org`. Default: nothing.
+    /// `origins`: settings of single origins. The key is scheme, host and port in lower case, such as
+    /// `https://img.example.org`. Default: none.
     package var origins: [String: ImageOriginSettings] = [:]
 
     package init() {}
@@ -102,12 +104,12 @@ extension ImageSettings {
 }
 
 extension ImageSettings {
-    /// The settings as the cache takes them: accounts by their numbers, credentials to be read when they are shown.
+    /// Converts the settings for the cache. Accounts become IDs; credentials are read when they are used.
     ///
-    /// An account that this host does not know is nobody's, and logged: it may be one that was removed.
+    /// An account that does not exist on this host is logged and ignored.
     ///
-    /// - Parameter directory: where the images are
-    /// - Throws: ``ImageError/Code/invalidURL`` for an origin that is none
+    /// - Parameter directory: the directory of the images
+    /// - Throws: ``ImageError/Code/invalidURL`` if the name of an origin is invalid
     package func cacheSettings(directory: String, logger: Logger) throws(ImageError) -> ImageCacheSettings {
         var origins: [ImageOrigin] = []
         for (name, settings) in self.origins.sorted(by: { $0.key < $1.key }) {
@@ -132,7 +134,7 @@ extension ImageSettings {
 }
 
 extension ImageOriginSettings {
-    /// What the origin is shown; nil for nothing.
+    /// The credential of the origin; nil if it has none.
     fileprivate var credential: ImageCredential? {
         guard hasCredential else { return nil }
         let access = access

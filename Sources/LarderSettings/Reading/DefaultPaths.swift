@@ -1,26 +1,24 @@
-/// Where everything is when neither the command line nor the settings file say so.
+/// The paths that apply if neither the command line nor the settings file specifies them.
 ///
-/// Each path is decided on its own, in this order:
+/// Each path is determined separately, from the first of these that exists:
 ///
-/// 1. the directory that systemd made for the service (`RUNTIME_DIRECTORY`, `STATE_DIRECTORY`, `CACHE_DIRECTORY`,
-///    `CONFIGURATION_DIRECTORY`; `systemd.exec(5)`), the first one where it made several;
-/// 2. for root, the system's directories: `/run/larder`, `/var/lib/larder`, `/var/cache/larder`, `/etc/larder`;
-/// 3. for everybody else, the user's directories (XDG Base Directory Specification), `larder` in `$XDG_RUNTIME_DIR`,
-///    `$XDG_STATE_HOME`, `$XDG_CACHE_HOME`, `$XDG_CONFIG_HOME`, the last three below `$HOME` when they are not set.
+/// 1. the directory that systemd created for the service (`RUNTIME_DIRECTORY`, `STATE_DIRECTORY`, `CACHE_DIRECTORY`,
+/// `CONFIGURATION_DIRECTORY`; `systemd.exec(5)`); the first one if there are several
+/// 2. for root, the directories of the system: `/run/larder`, `/var/lib/larder`, `/var/cache/larder`, `/etc/larder`
+/// 3. for other users, the directory `larder` in `$XDG_RUNTIME_DIR`, `$XDG_STATE_HOME`, `$XDG_CACHE_HOME` or
+/// `$XDG_CONFIG_HOME` (XDG Base Directory Specification); the last three default to directories below `$HOME`
 ///
-/// A variable that is empty or not an absolute path counts as not set, as that specification demands. A path that
-/// follows from nothing throws only when it is asked for, so that it may be given in another way:
+/// A variable that is empty or not an absolute path counts as unset, as the specification requires. Each property
+/// throws if its path cannot be determined, so that the caller can try other settings first:
 ///
 ///     let socket = try options.socket ?? settings.socket.path ?? paths.socket
 package struct DefaultPaths: Sendable, Equatable {
     private let environment: [String: String]
     private let isRoot: Bool
 
-    /// The defaults of a process.
-    ///
     /// - Parameters:
-    ///   - environment: Its environment.
-    ///   - userID: Its effective user.
+    ///   - environment: the environment of the process
+    ///   - userID: the effective user ID of the process
     package init(environment: [String: String], userID: UInt32) {
         self.environment = environment
         self.isRoot = userID == 0
@@ -28,12 +26,13 @@ package struct DefaultPaths: Sendable, Equatable {
 
     /// The socket: `larder.sock` in the runtime directory.
     ///
-    /// - Throws: ``SettingsError`` with `noDefaultPath`.
+    /// - Throws: `noDefaultPath`
     package var socket: String {
         get throws(SettingsError) {
             if let directory = fromSystemd("RUNTIME_DIRECTORY") { return "\(directory)/larder.sock" }
             if isRoot { return "/run/larder/larder.sock" }
-            // The specification has no default for this one, and a guess such as /tmp would be anybody's to take.
+            // The specification has no default for this variable, and in a directory such as /tmp any user could take
+            // the name.
             guard let directory = absolute("XDG_RUNTIME_DIR") else {
                 throw SettingsError(
                     .noDefaultPath,
@@ -44,35 +43,35 @@ package struct DefaultPaths: Sendable, Equatable {
         }
     }
 
-    /// The directory of the state: what must survive.
+    /// The directory of the state, which must survive.
     ///
-    /// - Throws: ``SettingsError`` with `noDefaultPath`.
+    /// - Throws: `noDefaultPath`
     package var stateDirectory: String {
         get throws(SettingsError) {
             try directory("STATE_DIRECTORY", "/var/lib/larder", "XDG_STATE_HOME", ".local/state", "\"state.directory\"")
         }
     }
 
-    /// The directory of the caches: what may be deleted without loss.
+    /// The directory of the caches, which may be deleted without loss.
     ///
-    /// - Throws: ``SettingsError`` with `noDefaultPath`.
+    /// - Throws: `noDefaultPath`
     package var cacheDirectory: String {
         get throws(SettingsError) {
             try directory("CACHE_DIRECTORY", "/var/cache/larder", "XDG_CACHE_HOME", ".cache", "\"cache.directory\"")
         }
     }
 
-    /// The settings file, `larder.json` in the configuration directory. It need not exist.
+    /// The settings file: `larder.json` in the configuration directory. It need not exist.
     ///
-    /// - Throws: ``SettingsError`` with `noDefaultPath`.
+    /// - Throws: `noDefaultPath`
     package var settingsFile: String {
         get throws(SettingsError) { "\(try configurationDirectory)/larder.json" }
     }
 
     /// The directory of the `host` layer of the namespace `default`: `config.d` in the configuration directory. It need
-    /// not exist. Other namespaces have a `host` layer only where the settings name its directory.
+    /// not exist. Other namespaces have a `host` layer only if the settings name its directory.
     ///
-    /// - Throws: ``SettingsError`` with `noDefaultPath`.
+    /// - Throws: `noDefaultPath`
     package var hostLayerDirectory: String {
         get throws(SettingsError) { "\(try configurationDirectory)/config.d" }
     }
@@ -94,7 +93,7 @@ package struct DefaultPaths: Sendable, Equatable {
             .noDefaultPath, "neither \(xdg) nor HOME is set to an absolute path; set one, or give \(setting)")
     }
 
-    /// The first of the directories in a variable that systemd set, which separates them with colons.
+    /// The first directory of a variable that systemd sets. It separates directories with colons.
     private func fromSystemd(_ name: String) -> String? {
         let first = environment[name]?.split(separator: ":", omittingEmptySubsequences: false).first
         return Self.normalised(first)
@@ -104,7 +103,7 @@ package struct DefaultPaths: Sendable, Equatable {
         Self.normalised(environment[name].map { $0[...] })
     }
 
-    /// An absolute path without slashes at its end.
+    /// An absolute path without trailing slashes; nil if the path is not absolute.
     private static func normalised(_ path: Substring?) -> String? {
         guard var path, path.hasPrefix("/") else { return nil }
         while path.count > 1, path.hasSuffix("/") { path.removeLast() }

@@ -1,7 +1,7 @@
-/// Which known name somebody meant.
+/// Suggests known names for an unknown one.
 enum NearestName {
-    /// What to say about a name that is not known: the one that was meant, if one is close or begins with it, else all
-    /// of them, the nearest first.
+    /// Returns a suggestion for an unknown name: the nearest known name if it is close, or the nearest one that begins
+    /// with the name. Otherwise lists all known names, the nearest first.
     static func advice(for name: String, among known: [String]) -> String {
         // Sorting by distance keeps the given order among equals.
         let ranked = known.enumerated()
@@ -19,10 +19,10 @@ enum NearestName {
         return "known here: \(ranked.map(\.name).joined(separator: ", "))"
     }
 
-    /// The Damerau-Levenshtein distance in its restricted form (optimal string alignment): how many characters must be
-    /// added, removed, replaced or swapped with their neighbour, none of them twice.
+    /// The restricted Damerau-Levenshtein distance (optimal string alignment): the number of insertions, deletions,
+    /// replacements and swaps of neighboring characters. No part is edited twice.
     static func distance(_ first: String, _ second: String) -> Int {
-        // A name comes from the file; what is this much longer than any setting is far from all of them anyway.
+        // The name comes from the file. A name of more than 100 characters is far from every setting.
         let a = Array(first.unicodeScalars.prefix(100)), b = Array(second.unicodeScalars.prefix(100))
         var beforeLast: [Int] = []
         var last = Array(0...b.count)

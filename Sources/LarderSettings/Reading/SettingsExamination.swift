@@ -1,17 +1,17 @@
 internal import LarderJSON5
 
-/// The result of reading a settings file to its end, errors included.
+/// The result of reading a whole settings file, including its errors.
 package struct SettingsExamination: Sendable {
-    /// The settings without the members that are wrong; nil if the file is not a document.
+    /// The settings without the invalid members; nil if the file cannot be parsed or has too many errors.
     package let settings: Settings?
-    /// The errors in the order of the text, each with its line and column; none if the settings are right.
+    /// The errors, each with its line and column; empty if the settings are valid.
     package internal(set) var errors: [SettingsError]
 }
 
 extension Settings {
-    /// Reads a settings file and continues after an error.
+    /// Reads a settings file and continues after errors. The errors are sorted by their position.
     ///
-    /// - Throws: ``SettingsError`` if the file cannot be read.
+    /// - Throws: ``SettingsError`` if the file cannot be read
     package static func examine(file path: String) throws(SettingsError) -> SettingsExamination {
         do {
             var examination = examine(try SettingsFile.read(path), maximumErrors: maximumErrors)
@@ -25,12 +25,11 @@ extension Settings {
         }
     }
 
-    /// After as many errors no more are looked for.
     private static let maximumErrors = 1000
 
-    /// Reads settings and continues after an error, as if the member that is wrong were missing.
+    /// Reads settings and continues after errors, as if the invalid members were missing.
     ///
-    /// - Returns: errors in the order in which they were found.
+    /// - Returns: the settings, and the errors in the order in which they were found
     static func examine(_ bytes: [UInt8], maximumErrors: Int) -> SettingsExamination {
         do throws(JSON5Error) {
             let scalars = try JSON5Parser.scalars(of: bytes)
@@ -48,13 +47,14 @@ extension Settings {
         }
     }
 
-    /// Reads the settings as often as something is wrong, each time without what was wrong.
+    /// Reads the settings repeatedly, each time without the member that was invalid, until no error is left.
     private static func examine(
         _ document: SettingsValue, maximumErrors: Int
     ) -> (settings: Settings?, errors: [SettingsError]) {
         var document = document
         var errors: [SettingsError] = []
-        /// Where objects begin that lack a member because it was wrong. What is missing there is not another error.
+        /// The offsets of objects from which an invalid member was removed. An error that follows from the removal is
+        /// not reported.
         var incomplete: Set<Int> = []
         while true {
             do throws(SettingsError) {
@@ -68,7 +68,7 @@ extension Settings {
                 guard errors.count < maximumErrors, let rest = document.removing(at: offset) else {
                     return (nil, errors)
                 }
-                // An unknown member is not missing afterwards.
+                // Removing an unknown member does not cause other errors.
                 if let parent, error.code != .unknownMember { incomplete.insert(parent) }
                 document = rest
             }
@@ -77,7 +77,7 @@ extension Settings {
 }
 
 extension SettingsValue {
-    /// The offset of the object or array that has a member or element at a place; nil if no object or array has.
+    /// The offset of the object or array that contains the member or element at `place`; otherwise nil.
     fileprivate func objectOffset(around place: Int) -> Int? {
         let children: [(offset: Int, value: SettingsValue)] =
             switch content {
@@ -94,7 +94,7 @@ extension SettingsValue {
 }
 
 extension SettingsError {
-    /// The error with its line and column.
+    /// Returns the error with a line and column instead of an offset.
     fileprivate func placed(in scalars: [Unicode.Scalar]) -> SettingsError {
         guard let offset else { return self }
         var error = self

@@ -3,14 +3,13 @@ import LarderPlatform
 internal import LarderUpstream
 
 extension Settings {
-    /// The largest settings file that is read: 1 MiB.
+    /// The maximum size of a settings file: 1 MiB.
     package static let maximumFileBytes = 1 << 20
 
-    /// Reads the settings that were asked for.
+    /// Reads the settings.
     ///
-    /// - Parameter path: The file; `nil` when none was named: every default.
-    /// - Returns: The settings, checked.
-    /// - Throws: ``SettingsError``; a file that was named and does not exist is an error (`fileNotFound`).
+    /// - Parameter path: the file; nil for the default settings
+    /// - Throws: ``SettingsError``; `fileNotFound` if the file does not exist
     package static func load(from path: String?) throws(SettingsError) -> Settings {
         guard let path else { return Settings() }
         do {
@@ -22,11 +21,10 @@ extension Settings {
         }
     }
 
-    /// Reads the settings at a place where they may well not be.
+    /// Reads the settings from a file that need not exist.
     ///
-    /// - Parameter path: The file.
-    /// - Returns: The settings, checked; `nil` when there is no such file.
-    /// - Throws: ``SettingsError`` as ``load(from:)`` does, except for a missing file.
+    /// - Returns: nil if the file does not exist
+    /// - Throws: the errors of ``load(from:)`` except `fileNotFound`
     package static func loadIfPresent(at path: String) throws(SettingsError) -> Settings? {
         do {
             return try load(from: path)
@@ -36,9 +34,9 @@ extension Settings {
         }
     }
 
-    /// Reads settings from the bytes of a file.
+    /// Parses settings.
     ///
-    /// - Throws: ``SettingsError`` with the line and column of the first problem.
+    /// - Throws: ``SettingsError`` with the line and column of the first problem
     package init(parsing bytes: [UInt8]) throws(SettingsError) {
         let examination = Settings.examine(bytes, maximumErrors: 1)
         if let error = examination.errors.first { throw error }
@@ -46,11 +44,11 @@ extension Settings {
     }
 }
 
-/// Reading the bytes of a settings file.
+/// Reads the bytes of a settings file.
 enum SettingsFile {
-    /// The bytes of a file of at most ``Settings/maximumFileBytes``.
+    /// Reads a file of at most ``Settings/maximumFileBytes``.
     static func read(_ path: String) throws(SettingsError) -> [UInt8] {
-        // A FIFO must not hold the agent up until somebody writes to it.
+        // With O_NONBLOCK, opening a FIFO does not block until a process opens it for writing.
         let descriptor = uninterrupted { open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) }
         guard descriptor >= 0 else { throw failure(errno) }
         defer { close(descriptor) }

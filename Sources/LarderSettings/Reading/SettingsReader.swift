@@ -1,17 +1,17 @@
 import LarderJSON5
 
-/// Reads the members of one object of the settings, and says of each that is wrong which it is and what it should be.
+/// Reads the members of one object of the settings. Errors name the member and the values that it can have.
 ///
-/// A member that is `null` counts as one that is not there.
+/// A member that is `null` counts as missing.
 struct SettingsReader {
     private let members: [String: SettingsValue.Member]
     private let path: SettingsPath
     private let offset: Int
 
-    /// Begins to read an object.
+    /// Makes a reader of an object.
     ///
-    /// - Parameter known: The members that the object may have; `nil` when their names are free.
-    /// - Throws: ``SettingsError`` with `wrongType` when the value is no object, `unknownMember` when it has others.
+    /// - Parameter known: the members that the object can have; nil if it can have any
+    /// - Throws: `wrongType` if the value is not an object; `unknownMember` if it has a member that is not in `known`
     init(_ value: SettingsValue, at path: SettingsPath, knowing known: [String]?) throws(SettingsError) {
         guard case .object(let members) = value.content else {
             throw SettingsError(
@@ -24,29 +24,27 @@ struct SettingsReader {
                 .unknownMember, "\(member) is not a setting; \(NearestName.advice(for: stranger.name, among: known))",
                 member: member, offset: stranger.offset)
         }
-        // Names are distinct: the parser refuses an object in which they are not.
+        // Names are distinct, because the parser rejects duplicates.
         self.members = Dictionary(members.map { ($0.name, $0) }) { first, _ in first }
         self.path = path
         self.offset = value.offset
     }
 
-    /// The names of the members that are there, in alphabetical order.
+    /// The names of all members, including those that are `null`, in alphabetical order.
     var names: [String] { members.keys.sorted() }
 
-    /// Whether a member is there and not `null`.
     func has(_ name: String) -> Bool { value(name) != nil }
 
-    /// Whether a member is there and is `null`.
     func isNull(_ name: String) -> Bool { members[name] != nil && value(name) == nil }
 
-    /// A member's value, to be read by its own type.
+    /// The value of a member; nil if it is missing or `null`.
     func value(_ name: String) -> SettingsValue? {
         guard let value = members[name]?.value else { return nil }
         if case .null = value.content { return nil }
         return value
     }
 
-    /// An object, read by its own type.
+    /// Reads a member with a function for its type.
     func section<Section>(
         _ name: String, _ read: (SettingsValue, SettingsPath) throws(SettingsError) -> Section
     ) throws(SettingsError) -> Section? {
@@ -54,9 +52,9 @@ struct SettingsReader {
         return try read(value, path.appending(name))
     }
 
-    /// A string that passes a check.
+    /// Reads a string that passes a check.
     ///
-    /// - Parameter expected: What the string must be, to follow "must be".
+    /// - Parameter expected: the allowed values, as a continuation of "must be"
     func string(
         _ name: String, expected: String, where isValid: (String) -> Bool
     ) throws(SettingsError) -> String? {
@@ -66,9 +64,9 @@ struct SettingsReader {
         return text
     }
 
-    /// An array of strings that each pass a check.
+    /// Reads an array of strings that each pass a check.
     ///
-    /// - Parameter expected: What the array must hold, to follow "must be an array of".
+    /// - Parameter expected: the allowed elements, as a continuation of "must be an array of"
     func strings(
         _ name: String, expected: String, where isValid: (String) -> Bool
     ) throws(SettingsError) -> [String]? {
@@ -87,15 +85,16 @@ struct SettingsReader {
         return texts
     }
 
-    /// A string that may be a secret; `nil` when the value is something else. The caller writes the error.
+    /// Reads a string that may be a secret; nil if the value has another type. The caller throws an error that does not
+    /// show the value.
     func unshownString(_ name: String) -> String? {
         guard case .string(let text)? = value(name)?.content else { return nil }
         return text
     }
 
-    /// An array of strings that pass a check.
+    /// Reads an array of strings that each pass a check. Errors name the element.
     ///
-    /// - Parameter expected: What each string must be, to follow "must be".
+    /// - Parameter expected: the allowed elements, as a continuation of "must be"
     func strings(
         _ name: String, each expected: String, where isValid: (String) -> Bool
     ) throws(SettingsError) -> [String]? {
@@ -111,20 +110,20 @@ struct SettingsReader {
         return texts
     }
 
-    /// The absolute path of a file, directory or socket.
+    /// Reads an absolute path.
     func path(_ name: String, maximumBytes: Int = 4095) throws(SettingsError) -> String? {
         try string(name, expected: "an absolute path in quotes, of at most \(maximumBytes) bytes") {
             $0.hasPrefix("/") && $0.utf8.count <= maximumBytes && !$0.utf8.contains(0)
         }
     }
 
-    /// One of a few words.
+    /// Reads one of several keywords.
     func choice(_ name: String, _ words: [String]) throws(SettingsError) -> String? {
         let expected = "one of \(words.map { "\"\($0)\"" }.joined(separator: ", "))"
         return try string(name, expected: expected) { words.contains($0) }
     }
 
-    /// The permission bits of a file: three octal digits, with or without the customary 0 before them.
+    /// Reads permission bits: three octal digits, with an optional leading 0.
     func permissions(_ name: String, example: String) throws(SettingsError) -> UInt32? {
         let digits = try string(name, expected: "octal permissions in quotes, such as \"\(example)\"") { text in
             text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "7")).contains($0) }
@@ -139,7 +138,7 @@ struct SettingsReader {
         return truth
     }
 
-    /// A whole number in a range.
+    /// Reads a whole number within a range.
     func integer(_ name: String, in range: ClosedRange<Int>) throws(SettingsError) -> Int? {
         let expected = "a whole number from \(range.lowerBound) to \(range.upperBound)"
         guard let value = value(name) else { return nil }
@@ -148,7 +147,7 @@ struct SettingsReader {
         return integer
     }
 
-    /// A time in seconds, fractions allowed.
+    /// Reads a time in seconds, possibly with a fraction.
     func seconds(_ name: String, in range: ClosedRange<Double>) throws(SettingsError) -> Duration? {
         let expected = "a number of seconds from \(Self.short(range.lowerBound)) to \(Self.short(range.upperBound))"
         guard let value = value(name) else { return nil }
@@ -161,7 +160,6 @@ struct SettingsReader {
         Int(exactly: number).map(String.init) ?? String(number)
     }
 
-    /// The error for a member whose value has the wrong type.
     private func wrongType(_ name: String, _ expected: String, _ value: SettingsValue) -> SettingsError {
         let member = path.appending(name)
         return SettingsError(
@@ -174,15 +172,15 @@ struct SettingsReader {
             .invalidValue, "\(member) must be \(expected), not \(value.shown)", member: member, offset: value.offset)
     }
 
-    /// An error about an element of a member that is an array.
+    /// Makes an error about an element of an array member.
     func failure(_ name: String, at index: Int, _ element: SettingsValue, _ problem: String) -> SettingsError {
         let member = path.appending(name).appending(index)
         return SettingsError(.invalidValue, "\(member) \(problem)", member: member, offset: element.offset)
     }
 
-    /// An error about a member, or, without a name, about the object itself.
+    /// Makes an error about a member; without a name, about the object itself.
     ///
-    /// - Parameter problem: What is wrong and what to do, to follow the setting's path.
+    /// - Parameter problem: the problem and what to do, as a continuation of the path of the setting
     func failure(_ name: String? = nil, _ problem: String) -> SettingsError {
         let member = name.map(path.appending) ?? path
         let offset = name.flatMap { members[$0]?.offset } ?? offset

@@ -5,7 +5,7 @@ typealias SettingsPath = JSON5Path
 typealias SettingsText = JSON5Shown
 
 extension SettingsError {
-    /// An error of the text.
+    /// Converts a parse error.
     init(_ error: JSON5Error) {
         self.init(
             error.code == .syntax ? .syntax : .duplicateMember, error.reason, member: error.member, offset: error.offset

@@ -1,7 +1,7 @@
 import LarderConfigSources
 import LarderJSON5
 
-/// `namespaces.NAME.remote.etcd`: keys of an etcd cluster. The limit on their size is the agent's, `limits.documentBytes`.
+/// `namespaces.NAME.remote.etcd`: keys of an etcd cluster. `limits.documentBytes` limits their size.
 extension EtcdSourceSettings {
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(
@@ -32,7 +32,7 @@ extension EtcdSourceSettings {
                 "needs \"endpoints\", the members' client URLs, such as [\"https://etcd1.example.org:2379\"]")
         }
         for (index, endpoint) in endpoints.enumerated() {
-            // What is wrong is not shown: it may hold a password.
+            // The URL is not shown, because it may contain a password.
             if let problem = HTTPURLCheck.problem(of: endpoint) ?? pathProblem(of: endpoint) {
                 throw reader.failure("endpoints", "is wrong: its element \(index + 1) \(problem)")
             }
@@ -54,7 +54,7 @@ extension EtcdSourceSettings {
             !$0.isEmpty && !$0.utf8.contains(0)
         }
         switch (prefix, key) {
-        // A directory, not also the keys of its neighbours whose names only begin like its own.
+        // With the slash, keys of other directories that begin with the same text are not included.
         case (let prefix?, nil): return .prefix(prefix.isEmpty || prefix.hasSuffix("/") ? prefix : prefix + "/")
         case (nil, let key?): return .key(key)
         case (nil, nil):

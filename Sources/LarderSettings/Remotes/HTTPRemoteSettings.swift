@@ -2,7 +2,7 @@ import LarderConfigSources
 import LarderJSON
 import LarderJSON5
 
-/// `namespaces.NAME.remote.http`. The limit on the document's size is the agent's, `limits.documentBytes`.
+/// `namespaces.NAME.remote.http`. `limits.documentBytes` limits the size of the document.
 extension HTTPSourceSettings {
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(

@@ -1,16 +1,17 @@
 import Glibc
 import LarderJSON5
 
-/// What an upstream's URL and headers must be before anything is sent.
+/// Checks URLs and header fields from the settings.
 enum HTTPURLCheck {
-    /// What is wrong with a URL and what to do, to follow the setting's path; `nil` when nothing is.
+    /// Returns why a URL is invalid and what to do, as a continuation of the path of the setting; nil if it is valid.
     ///
-    /// A user name or password is refused (RFC 9110, section 4.2.4): the URL appears in logs and in `config.status`.
+    /// A user name or password is rejected (RFC 9110, section 4.2.4), because the URL appears in logs and in
+    /// `config.status`.
     static func problem(of url: String) -> String? {
         guard let scheme = ["http://", "https://"].first(where: { url.lowercased().hasPrefix($0) }) else {
             return "must begin with \"http://\" or \"https://\""
         }
-        // Never shown from here on: what looks like a URL may hold a password.
+        // The messages below do not show the URL, because it may contain a password.
         if let bad = url.unicodeScalars.first(where: { !isURLCharacter($0) }) {
             return "must not hold \"\(SettingsText.printable(bad))\"; write it percent-encoded (RFC 3986)"
         }
@@ -26,7 +27,7 @@ enum HTTPURLCheck {
         return nil
     }
 
-    /// Host and port of an authority; the port with its colon.
+    /// Splits an authority into host and port. The port includes its colon.
     private static func split(_ authority: Substring) -> (host: Substring, port: Substring) {
         let end: Substring.Index
         if authority.hasPrefix("[") {
@@ -50,7 +51,8 @@ enum HTTPURLCheck {
         return UInt16(digits).map { $0 > 0 } ?? false
     }
 
-    /// The characters of RFC 3986: ASCII, without space, controls and the ones that it leaves out.
+    /// Whether a URL can contain the character (RFC 3986): printable ASCII except space and `"<>\^{|}` and the
+    /// backtick.
     private static func isURLCharacter(_ scalar: Unicode.Scalar) -> Bool {
         guard scalar.value > 0x20, scalar.value < 0x7f else { return false }
         return !"\"<>\\^`{|}".unicodeScalars.contains(scalar)
@@ -60,7 +62,7 @@ enum HTTPURLCheck {
         (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
     }
 
-    /// A token (RFC 9110, section 5.6.2).
+    /// Whether a name is a token (RFC 9110, section 5.6.2).
     static func isHeaderName(_ name: String) -> Bool {
         !name.isEmpty
             && name.utf8.allSatisfy { byte in
@@ -69,7 +71,8 @@ enum HTTPURLCheck {
             }
     }
 
-    /// A field value (RFC 9110, section 5.5), without the white space around it that a receiver would strip.
+    /// Whether a value is a field value (RFC 9110, section 5.5) without surrounding white space, which a receiver would
+    /// strip.
     static func isHeaderValue(_ value: String) -> Bool {
         guard value.first != " ", value.first != "\t", value.last != " ", value.last != "\t" else { return false }
         return value.utf8.allSatisfy { ($0 >= 0x20 && $0 != 0x7f) || $0 == UInt8(ascii: "\t") }

@@ -3,7 +3,7 @@ import LarderConfigSources
 import LarderJSON
 import LarderJSON5
 
-/// `namespaces.NAME.remote`: the one upstream of a namespace.
+/// `namespaces.NAME.remote`: the remote source of a namespace.
 extension RemoteSourceSettings {
     private static let kinds = ["http", "sse", "file", "etcd"]
 
@@ -33,36 +33,37 @@ extension FileSourceSettings {
 }
 
 extension SettingsReader {
-    /// The address of a document or a stream.
+    /// Reads the URL of a document or a stream.
     func url(_ name: String) throws(SettingsError) -> String? {
         guard let text = try string(name, expected: "a URL in quotes", where: { _ in true }) else { return nil }
         if let problem = HTTPURLCheck.problem(of: text) { throw failure(name, problem) }
         return text
     }
 
-    /// A path in a document, dotted or a JSON Pointer (RFC 6901).
+    /// Reads a path in a document, in dotted form or as a JSON Pointer (RFC 6901).
     func documentPath(_ name: String, such example: String) throws(SettingsError) -> JSONPath? {
         let text = try string(name, expected: "a path such as \(example)", where: JSONPath.isSetting)
         return try? text.map(JSONPath.init(parsing:))
     }
 
-    /// The time over which hosts that have nothing to serve spread their first requests.
+    /// Reads the time over which hosts without a document spread their first requests.
     func firstFetchWindow() throws(SettingsError) -> Duration? {
         try seconds("firstFetchSplaySeconds", in: 0...86_400)
     }
 
-    /// The time over which hosts spread their first attempts after a connection ended.
+    /// Reads the time over which hosts spread their first attempts after a connection has ended.
     func reconnectWindow() throws(SettingsError) -> Duration? {
         try seconds("reconnectSplaySeconds", in: 0...86_400)
     }
 
-    /// The path of the document's version, "/version" by default; nil if it is `null`.
+    /// Reads the path of the document's version. The default is `/version`; nil if the setting is `null`.
     func versionPath() throws(SettingsError) -> JSONPath? {
         let given = try documentPath("versionPath", such: "\"meta.version\" or \"/meta/version\"")
         return isNull("versionPath") ? nil : given ?? JSONPath(["version"])
     }
 
-    /// Whether a document without a version is rejected: `versionRequired`, or what follows from `versionPath`.
+    /// Returns which documents without a version are rejected: all or none if `versionRequired` is set. Otherwise all
+    /// if `versionPath` is set, else those after the first document with a version.
     func versionRequirement() throws(SettingsError) -> VersionRequirement {
         let isRequired = try truth("versionRequired")
         if isRequired == true, isNull("versionPath") {
@@ -77,11 +78,11 @@ extension SettingsReader {
 }
 
 extension JSONPath {
-    /// Whether a text is a path to a part of a document.
+    /// Whether a text is a nonempty path.
     static func isSetting(_ text: String) -> Bool { !text.isEmpty && (try? JSONPath(parsing: text)) != nil }
 }
 
-/// `namespaces.NAME.remote.sse`. The limit on the document's size is the agent's, `limits.documentBytes`.
+/// `namespaces.NAME.remote.sse`. `limits.documentBytes` limits the size of the document.
 extension SSESourceSettings {
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(

@@ -4,28 +4,29 @@ package import LarderProtocol
 package import LarderServer
 package import Logging
 
-/// `access` and `namespaces.NAME.access`: who may do what. Root and the user who runs the agent have every right.
+/// `access` and `namespaces.NAME.access`: the rights of users. Root and the agent's own user have every right.
 package struct AccessSettings: Sendable, Equatable {
     /// `users`: the rights of users. Default: none.
     package var users: [Account: Set<Right>] = [:]
-    /// `groups`: the rights of all who are in a group. Default: none.
+    /// `groups`: the rights of the members of groups. Default: none.
     package var groups: [Account: Set<Right>] = [:]
-    /// `others`: the rights of everybody who may connect. Default: none.
+    /// `others`: the rights of every user who can connect. Default: none.
     package var others: Set<Right> = []
 
-    /// Nobody has any right.
+    /// No rights for any account.
     package init() {}
 }
 
 extension Settings {
-    /// The group that may read and have images where the settings have no `access`.
+    /// The group that has the rights `read` and `images` if the settings have no `access`.
     private static let usualGroup = "larder"
 
-    /// The rules that the settings make, with accounts by their numbers.
+    /// Converts the access settings. Accounts become IDs.
     ///
-    /// An account that this host does not know is nobody's, and logged.
-    /// - Parameter isForHost: whether the agent serves the host, so that the usual group is missed where there is none; an
-    ///   agent of a user's own serves that user.
+    /// An account that does not exist on this host is logged and ignored.
+    ///
+    /// - Parameter isForHost: whether the agent serves the whole host. Only then does a missing default group cause a
+    ///   warning; the agent of a single user needs no group.
     package func accessRules(isForHost: Bool, logger: Logger) -> AccessRules {
         var rules = AccessRules()
         if let access {
@@ -58,7 +59,7 @@ extension Settings {
 }
 
 extension AccessSettings {
-    /// Reads the access of the whole agent.
+    /// Reads the access settings of the whole agent.
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         try self.init(value, path, rights: .all)
     }
@@ -80,7 +81,7 @@ extension AccessSettings {
         return all
     }
 
-    /// - Parameter rights: those that may be given there
+    /// - Parameter rights: the rights that can be granted there
     private init(_ value: SettingsValue, _ path: SettingsPath, rights known: Rights) throws(SettingsError) {
         let reader = try SettingsReader(value, at: path, knowing: ["users", "groups", "others"])
         users =
@@ -135,8 +136,8 @@ extension AccessSettings {
 }
 
 extension SettingsReader {
-    /// A list of rights.
-    /// - Parameter known: those that may be given here
+    /// Reads a list of rights.
+    /// - Parameter known: the rights that can be granted there
     fileprivate func rights(_ name: String, _ known: Rights) throws(SettingsError) -> Set<Right>? {
         guard let value = value(name) else { return nil }
         let names = known.list.map(\.rawValue)

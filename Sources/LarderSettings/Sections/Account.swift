@@ -1,24 +1,22 @@
 import Glibc
 internal import Logging
 
-/// A user or a group, as the settings name it.
+/// A user or group in the settings.
 package enum Account: Sendable, Hashable {
-    /// By its name.
     case name(String)
-    /// By its number.
     case number(Int)
 
-    /// Whether a number can be an account's: 2^32 - 1 stands for none at all (chown(2)).
+    /// Whether a number is a valid user or group ID. 2^32 - 1 means "no ID" (chown(2)).
     static func isNumber(_ number: Int) -> Bool { (0..<Int(UInt32.max)).contains(number) }
 
-    /// Whether a text can be an account's name.
+    /// Whether a text is a valid name of a user or group.
     static func isName(_ text: String) -> Bool {
         !text.isEmpty && !text.utf8.contains { $0 <= 0x20 || $0 == 0x3a }
     }
 }
 
-/// Finds the numbers of accounts, one at a time: at the start and when the settings are read again. One that this host does
-/// not know is nobody's, and logged: it may be one that was removed.
+/// Looks up the IDs of accounts, at the start and on each reload. An account that does not exist on this host is logged
+/// and ignored, because it may have been removed.
 struct AccountNumbers {
     enum Kind {
         case user
@@ -26,11 +24,11 @@ struct AccountNumbers {
     }
 
     let kind: Kind
-    /// Where the accounts stand in the settings.
+    /// The path of the setting with the accounts, for the log.
     let setting: String
     let logger: Logger
 
-    /// The account's number; nil where this host does not know its name.
+    /// Returns the ID of an account; nil if it does not exist on this host or the lookup failed.
     func number(of account: Account) -> UInt32? {
         switch account {
         case .number(let number): return UInt32(number)
@@ -54,10 +52,9 @@ struct AccountNumbers {
         }
     }
 
-    /// An account's number, or the `errno` that kept it from being found; neither where there is none of that name.
+    /// The ID of an account, or the `errno` of the failed lookup; neither if the account does not exist.
     typealias Answer = (number: UInt32?, failure: CInt?)
 
-    /// getpwnam(3)
     private static func user(_ name: String) -> Answer {
         withRoom { buffer, number in
             var record = passwd()
@@ -68,7 +65,6 @@ struct AccountNumbers {
         }
     }
 
-    /// getgrnam(3)
     static func group(_ name: String) -> Answer {
         withRoom { buffer, number in
             var record = Glibc.group()
@@ -79,11 +75,11 @@ struct AccountNumbers {
         }
     }
 
-    /// The maximum size of the buffer, more than the members of any group need.
+    /// The maximum size of the buffer in bytes. More than any group needs.
     private static let maxBufferSize = 1 << 24
 
-    /// Looks an account up with ever more room for what is known of it: a group's members may be thousands.
-    /// - Parameter lookUp: getgrnam_r(3) or its like; `ERANGE` asks for more room.
+    /// Runs a lookup with larger and larger buffers, because a group can have thousands of members.
+    /// - Parameter lookUp: calls getpwnam_r(3) or getgrnam_r(3); `ERANGE` means that the buffer is too small
     static func withRoom(_ lookUp: (inout [CChar], inout UInt32?) -> CInt) -> Answer {
         var room = 1 << 14
         while true {
@@ -92,7 +88,7 @@ struct AccountNumbers {
             let error = lookUp(&buffer, &number)
             switch error {
             case 0: return (number, nil)
-            // So say those sources of accounts that have none of that name (getgrnam(3), ERRORS).
+            // Some sources of accounts return these errors if the name does not exist (getgrnam(3), ERRORS).
             case ENOENT, ESRCH, EBADF, EPERM: return (nil, nil)
             case EINTR: continue
             case ERANGE where room < maxBufferSize: room *= 4

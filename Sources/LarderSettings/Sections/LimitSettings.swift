@@ -2,7 +2,7 @@ import LarderJSON5
 import LarderServer
 
 extension Settings {
-    /// Reads `limits`: those of connections, and the largest document.
+    /// Reads `limits`: the limits of connections, and the maximum size of a document.
     mutating func readLimits(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(
             value, at: path,

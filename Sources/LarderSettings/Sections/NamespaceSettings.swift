@@ -4,10 +4,10 @@ import LarderJSON
 import LarderConfig
 import LarderJSON5
 
-/// `namespaces.NAME`. What the settings say elsewhere is added later: the limit on the document's size, and the usual directory
-/// of the administrator's files.
+/// `namespaces.NAME`. Values from other sections are added later: the maximum size of the document, and the default
+/// directory of the `host` layer.
 extension NamespaceConfiguration {
-    /// A namespace with every default.
+    /// A namespace with the default settings.
     static func usual(_ name: String) -> NamespaceConfiguration {
         NamespaceConfiguration(name: name, maximumDeletion: 90, isHostDirectoryNamed: false)
     }
@@ -36,7 +36,7 @@ extension NamespaceConfiguration {
         let patterns = try reader.strings(
             "secrets", each: "a path such as \"db.password\" or \"*.token\"", where: JSONPath.isSetting)
         history = try reader.section("history", HistoryLimits.init) ?? history
-        // Each text was checked one line above.
+        // Each path was checked above.
         locks = (try? locked?.map(JSONPath.init(parsing:))) ?? []
         secrets = (try? patterns.map(SecretPatterns.init)) ?? .none
     }
@@ -53,7 +53,7 @@ extension NamespaceConfiguration {
         try SettingsReader(value, at: path, knowing: ["directory"]).path("directory")
     }
 
-    /// All namespaces of the file.
+    /// Reads all namespaces of the settings.
     static func all(
         _ value: SettingsValue, _ path: SettingsPath
     ) throws(SettingsError) -> [String: NamespaceConfiguration] {
@@ -66,7 +66,7 @@ extension NamespaceConfiguration {
                     "is no name of a namespace; use 1 to 64 of a-z, 0-9, \".\", \"_\" and \"-\", "
                         + "the first a letter or a digit")
             }
-            // A namespace that is only named, as in `web: null`, exists with every default.
+            // A namespace without settings, such as `web: null`, exists with the defaults.
             namespaces[name] =
                 try reader.section(name) { (value, path) throws(SettingsError) in
                     try NamespaceConfiguration(name, value, path)

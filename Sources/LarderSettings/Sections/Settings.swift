@@ -3,19 +3,19 @@ import LarderJSON5
 package import LarderServer
 package import Logging
 
-/// What the administrator or the user may choose: the settings file, read and checked.
+/// The settings of the agent, parsed and checked.
 ///
-/// The file is JSON5 (JSON with comments, trailing commas and bare names). Everything in it may be left out, and `null`
-/// means the same as leaving it out. A member that is not known, a value out of its range and a text that is not JSON5
-/// are errors: a misspelt limit must not pass for the default.
+/// The file is JSON5 (JSON with comments, trailing commas and unquoted names). Every member is optional, and `null` is
+/// the same as a missing member. An unknown member, a value out of range and invalid JSON5 are errors, so that a
+/// misspelled limit does not silently become the default.
 ///
-/// The paths are `nil` where the file says nothing; ``DefaultPaths`` has what applies then.
+/// A path is nil if the file does not set it. ``DefaultPaths`` then has the default.
 package struct Settings: Sendable, Equatable {
-    /// `socket`: where clients connect.
+    /// `socket`: the socket for clients.
     package var socket = SocketSettings()
-    /// `state.directory`: where snapshots and overrides are kept. An absolute path.
+    /// `state.directory`: the directory of snapshots and overrides. An absolute path.
     package var stateDirectory: String?
-    /// `cache.directory`: what may be deleted without loss. An absolute path.
+    /// `cache.directory`: the directory of data that may be deleted without loss. An absolute path.
     package var cacheDirectory: String?
     /// `log.level`: the lowest level that is logged. Default: info.
     package var logLevel: Logger.Level = .info
@@ -23,20 +23,20 @@ package struct Settings: Sendable, Equatable {
     package var current = ExportOptions()
     /// `images`: the image cache.
     package var images = ImageSettings()
-    /// `access`: who may do what; `nil` where the group `larder` may read and have images, if there is one.
+    /// `access`: the rights of users. If nil, the members of the group `larder` have the rights `read` and `images`.
     package var access: AccessSettings?
-    /// `limits`: what clients may use.
+    /// `limits`: the limits of clients.
     package var limits = ConnectionLimits()
-    /// `limits.documentBytes`: the largest configuration document, 1 KiB to 1 GiB. Default: 16 MiB.
+    /// `limits.documentBytes`: the maximum size of a configuration document, 1 KiB to 1 GiB. Default: 16 MiB.
     package var documentBytes = 16 << 20
-    /// `service`: the agent as a service of systemd.
+    /// `service`: the agent as a systemd service.
     package var service = ServiceSettings()
-    /// `namespaces`: the configuration documents by their names. `default` is always among them.
+    /// `namespaces`: the namespaces by name. They always include `default`.
     package var namespaces: [String: NamespaceConfiguration] = ["default": .usual("default")]
-    /// `namespaces.NAME.access`: who may do what in a namespace, instead of ``access``.
+    /// `namespaces.NAME.access`: the rights in a namespace, instead of ``access``.
     package var namespaceAccess: [String: AccessSettings] = [:]
 
-    /// The settings of an empty file: every default.
+    /// The default settings.
     package init() {}
 }
 
@@ -72,16 +72,16 @@ extension Settings {
     }
 }
 
-/// `socket`: where clients connect. None of it applies to a socket that the service manager passed.
+/// `socket`: the socket for clients. Ignored if systemd passes the socket.
 package struct SocketSettings: Sendable, Equatable {
-    /// The longest path of a socket in bytes: `sun_path` of `unix(7)`, less its final NUL.
+    /// The maximum length of a socket path in bytes: that of `sun_path` (`unix(7)`) without the final NUL.
     package static let maximumPathBytes = 107
 
-    /// `path`: the socket's absolute path, of at most ``maximumPathBytes`` bytes.
+    /// `path`: an absolute path of at most ``maximumPathBytes`` bytes.
     package var path: String?
-    /// `mode`: the permission bits of the socket, in the file an octal number in quotes. Default: "0660".
+    /// `mode`: the permission bits of the socket; an octal number in quotes in the file. Default: "0660".
     package var mode: UInt32 = 0o660
-    /// `group`: the group, by name or number, that the socket is given to. Default: that of the process.
+    /// `group`: the group of the socket, by name or ID. Default: the group of the process.
     package var group: String?
 
     package init() {}
@@ -107,10 +107,11 @@ extension ExportOptions {
     }
 }
 
-/// `service`: the agent as a service of systemd.
+/// `service`: the agent as a systemd service.
 package struct ServiceSettings: Sendable, Equatable {
-    /// `idleExitMinutes`: how long nobody must have been connected before the agent ends by itself, 1 to 10080 (a week); only
-    /// where systemd holds the socket, which starts it again. Default: it stays.
+    /// `idleExitMinutes`: how long no client must have been connected before the agent exits, 1 to 10080 (a week). Only
+    /// applies if systemd holds the socket, which then starts the agent for the next client. Default: the agent does
+    /// not exit.
     package var idleExitMinutes: Int?
 
     package init() {}
