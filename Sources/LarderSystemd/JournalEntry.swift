@@ -1,11 +1,12 @@
 internal import CSystemd
 import Glibc
 
-/// The fields of one journal entry, in the form that `sd_journal_sendv(3)` takes: "NAME=value" each, binary-safe.
+/// The fields of one journal entry in the format of `sd_journal_sendv(3)`: "NAME=value", with arbitrary bytes in the
+/// value.
 struct JournalEntry {
-    /// All fields, one after the other.
+    /// All fields, concatenated.
     private(set) var bytes: [UInt8] = []
-    /// Where each field begins and ends in ``bytes``.
+    /// The range of each field in ``bytes``.
     private(set) var ranges: [Range<Int>] = []
 
     init() {
@@ -13,7 +14,7 @@ struct JournalEntry {
         ranges.reserveCapacity(16)
     }
 
-    /// Adds a field. The value may hold any byte; a line break in it cannot begin another field.
+    /// Adds a field. The value can contain any bytes; a line break does not start another field.
     mutating func add(_ name: String, _ value: String) {
         let start = bytes.count
         bytes.append(contentsOf: name.utf8)
@@ -22,16 +23,17 @@ struct JournalEntry {
         ranges.append(start..<bytes.count)
     }
 
-    /// A metadata key as the name of a field: `peerPID` becomes `LARDER_PEER_PID` with the prefix `LARDER_`.
+    /// Converts a metadata key to the name of a journal field. With the prefix `LARDER_`, `peerPID` becomes
+    /// `LARDER_PEER_PID`.
     ///
-    /// The journal takes A to Z, 0 to 9 and underscore, at most 64 of them, neither an underscore nor a digit first
-    /// (`systemd.journal-fields(7)`; names that begin with an underscore are journald's own and cannot be forged). A
-    /// word boundary in camel case and every other character become an underscore. `nil` when nothing is left.
+    /// The journal allows A to Z, 0 to 9 and underscores, at most 64 of them, beginning with a letter
+    /// (`systemd.journal-fields(7)`). Names that begin with an underscore are reserved for trusted fields of journald.
+    /// A word boundary in camel case and every other character become an underscore. Nil if the key is empty or no letter is left.
     static func fieldName(_ key: String, prefix: String) -> String? {
         var name: [UInt8] = []
         var previous: UInt8 = 0
         for byte in (prefix + key).utf8 {
-            // The bytes of a character beyond ASCII count as one.
+            // Skips UTF-8 continuation bytes, so that a character outside ASCII becomes one underscore.
             guard byte & 0b1100_0000 != 0b1000_0000 else { continue }
             let isUpper = isBetween(byte, "A", "Z")
             if isUpper, isBetween(previous, "a", "z") || isBetween(previous, "0", "9") {
@@ -55,13 +57,13 @@ struct JournalEntry {
         byte >= UInt8(ascii: low) && byte <= UInt8(ascii: high)
     }
 
-    /// Hands the entry to journald. Blocks while journald's socket is full.
+    /// Sends the entry to journald. Blocks while the socket of journald is full.
     ///
-    /// - Returns: 0, also when journald has no socket at all; else an error number of `errno(3)`.
+    /// - Returns: 0, also if journald has no socket; otherwise an error number (`errno(3)`)
     func send() -> CInt {
         bytes.withUnsafeBytes { buffer in
             guard let base = buffer.baseAddress else { return EINVAL }
-            // sd_journal_sendv only reads; iovec has no constant variant.
+            // sd_journal_sendv only reads the bytes, but iovec has no constant variant.
             let start = UnsafeMutableRawPointer(mutating: base)
             let vectors = ranges.map { iovec(iov_base: start + $0.lowerBound, iov_len: $0.count) }
             return -sd_journal_sendv(vectors, CInt(clamping: vectors.count))

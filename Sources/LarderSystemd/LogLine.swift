@@ -1,8 +1,8 @@
 import Glibc
 
-/// One line of text for one log statement, which nothing inside the statement can break in two.
+/// Formats a log statement as one line of text. Line breaks in the statement are escaped.
 enum LogLine {
-    /// The message and its metadata as `message key=value key="other value"`.
+    /// Formats a message and its metadata as `message key=value key="other value"`.
     static func text(_ message: String, _ members: [(key: String, value: String)]) -> String {
         var line = ""
         appendEscaped(message, to: &line, quoting: false)
@@ -15,14 +15,14 @@ enum LogLine {
         return line
     }
 
-    /// The time as milliseconds since 1970 in UTC.
+    /// The wall-clock time in milliseconds since 1970.
     static func now() -> Int {
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
         return now.tv_sec * 1000 + now.tv_nsec / 1_000_000
     }
 
-    /// RFC 3339 in UTC with milliseconds.
+    /// Formats a time by RFC 3339, in UTC with milliseconds.
     static func timestamp(_ milliseconds: Int) -> String {
         var seconds = milliseconds / 1000
         var parts = tm()
@@ -32,10 +32,10 @@ enum LogLine {
         return "\(date)T\(time).\(digits(CInt(milliseconds % 1000), 3))Z"
     }
 
-    /// Writes a line with one `write(2)` where the system takes it whole, so that lines of several threads do not mix.
+    /// Writes a line, with a single `write(2)` if possible, so that lines of several threads do not mix.
     ///
-    /// There is nowhere to report a failure of the log itself to: what cannot be written is dropped, and a descriptor
-    /// that is non-blocking and full gets one second.
+    /// Errors are ignored, because they could only be logged: the rest of the line is dropped. If a non-blocking
+    /// descriptor is full, the call waits for up to one second.
     static func write(_ line: String, to descriptor: CInt) {
         var line = line
         line.withUTF8 { bytes in
@@ -60,7 +60,7 @@ enum LogLine {
         return String(repeating: "0", count: max(0, width - text.utf8.count)) + text
     }
 
-    /// A key or value: bare where that is unambiguous, else in double quotes.
+    /// Appends a key or value, in double quotes if it would be ambiguous without them.
     private static func appendValue(_ value: String, to line: inout String) {
         if !value.isEmpty, value.unicodeScalars.allSatisfy(isBare) {
             line += value
@@ -92,8 +92,8 @@ enum LogLine {
         }
     }
 
-    /// What could end the line, drive the terminal, or change the order in which it shows the rest: control characters
-    /// (C0, DEL, C1), line and paragraph separators, and the bidirectional overrides and isolates.
+    /// Whether a character could end the line, control the terminal or reorder the text: control characters (C0, DEL,
+    /// C1), line and paragraph separators, and bidirectional overrides and isolates.
     private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0...0x1f, 0x7f...0x9f, 0x2028...0x202e, 0x2066...0x2069: true

@@ -1,9 +1,10 @@
 internal import Logging
 
-/// What both log handlers do with a statement's metadata before they write it.
+/// Prepares the metadata of a statement for both log handlers.
 enum LogMetadata {
-    /// The metadata of one statement, sorted by key: the handler's own, overridden by the provider's, overridden by the
-    /// statement's. An error that was logged joins it as `error.message` and `error.type`, as in swift-log's handlers.
+    /// Returns the metadata of one statement, sorted by key. Metadata of the statement overrides that of the provider,
+    /// which overrides that of the handler. A logged error adds `error.message` and `error.type`, as in the handlers of
+    /// swift-log.
     static func merged(
         _ own: Logger.Metadata, _ provider: Logger.MetadataProvider?, _ event: LogEvent
     ) -> [(key: String, value: String)] {
@@ -21,7 +22,7 @@ enum LogMetadata {
         return all.map { (key: $0.key, value: text($0.value)) }.sorted { $0.key < $1.key }
     }
 
-    /// A value as text; the members of a dictionary are sorted, so that equal values read the same.
+    /// Converts a value to text. Members of dictionaries are sorted, so that equal values have equal text.
     static func text(_ value: Logger.MetadataValue) -> String {
         switch value {
         case .string(let string): string

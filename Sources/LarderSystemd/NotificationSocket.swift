@@ -1,12 +1,12 @@
 import Glibc
 
-/// The socket of the service manager (`NOTIFY_SOCKET` of sd_notify(3)).
+/// The notification socket of the service manager (`NOTIFY_SOCKET`, sd_notify(3)).
 ///
-/// sd_notify(3) waits while the socket is full, and so for a manager that reads nothing. This does not.
+/// sd_notify(3) blocks while the socket is full, for example if the manager hangs. This implementation does not.
 enum NotificationSocket {
-    /// Sends one datagram, without waiting.
+    /// Sends one datagram without blocking.
     ///
-    /// - Parameter path: an absolute path, or the name of an abstract socket with `@` before it
+    /// - Parameter path: an absolute path, or the name of an abstract socket with the prefix `@`
     /// - Returns: 0, or the error number; `EAGAIN` if the socket is full
     static func send(_ message: String, to path: String) -> CInt {
         var bytes = Array(path.utf8)
@@ -16,7 +16,7 @@ enum NotificationSocket {
             return EINVAL
         }
         guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return ENAMETOOLONG }
-        // An abstract name has a zero at its start and none at its end (unix(7)).
+        // An abstract name begins with a zero byte and is not zero-terminated (unix(7)).
         if first == UInt8(ascii: "@") { bytes[0] = 0 } else { bytes.append(0) }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
         let length = (MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 0) + bytes.count

@@ -1,20 +1,20 @@
 import Glibc
 package import Logging
 
-/// Where a service's log goes.
+/// Chooses the log handler of a service.
 package enum ServiceLog {
-    /// The handler that fits standard error: a ``JournalLogHandler`` when it is the journal, else a ``TextLogHandler``.
+    /// Returns a ``JournalLogHandler`` if standard error is connected to the journal, otherwise a ``TextLogHandler``.
     ///
     ///     LoggingSystem.bootstrap(
     ///         { ServiceLog.handler(label: $0, identifier: "larderd", fieldPrefix: "LARDER_", metadataProvider: $1) },
     ///         metadataProvider: nil)
     ///
     /// - Parameters:
-    ///   - label: The logger's label.
-    ///   - identifier: The program's name, `SYSLOG_IDENTIFIER` in the journal.
-    ///   - fieldPrefix: What every metadata field's name in the journal begins with, such as `LARDER_`; not empty.
-    ///   - level: The lowest level that is written.
-    ///   - metadataProvider: Adds metadata at the time of each statement.
+    ///   - label: the label of the logger
+    ///   - identifier: the name of the program, `SYSLOG_IDENTIFIER` in the journal
+    ///   - fieldPrefix: the prefix of metadata fields in the journal, such as `LARDER_`; not empty
+    ///   - level: the lowest level that is written
+    ///   - metadataProvider: provides further metadata for each statement
     package static func handler(
         label: String, identifier: String, fieldPrefix: String, level: Logger.Level = .info,
         metadataProvider: Logger.MetadataProvider? = nil
@@ -28,17 +28,16 @@ package enum ServiceLog {
     }
 }
 
-/// Whether an output stream ends in the system's journal (`systemd.exec(5)`, `$JOURNAL_STREAM`).
+/// Detects output streams that are connected to the systemd journal (`systemd.exec(5)`, `$JOURNAL_STREAM`).
 package enum JournalStream {
-    /// Whether standard error is the very stream that systemd connected to the journal, and was not redirected since.
-    ///
-    /// If so, native journal entries say more than lines of text, and both end in the same place.
+    /// Whether standard error is the stream that systemd connected to the journal, and has not been redirected since.
+    /// If so, native entries appear in the same place as lines of text, but with structured fields.
     package static var isStandardError: Bool {
         guard let variable = getenv("JOURNAL_STREAM") else { return false }
         return matches(STDERR_FILENO, String(cString: variable))
     }
 
-    /// Compares a descriptor with the value of `JOURNAL_STREAM`, "DEVICE:INODE" in decimal.
+    /// Compares a descriptor with a value of `JOURNAL_STREAM`: "DEVICE:INODE" in decimal.
     static func matches(_ descriptor: CInt, _ variable: String) -> Bool {
         let parts = variable.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 2, let device = UInt64(parts[0]), let inode = UInt64(parts[1]) else { return false }

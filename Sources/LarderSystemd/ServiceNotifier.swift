@@ -1,35 +1,35 @@
 internal import CSystemd
 import Glibc
 
-/// Tells the service manager how this service is doing (`sd_notify(3)`).
+/// Notifies the service manager of the state of this service (`sd_notify(3)`).
 ///
-/// Every method returns whether the message was sent: `false` if the process runs without `NOTIFY_SOCKET`, which is not a
-/// failure. Each throws ``SystemdError`` with `notificationFailed` if there is a socket and the message cannot be put into
-/// it, also because it is full (`EAGAIN`): messages are single datagrams, and no call waits for the manager.
+/// Each method returns whether the message was sent. It returns false if `NOTIFY_SOCKET` is not set, which is not an
+/// error. It throws `notificationFailed` if the message cannot be sent, including when the socket is full (`EAGAIN`).
+/// Messages are single datagrams, and no method blocks.
 package struct ServiceNotifier: Sendable {
-    /// A notifier for this process. The environment is read at each call, and left as it is.
+    /// The environment is read at each call and not changed.
     package init() {}
 
-    /// Whether there is somebody to be told: whether `NOTIFY_SOCKET` is set.
+    /// Whether `NOTIFY_SOCKET` is set.
     package static var isHeard: Bool { getenv("NOTIFY_SOCKET") != nil }
 
-    /// `READY=1`: start-up, or a reload that ``reloading()`` announced, is over.
+    /// `READY=1`: the start, or the reload announced by ``reloading()``, is complete.
     ///
-    /// - Parameter status: The new status line, in the same message.
+    /// - Parameter status: a new status line, sent in the same message
     @discardableResult
     package func ready(status: String? = nil) throws(SystemdError) -> Bool {
         try send("READY=1", status: status)
     }
 
-    /// `STATUS=`: one line for `systemctl status`. Line breaks in it become spaces.
+    /// `STATUS=`: the line that `systemctl status` shows. Control characters become spaces.
     @discardableResult
     package func status(_ status: String) throws(SystemdError) -> Bool {
         try send(nil, status: status)
     }
 
-    /// `RELOADING=1` with `MONOTONIC_USEC=`: the settings are being read again. ``ready(status:)`` must follow.
+    /// `RELOADING=1` with `MONOTONIC_USEC=`: a reload has begun. ``ready(status:)`` must follow.
     ///
-    /// The time is what `Type=notify-reload` (systemd 253 and later) needs; older managers ignore it.
+    /// `Type=notify-reload` (systemd 253 and later) requires the time; older versions ignore it.
     @discardableResult
     package func reloading() throws(SystemdError) -> Bool {
         var now = timespec()
@@ -39,13 +39,13 @@ package struct ServiceNotifier: Sendable {
 
     /// `STOPPING=1`: shutdown has begun.
     ///
-    /// - Parameter status: The new status line, in the same message.
+    /// - Parameter status: a new status line, sent in the same message
     @discardableResult
     package func stopping(status: String? = nil) throws(SystemdError) -> Bool {
         try send("STOPPING=1", status: status)
     }
 
-    /// `WATCHDOG=1`: still alive. Due more often than once every ``Watchdog/interval``.
+    /// `WATCHDOG=1`: the service is alive. Must be sent at least once per ``Watchdog/interval``.
     @discardableResult
     package func watchdog() throws(SystemdError) -> Bool {
         try send("WATCHDOG=1", status: nil)
@@ -54,7 +54,7 @@ package struct ServiceNotifier: Sendable {
     private func send(_ assignments: String?, status: String?) throws(SystemdError) -> Bool {
         var lines = assignments.map { [$0] } ?? []
         if let status {
-            // A line break would begin the next assignment: a status line must not be able to say STOPPING=1.
+            // A line break would start another assignment, such as STOPPING=1.
             let line = status.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7f ? " " : String($0) }
             lines.append("STATUS=\(line.joined())")
         }
@@ -70,12 +70,11 @@ package struct ServiceNotifier: Sendable {
     }
 }
 
-/// The service manager's watchdog (`WatchdogSec=` of the unit).
+/// The watchdog of the service manager (`WatchdogSec=` in the unit).
 package enum Watchdog {
-    /// The time within which each ``ServiceNotifier/watchdog()`` must follow the one before, or the manager kills the
-    /// service; `nil` when it does not watch this process (`sd_watchdog_enabled(3)`).
-    ///
-    /// Send twice as often. `nil` also when `WATCHDOG_USEC` is malformed: no manager that watches writes it so.
+    /// The maximum time between two ``ServiceNotifier/watchdog()`` messages; after that, the manager kills the service.
+    /// Send them twice as often. Nil if the watchdog is off for this process (`sd_watchdog_enabled(3)`), or if
+    /// `WATCHDOG_USEC` is malformed.
     package static var interval: Duration? {
         var microseconds: UInt64 = 0
         guard sd_watchdog_enabled(0, &microseconds) > 0 else { return nil }

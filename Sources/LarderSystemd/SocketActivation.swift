@@ -3,26 +3,27 @@ import Glibc
 
 /// A descriptor that the service manager opened before it started this process.
 ///
-/// It belongs to the manager: close it at the end, but never unlink its path and never call `shutdown(2)` on it, or the
-/// next start finds a dead socket.
+/// The manager keeps the socket open. Close the descriptor at the end, but do not unlink its path or call
+/// `shutdown(2)`, because the next process would get an unusable socket.
 package struct ActivatedSocket: Sendable, Equatable {
     /// The descriptor, close-on-exec.
     package let descriptor: CInt
-    /// `FileDescriptorName=` of the socket unit (by default the unit's name); "unknown" when none was passed.
+    /// `FileDescriptorName=` of the socket unit, by default the name of the unit; "unknown" if no name was passed.
     package let name: String
     /// Whether it is a listening `AF_UNIX` stream socket (`sd_is_socket_unix(3)`).
     package let isStreamListener: Bool
 }
 
-/// Socket activation: taking over the sockets that systemd, or `systemd-socket-activate(1)`, listens on.
+/// Socket activation: adopts the sockets on which systemd, or `systemd-socket-activate(1)`, listens.
 package enum SocketActivation {
-    /// Takes over every descriptor that was passed to this process, in the order of the socket unit.
+    /// Adopts all descriptors that were passed to this process, in the order of the socket unit. Empty if no
+    /// descriptors were passed.
     ///
-    /// Call it once, first thing in `main`: it removes `LISTEN_PID`, `LISTEN_FDS` and `LISTEN_FDNAMES` from the
-    /// environment, which no other thread may read meanwhile, so that no child mistakes them for its own. A second call
-    /// finds nothing. Empty when the process was started in another way.
+    /// Call it once, at the beginning of `main`. It removes `LISTEN_PID`, `LISTEN_FDS` and `LISTEN_FDNAMES` from the
+    /// environment, so that child processes do not adopt the sockets. No other thread may read the environment during
+    /// the call. A second call returns an empty array.
     ///
-    /// - Throws: ``SystemdError`` with `activationFailed` when the variables are malformed or a descriptor is closed.
+    /// - Throws: `activationFailed` if the variables are malformed or a descriptor is closed
     package static func take() throws(SystemdError) -> [ActivatedSocket] {
         var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
         let count = sd_listen_fds_with_names(1, &names)
@@ -43,10 +44,9 @@ package enum SocketActivation {
         }
     }
 
-    /// Takes over every passed descriptor, as ``take()`` does, and insists that each is a listening Unix stream socket.
+    /// Adopts all passed descriptors as ``take()`` does, and checks that each is a listening Unix stream socket.
     ///
-    /// - Throws: ``SystemdError`` with `activationFailed` as ``take()`` does, and `notAStreamListener` naming the first
-    ///   descriptor that is something else.
+    /// - Throws: `activationFailed` as ``take()`` does; `notAStreamListener` naming the first other descriptor
     package static func takeStreamListeners() throws(SystemdError) -> [ActivatedSocket] {
         let sockets = try take()
         for socket in sockets where !socket.isStreamListener {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What went wrong between this process and the service manager.
+/// Why socket activation or a notification of the service manager failed.
 package struct SystemdError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The kind of failure. New kinds may be added, so a `switch` over it needs a default.
     package struct Code: Sendable, Hashable, CustomStringConvertible {
@@ -12,26 +12,25 @@ package struct SystemdError: Error, Sendable, Equatable, CustomStringConvertible
 
         private let value: Value
 
-        /// The passed descriptors could not be taken over (`sd_listen_fds_with_names(3)`).
+        /// The passed descriptors cannot be adopted (`sd_listen_fds_with_names(3)`).
         package static let activationFailed = Code(value: .activationFailed)
-        /// A passed descriptor is something else than a listening Unix stream socket.
+        /// A passed descriptor is not a listening Unix stream socket.
         package static let notAStreamListener = Code(value: .notAStreamListener)
-        /// The service manager could not be told something (`sd_notify(3)`).
+        /// A notification cannot be sent to the service manager (`sd_notify(3)`).
         package static let notificationFailed = Code(value: .notificationFailed)
 
-        /// The code's name, as in `SystemdError.Code.notificationFailed`.
         package var description: String { value.rawValue }
     }
 
     package let code: Code
-    /// One line: what happened, and what to do about it.
+    /// One line: the failure and what to do.
     package let reason: String
-    /// The system's error number (`errno(3)`) where a system call failed.
+    /// The error number (`errno(3)`) of a failed system call; otherwise nil.
     package let systemError: CInt?
 
-    /// The reason, with the system's own words behind it where there are any.
+    /// The reason, followed by the text of the error number if there is one.
     package var description: String {
-        // glibc's strerror is thread-safe since 2.32: it answers from thread-local storage.
+        // glibc's strerror is thread-safe since 2.32: it uses thread-local storage.
         guard let systemError, let words = strerror(systemError) else { return reason }
         return "\(reason): \(String(cString: words))"
     }

@@ -1,32 +1,30 @@
 import Glibc
 package import Logging
 
-/// Writes each log statement as one line of text: time, level, message, metadata.
+/// Writes each log statement as one line of text: time, level, message and metadata.
 ///
 ///     2025-03-01T12:00:00.250Z warning upstream failed namespace=default reason="connection refused"
 ///
-/// The time is RFC 3339 in UTC; metadata is sorted by key. A value that is empty or holds a space, a quotation mark, an
-/// equals sign, a backslash or a control character is quoted, and control characters are escaped everywhere: whatever a
-/// peer sends, a statement stays one line.
+/// The time is RFC 3339 in UTC. Metadata is sorted by key. A value is quoted if it is empty or contains a space, a
+/// quotation mark, an equals sign, a backslash or a control character. Control characters are always escaped, so a
+/// statement stays on one line whatever a client sends.
 package struct TextLogHandler: LogHandler {
     /// The lowest level that is written.
     package var logLevel: Logger.Level
-    /// Metadata that every statement carries.
+    /// Metadata of every statement.
     package var metadata: Logger.Metadata = [:]
-    /// Adds metadata at the time of each statement.
+    /// Provides further metadata for each statement.
     package var metadataProvider: Logger.MetadataProvider?
 
     private let descriptor: CInt
     private let isColoured: Bool
 
-    /// A handler for one logger.
-    ///
     /// - Parameters:
-    ///   - descriptor: Where the lines go; it stays open and belongs to the caller. Standard error by default.
-    ///   - level: The lowest level that is written.
-    ///   - isColoured: Whether the level is shown in colour. By default on a terminal only, and not where `NO_COLOR` is
-    ///     set or `TERM` is "dumb".
-    ///   - metadataProvider: Adds metadata at the time of each statement.
+    ///   - descriptor: the output, standard error by default. The caller owns it and keeps it open.
+    ///   - level: the lowest level that is written
+    ///   - isColoured: whether the level is colored. By default only on a terminal, unless `NO_COLOR` is set or `TERM`
+    ///     is "dumb".
+    ///   - metadataProvider: provides further metadata for each statement
     package init(
         descriptor: CInt = 2, level: Logger.Level = .info, isColoured: Bool? = nil,
         metadataProvider: Logger.MetadataProvider? = nil
@@ -37,18 +35,16 @@ package struct TextLogHandler: LogHandler {
         self.metadataProvider = metadataProvider
     }
 
-    /// One piece of the metadata that every statement carries.
     package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
         set { metadata[key] = newValue }
     }
 
-    /// Writes one statement.
     package func log(event: LogEvent) {
         LogLine.write(line(for: event, at: LogLine.now()), to: descriptor)
     }
 
-    /// The line for a statement made at a time (milliseconds since 1970 in UTC), with its line feed.
+    /// Formats a statement as a line that ends with a line feed. The time is in milliseconds since 1970.
     func line(for event: LogEvent, at time: Int) -> String {
         let members = LogMetadata.merged(metadata, metadataProvider, event)
         let text = LogLine.text(event.message.description, members)
