@@ -15,21 +15,21 @@ import LarderSystemd
 import UnixSignals
 import Glibc
 
-/// Puts the parts together, runs them, and takes them down in the reverse order.
+/// Creates the parts of the agent, runs them, and stops them in the reverse order.
 struct Agent {
     let plan: AgentPlan
     let sockets: [ActivatedSocket]
-    /// Each SIGHUP.
+    /// Delivers each SIGHUP.
     let hangups: UnixSignalsSequence
     private let logger = Logger(label: "larderd")
 
     private static let networkThreads = 1
     /// One for journals, the others for background writes and images.
     private static let diskThreads = 4
-    /// Look-ups of names block for seconds if name servers do not answer, so they do not share the disk's threads.
+    /// A lookup blocks for seconds if name servers do not answer, so lookups do not share the disk threads.
     private static let resolverThreads = 4
     private static let clientThreads = min(System.coreCount, 4)
-    /// With those of tasks, signals, timers, file changes and the watchdog.
+    /// Includes the threads of Swift tasks, signals, timers, file watching and the watchdog.
     static let maxThreads =
         networkThreads + diskThreads + resolverThreads + clientThreads + System.coreCount + 4
 
@@ -39,12 +39,12 @@ struct Agent {
         self.hangups = hangups
     }
 
-    /// Serves until SIGTERM or SIGINT, then ends cleanly.
+    /// Serves until SIGTERM or SIGINT, then shuts down cleanly.
     func run() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: Self.networkThreads)
         let threads = NIOThreadPool(numberOfThreads: Self.diskThreads)
         threads.start()
-        // It ends with the process: nothing waits for a look-up that is still running.
+        // Not shut down, because that would wait for pending lookups. It ends with the process.
         let lookUps = NIOThreadPool(numberOfThreads: Self.resolverThreads)
         lookUps.start()
         let fetcher = HTTPFetcher(configuration: .init(version: larderVersion), eventLoopGroup: group)
@@ -115,8 +115,8 @@ struct Agent {
         let server = AgentServer(context: context, socket: socket, loops: loops)
         let status = ServiceStatus(server: server)
         status.follow(namespaces.all)
-        // They are stopped in the reverse order: the copies last, for what is published until then, and the images when no
-        // client has one any more.
+        // Services stop in the reverse order. The copies stop last, so that they include the final snapshots. The image
+        // cache stops after the server, when no client has a lease any more.
         var services: [any Service] = copies.map { [CopyService(copies: $0)] } ?? []
         services += images.map { [ImageCacheService(images: $0)] } ?? []
         services += [
@@ -139,7 +139,7 @@ struct Agent {
             services.append(
                 DeadlockSwitch(namespaces: namespaces, signals: await UnixSignalsSequence(trapping: .sigusr2)))
         #endif
-        // A service that ends by itself ends the agent; the signals are this group's alone.
+        // If one service returns, the whole agent shuts down. Only this group handles the signals.
         let run = ServiceGroup(
             configuration: .init(
                 services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
@@ -168,10 +168,10 @@ struct Agent {
             idleTimeout: .seconds(60 * minutes), server: server, namespaces: namespaces, images: images, logger: logger)
     }
 
-    /// Opens the image cache. Where its disk does not let us, configuration is served all the same: what is in the cache can be
-    /// had again, and who waits for configuration does not wait for images.
-    /// - Throws: if another agent holds the directory or another user can write to it, which are mistakes that somebody
-    ///   has to correct.
+    /// Opens the image cache. If its directory cannot be used, the agent runs without images, because configuration
+    /// must be served and images can be fetched again.
+    /// - Throws: an error that an administrator must correct: another agent uses the directory, or another user can
+    ///   write to it
     private func imagesOrProblem(
         _ fetcher: ImageFetcher, _ blocking: BlockingWork
     ) async throws -> (ImageService?, problem: String?) {
@@ -189,8 +189,8 @@ struct Agent {
         return (nil, problem)
     }
 
-    /// Opens the image cache, which takes no longer than to read its index.
-    /// - Throws: where the directory cannot be used, or another agent holds it; not for what is in it.
+    /// Opens the image cache and reads its index. The images are not checked yet.
+    /// - Throws: if the directory cannot be used, or another agent uses it
     private func imageService(_ fetcher: ImageFetcher, _ blocking: BlockingWork) async throws -> ImageService? {
         guard let directory = plan.imageDirectory else { return nil }
         try Self.makeDirectory(above: directory)
@@ -202,7 +202,8 @@ struct Agent {
             cache, directory: directory, leaseSeconds: plan.settings.images.leaseSeconds, blocking: blocking)
     }
 
-    /// Makes the cache directory, which the clients in our group have to pass through; the cache itself makes what is in it.
+    /// Creates the cache directory. Its mode lets clients in the agent's group reach the images. The cache creates
+    /// everything below it.
     private static func makeDirectory(above path: String) throws {
         let cache = directory(of: path)
         try LocalFileSystem().createDirectory(directory(of: cache))
@@ -239,7 +240,7 @@ struct Agent {
         }
         let path = try plan.socketPath.get()
         try LocalFileSystem().createDirectory(Self.directory(of: path))
-        // The socket may be in a directory such as /tmp: other users cannot replace it there.
+        // The socket may be in a sticky directory such as /tmp, where other users cannot replace it.
         try UnsafeDirectory.check(Self.directory(of: path), allowsSticky: true)
         return try ListeningSocket(path: path, mode: plan.settings.socket.mode, group: plan.settings.socket.group)
     }
@@ -248,13 +249,13 @@ struct Agent {
         String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
     }
 
-    /// Whether the agent serves the host: root runs it, or the system's service manager handed it the socket, which is not
-    /// below a user's directory (systemd.unit(5), `%t`).
+    /// Whether the agent serves the whole host: root runs it, or the system's service manager passed a socket that is
+    /// not below a user's runtime directory (systemd.unit(5), `%t`).
     private func isForHost(_ socket: ListeningSocket) -> Bool {
         geteuid() == 0 || socket.isActivated && socket.path.hasPrefix("/run/") && !socket.path.hasPrefix("/run/user/")
     }
 
-    /// What tells this host from others (machine-id(5)), or its name.
+    /// Identifies this host: the machine ID (machine-id(5)), otherwise the host name.
     private static func hostIdentity() -> String {
         if let bytes = try? LocalFileSystem().read("/etc/machine-id"), bytes.count > 30 {
             return String(decoding: bytes.prefix { $0 != 0x0A }, as: UTF8.self)
@@ -265,7 +266,6 @@ struct Agent {
     }
 }
 
-/// Why the agent cannot start.
 struct AgentError: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

@@ -8,24 +8,25 @@ import LarderProtocol
 import Logging
 import Glibc
 
-/// What the agent is to do: the settings file, the command line over it, and the default paths under it.
+/// The effective configuration of the agent. The command line overrides the settings file, which overrides the default
+/// paths.
 struct AgentPlan: Sendable {
-    /// The settings file in force; nil where there is none.
+    /// The settings file; nil if the agent runs without one.
     var settingsPath: String?
     var settings: Settings
-    /// When they were read: what is changed in the file from then on is not among them.
+    /// When the settings were read. Later changes of the file are not included.
     private let settingsReadAt = Timestamp(milliseconds: WallClock.system.now)
-    /// nil where no default is known; an activated socket needs none.
+    /// A failure if no default path can be determined. An activated socket needs no path.
     var socketPath: Result<String, SettingsError>
     var stateDirectory: String
-    /// Where the images are; nil where the settings switch the image cache off.
+    /// The directory of the images; nil if the settings disable the image cache.
     var imageDirectory: String?
     var logLevel: Logger.Level
     var namespaces: [NamespaceConfiguration]
     private let command: Larderd
 
-    /// Puts the plan together.
-    /// - Throws: `SettingsError`, one line that says what to do.
+    /// Reads the settings and combines them with the command line.
+    /// - Throws: an error whose text is one line that says what to do
     init(_ command: Larderd) throws {
         let path = Self.settingsPath(command)
         if let path, command.settings == nil {
@@ -36,13 +37,13 @@ struct AgentPlan: Sendable {
         }
     }
 
-    /// The settings file: the one that the command line names, or the usual one, which need not be there.
+    /// The settings file: the one from the command line, or the default one, which need not exist.
     static func settingsPath(_ command: Larderd) -> String? {
         command.settings ?? (try? DefaultPaths(environment: environment, userID: getuid()).settingsFile)
     }
 
-    /// Puts the plan together for settings that were read.
-    /// - Parameter path: the file that they are from; nil for the defaults.
+    /// Combines settings with the command line.
+    /// - Parameter path: the file of the settings; nil for default settings
     init(_ command: Larderd, _ settings: Settings, path: String?) throws {
         self.command = command
         self.settings = settings
@@ -63,17 +64,16 @@ struct AgentPlan: Sendable {
         namespaces = Self.namespaces(settings, settingsPath, hostDirectory: hostDirectory)
     }
 
-    /// Where its settings are from.
     var settingsSource: ServerContext.SettingsSource {
         ServerContext.SettingsSource(path: settingsPath, readAt: settingsReadAt)
     }
 
-    /// The limits in force. Clients never get the last descriptors: without any the agent could neither write a change
-    /// down nor ask a source.
+    /// The limits in effect. Some descriptors are reserved, because without any the agent could neither write a change
+    /// to disk nor fetch from a source.
     var limits: ConnectionLimits {
         var limits = settings.limits
-        // With images: downloads, each with a socket and a file, and what is open to be passed on. Where descriptors are
-        // few, clients come first: an image can be asked for again.
+        // Each download needs a socket and a file. Files that are passed to clients are open, too. If descriptors are
+        // scarce, connections take precedence, because an image can be requested again.
         let images =
             imageDirectory == nil ? 0 : min(256 + 2 * settings.images.flights.total, Process.descriptorLimit / 4)
         let reserved = 64 + 4 * namespaces.count + images
@@ -83,8 +83,9 @@ struct AgentPlan: Sendable {
         return limits
     }
 
-    /// The plan as the settings file says it now.
-    /// - Throws: what is wrong with it, also where it is gone: that is no wish for an agent without settings.
+    /// Reads the settings file again.
+    /// - Throws: an error if the settings are invalid, or if the settings file no longer exists, which is treated as a
+    ///   mistake
     func reread() throws -> AgentPlan {
         let next = try AgentPlan(command)
         if let settingsPath, next.settingsPath == nil {
@@ -93,7 +94,7 @@ struct AgentPlan: Sendable {
         return next
     }
 
-    /// The namespaces that the settings declare. The administrator's usual directory is the host layer of `default`.
+    /// The declared namespaces. The default directory is the host layer of `default`.
     private static func namespaces(
         _ settings: Settings, _ settingsPath: String?, hostDirectory: String?
     ) -> [NamespaceConfiguration] {
@@ -106,7 +107,7 @@ struct AgentPlan: Sendable {
         }
     }
 
-    /// The directory of the administrator's files beside a settings file that the command line names.
+    /// The default host layer directory if the command line names the settings file: `config.d` next to that file.
     private static func directoryBeside(_ settings: String) -> String {
         let path = absolute(settings)
         return "\(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])/config.d"

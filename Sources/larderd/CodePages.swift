@@ -1,11 +1,12 @@
 import Glibc
 
-/// The pages of machine code that this process has mapped.
+/// The pages of machine code that are mapped into this process.
 enum CodePages {
-    /// Releases all of them. Pages that are used again return from the page cache, in less than a millisecond together. The
-    /// others were only needed at the start: for the command line, the settings and the opening of the state directory.
+    /// Releases all code pages. Pages that are used again are mapped from the page cache, in less than a millisecond in
+    /// total. The others were only needed at the start: for the command line, the settings and opening the state
+    /// directory.
     ///
-    /// Only code is released, never data, because relocated data differs from the file (madvise(2), MADV_DONTNEED).
+    /// Only code is released, not data, because relocated data differs from the file (madvise(2), MADV_DONTNEED).
     static func release() {
         for range in ranges(ofMaps: maps()) {
             // Fails only for a range that is no longer mapped.
@@ -13,7 +14,8 @@ enum CodePages {
         }
     }
 
-    /// The mapped code of files among the lines of `/proc/PID/maps` (proc(5)): `START-END r-xp OFFSET DEVICE INODE PATH`.
+    /// Parses `/proc/PID/maps` (proc(5)) and returns the ranges of mapped code: `START-END r-xp OFFSET DEVICE INODE
+    /// PATH`.
     static func ranges(ofMaps text: String) -> [Range<UInt>] {
         text.split(separator: "\n").compactMap { line in
             let fields = line.split(separator: " ", maxSplits: 5, omittingEmptySubsequences: true)

@@ -4,8 +4,8 @@ import LarderServer
 import Logging
 import ServiceLifecycle
 
-/// Decides when an unused agent exits: no client was connected for the idle timeout, and no work is due within the same time
-/// from now.
+/// Decides when an idle agent exits: when no client has been connected for the idle timeout, and no work is due within
+/// the same time from now.
 struct IdleExit: Sendable {
     /// The time without a connection after which the agent exits.
     let idleTimeout: Duration
@@ -13,16 +13,16 @@ struct IdleExit: Sendable {
     let idleTime: @Sendable () -> Duration?
     /// Describes the work that is due within a time; nil if none is.
     let work: @Sendable (_ within: Duration) async -> String?
-    /// Stops accepting connections, unless a client is connected. Returns whether it did: clients that connect from then on wait
-    /// for the next agent.
+    /// Stops accepting connections unless a client is connected. Returns whether it did. Later clients wait in the
+    /// backlog of the socket for the next agent.
     let stopAccepting: @Sendable () async -> Bool
     let clock: any Clock<Duration>
     let logger: Logger
 
-    /// The time until the next check of an agent with work to do.
+    /// The time until the next check if work is due.
     static let pause = Duration.seconds(60)
 
-    /// Returns when the agent is to exit, or when the task is cancelled.
+    /// Returns when the agent should exit, or when the task is cancelled.
     func wait() async {
         var logged: String?
         while !Task.isCancelled {
@@ -49,8 +49,8 @@ struct IdleExit: Sendable {
     }
 }
 
-/// Ends an unused agent: a service that returns stops the group. systemd holds the socket, and the next client starts the
-/// agent again.
+/// Exits an idle agent. When this service returns, the service group shuts down. systemd keeps the socket open and
+/// starts the agent again for the next client.
 struct IdleExitService: AgentService {
     let idleTimeout: Duration
     let server: AgentServer

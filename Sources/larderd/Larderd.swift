@@ -9,8 +9,8 @@ import LarderSystemd
 import UnixSignals
 import Glibc
 
-/// The agent's command line, and under the name `larder` that of its users: one program with two names takes half the
-/// room of two, since most of either is the same libraries.
+/// The command line of the agent. Under the name `larder`, the same executable is the command line for users. Both use
+/// mostly the same libraries, so one executable takes half the space of two.
 struct Larderd: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "larderd",
@@ -67,7 +67,7 @@ struct Larderd: AsyncParsableCommand {
             discussion: "A running agent still applies the settings and keeps the last valid content of such a layer."))
     var forReload = false
 
-    /// What systemd handed over, taken before anything else looks at the environment.
+    /// The sockets from systemd. Adopted before other code reads the environment.
     fileprivate static let activation = Result { try SocketActivation.takeStreamListeners() }
 
     func validate() throws {
@@ -78,7 +78,7 @@ struct Larderd: AsyncParsableCommand {
 
     func run() async throws {
         if checkSettings { return SettingsCheck(self).report() }
-        // From here on none is missed: one that comes too late for the reading below has the settings read again.
+        // Trapped before the settings are read, so that a SIGHUP during the read causes another one.
         let hangups = await UnixSignalsSequence(trapping: .sighup)
         let plan: AgentPlan
         do {
@@ -106,15 +106,16 @@ extension Larderd {
 @main
 enum Program {
     static func main() {
-        // First: the sockets of systemd that `larder exec` finds belong to the program that it becomes.
+        // This comes first, because sockets that systemd passed to `larder exec` belong to the program that it
+        // executes.
         if Process.name == "larder" { CommandEntry.main() }
         Process.prepare()
         _ = Larderd.activation
         do {
             var command = try Larderd.parseAsRoot(nil)
             guard let agent = command as? Larderd else { return try command.run() }
-            // Before the first task: Dispatch waits indefinitely for a thread that it cannot create, and NIO stops the
-            // process.
+            // Checked before the first task starts. Without enough threads, Dispatch waits indefinitely, and NIO stops
+            // the process.
             if !agent.checkSettings { try Process.checkThreads(Agent.maxThreads) }
             Task { @MainActor in
                 do { try await agent.run() } catch { Larderd.exit(withError: error) }

@@ -3,27 +3,27 @@ import Logging
 import LarderSystemd
 import Glibc
 
-/// What concerns the process as a whole.
+/// Functions that affect the whole process.
 enum Process {
-    /// The name under which it was started, without the way to it.
+    /// The name that the process was started with, without its directory.
     static var name: Substring {
         let path = CommandLine.arguments.first ?? ""
         return path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...]
     }
 
-    /// Sets what must be set before there are threads.
+    /// Makes the settings of the process that must be made before it has other threads.
     static func prepare() {
-        // Until it is trapped, which is before the settings are read, SIGHUP has nothing to say. To block it would not
-        // do: the main thread waits with an empty mask (sigsuspend(2) in dispatch_main).
+        // SIGHUP is ignored until it is trapped. The settings have not been read by then. Blocking it would not work,
+        // because the main thread waits with an empty signal mask (sigsuspend(2) in dispatch_main).
         signal(SIGHUP, SIG_IGN)
-        // A client that went away shows itself as EPIPE.
+        // Writing to a disconnected client must fail with EPIPE.
         signal(SIGPIPE, SIG_IGN)
         larder_set_up_allocator()
         larder_end_by_sent_signals()
         raiseDescriptorLimit()
     }
 
-    /// Ten thousand subscribers need as many descriptors (getrlimit(2)).
+    /// Raises the soft limit of open files to the hard limit (getrlimit(2)), because each client needs a descriptor.
     private static func raiseDescriptorLimit() {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
@@ -31,14 +31,14 @@ enum Process {
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
-    /// How many descriptors this process may have.
+    /// The maximum number of open files of this process.
     static var descriptorLimit: Int {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return .max }
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// Checks that the process may have more threads, by creating them.
+    /// Checks that the process can create `count` threads, by creating them.
     static func checkThreads(_ count: Int) throws(AgentError) {
         let gate = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
         pthread_mutex_init(gate, nil)
@@ -71,7 +71,7 @@ enum Process {
         }
     }
 
-    /// Sends the log to the journal where stderr is the journal, and to stderr otherwise.
+    /// Sends the log to the journal if standard error is connected to it, otherwise to standard error.
     static func startLogging(level: Logger.Level) {
         LoggingSystem.bootstrap(
             { label, provider in
@@ -81,13 +81,13 @@ enum Process {
             }, metadataProvider: nil)
     }
 
-    /// Ends with one line that says what to do.
+    /// Prints an error and exits.
     static func fail(_ error: any Error, status: CInt) -> Never {
         note("\(error)")
         exit(status)
     }
 
-    /// Prints a line on standard error that begins with the program's name.
+    /// Prints a line on standard error, prefixed with the name of the program.
     static func note(_ text: String) {
         let line = Array("larderd: \(text)\n".utf8)
         _ = write(STDERR_FILENO, line, line.count)

@@ -7,11 +7,11 @@ import ServiceLifecycle
 import Synchronization
 import LarderSystemd
 
-/// What the service manager is told of the agent: that it is ready, and the line that `systemctl status` shows.
+/// The state of the agent for the service manager: whether it is ready, and the line that `systemctl status` shows.
 ///
-/// A message is not waited for. One that the manager does not take, because its socket is full, remains due.
+/// Sending never blocks. A message that fails because the socket is full stays due.
 final class ServiceStatus: Sendable {
-    /// A message to the service manager. Both have the status line.
+    /// A message to the service manager. Both kinds contain the status line.
     enum Message: Equatable, Sendable {
         /// The start or a reload is complete.
         case ready(String)
@@ -20,10 +20,10 @@ final class ServiceStatus: Sendable {
 
     private struct State {
         var settingsProblem: String?
-        /// The line that the manager has.
+        /// The line that was sent last.
         var reported: String?
         var isReadyDue = false
-        /// The last state of each namespace in which it was not being refreshed; `initializing` before the first.
+        /// The last state of each namespace other than `refreshing`; `initializing` at first.
         var settled: [String: Freshness] = [:]
         var publications: [String: ConfigPublication] = [:]
     }
@@ -32,7 +32,7 @@ final class ServiceStatus: Sendable {
     private let clients: @Sendable () -> Int
     private let send: @Sendable (Message) throws -> Void
     private let state = Mutex(State())
-    /// Raised when the line may be another one.
+    /// Signalled when the line may have changed.
     let (changes, wakeUps) = Signal.makeStream()
 
     init(clients: @escaping @Sendable () -> Int, send: @escaping @Sendable (Message) throws -> Void) {
@@ -49,7 +49,7 @@ final class ServiceStatus: Sendable {
         }
     }
 
-    /// Reports on these namespaces from now on, and on no others.
+    /// Replaces the namespaces on which the status reports.
     func follow(_ namespaces: [ConfigNamespace]) {
         let publications = Dictionary(uniqueKeysWithValues: namespaces.map { ($0.name, $0.publication) })
         let new = state.withLock { state in
@@ -62,28 +62,27 @@ final class ServiceStatus: Sendable {
         }
     }
 
-    /// Takes note of a namespace's state.
+    /// Records the state of a namespace.
     func note(_ freshness: Freshness, of namespace: String) {
-        // A namespace that is being refreshed is as good as it was.
+        // A refresh does not change the reported state.
         if freshness == .refreshing { return }
         let isNew = state.withLock { $0.settled.updateValue(freshness, forKey: namespace) != freshness }
         if isNew { changes.raise() }
     }
 
-    /// Takes note of why the settings of the last reload are not in force; nil if they are.
+    /// Records why the settings of the last reload were rejected; nil if they are in effect.
     func note(settingsProblem problem: String?) {
         state.withLock { $0.settingsProblem = problem }
         changes.raise()
     }
 
-    /// Reports that the start or a reload is complete.
     func becomeReady() {
         state.withLock { $0.isReadyDue = true }
         if !report() { changes.raise() }
     }
 
-    /// Sends what the manager was not told yet.
-    /// - Returns: false if it does not take the message now
+    /// Sends the status if it has changed.
+    /// - Returns: false if the message could not be sent now
     func report() -> Bool {
         let clients = clients()
         return state.withLock { state in
@@ -101,8 +100,8 @@ final class ServiceStatus: Sendable {
         }
     }
 
-    /// Puts the line together: how many namespaces there are and those in the worst state, how many clients, and what is
-    /// wrong with the settings.
+    /// Formats the status line: the number of namespaces and those in the worst state, the number of clients, and the
+    /// problem of the settings.
     static func line(
         _ namespaces: [(name: String, freshness: Freshness)], clients: Int, settingsProblem: String?
     ) -> String {
@@ -122,7 +121,7 @@ final class ServiceStatus: Sendable {
         return line
     }
 
-    /// How bad a state is.
+    /// The severity of a state.
     private static func rank(_ freshness: Freshness) -> Int {
         switch freshness {
         case .fresh, .refreshing: 0
@@ -133,12 +132,13 @@ final class ServiceStatus: Sendable {
     }
 }
 
-/// Keeps the status line up to date: reports each change of a state, and the number of clients every ten seconds.
+/// Keeps the status line up to date. Reports each change of a state, and checks the number of clients every ten
+/// seconds.
 struct StatusService: AgentService {
     let status: ServiceStatus
     var clock: any Clock<Duration> = ContinuousClock()
 
-    /// Changes within this time after a message go into one further message. A message that was not taken is repeated
+    /// After a message, changes within this time are combined into one further message. A failed message is sent again
     /// after this time.
     static let pause = Duration.seconds(1)
     static let interval = Duration.seconds(10)

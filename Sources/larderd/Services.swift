@@ -10,7 +10,7 @@ import ServiceLifecycle
 import LarderSystemd
 import UnixSignals
 
-/// Accepts and serves connections, and keeps the namespaces fresh meanwhile.
+/// Serves connections and keeps the namespaces up to date.
 struct ServingService: AgentService {
     let server: AgentServer
     let namespaces: ConfigNamespaces
@@ -31,7 +31,7 @@ struct ServingService: AgentService {
     }
 }
 
-/// Does what the image cache does in the background, and puts it away at the end.
+/// Runs the background work of the image cache, and closes it at the end.
 struct ImageCacheService: AgentService {
     let images: ImageService
 
@@ -41,7 +41,6 @@ struct ImageCacheService: AgentService {
     }
 }
 
-/// Keeps the plain copies of the snapshots.
 struct CopyService: AgentService {
     let copies: SnapshotExporter
 
@@ -50,7 +49,7 @@ struct CopyService: AgentService {
     }
 }
 
-/// Returns free memory to the system at intervals. glibc itself returns only what is free at the end of an arena.
+/// Periodically returns free memory to the system. glibc itself returns only memory at the end of an arena.
 struct MemoryService: AgentService {
     var interval = Duration.seconds(10)
     var trim: @Sendable () -> Void = { larder_trim_memory() }
@@ -62,13 +61,13 @@ struct MemoryService: AgentService {
     }
 }
 
-/// Re-reads the settings on SIGHUP. Settings that are wrong are refused, and those in force stay.
+/// Reads the settings again on SIGHUP. If they are invalid, the current settings stay in effect.
 struct ReloadService: AgentService {
     let context: ServerContext
     let server: AgentServer
     let plan: AgentPlan
     let status: ServiceStatus
-    /// Whether the agent serves the host, not one user.
+    /// Whether the agent serves the whole host, not a single user.
     let isForHost: Bool
     let hangups: UnixSignalsSequence
     let logger: Logger
@@ -83,7 +82,8 @@ struct ReloadService: AgentService {
                 try await updateImages(next)
                 context.limits = next.limits
                 let rules = next.settings.accessRules(isForHost: isForHost, logger: logger)
-                // Before a namespace appears that is not for all, and until one is gone that was not.
+                // The new rules apply before a restricted namespace is added. The rules of removed namespaces stay
+                // until these are gone.
                 await server.use(rules.keepingNamespaces(of: context.rules))
                 await context.copies?.use(context.rules)
                 await context.namespaces.apply(next.namespaces)
@@ -128,10 +128,10 @@ struct ReloadService: AgentService {
     }
 }
 
-/// A part of the agent that runs as long as it does.
+/// A service that runs as long as the agent.
 ///
-/// Its description is its name. A service group takes one of each of its services, and without this one would go through
-/// everything that a service holds, which takes longer than to start it.
+/// Its description is its name. ServiceGroup formats a description of each service. The default description would
+/// include everything that the service references, which takes longer than starting the service.
 protocol AgentService: Service, CustomStringConvertible {}
 
 extension AgentService {

@@ -5,14 +5,14 @@ import LarderSettings
 import Logging
 import Glibc
 
-/// `larderd --check-settings`: reads the settings and every file of the layers, and reports everything that is wrong.
+/// `larderd --check-settings`: reads the settings and the files of all layers, and reports all errors.
 struct SettingsCheck {
-    /// The settings file; nil if the defaults are in force.
+    /// The settings file; nil if it does not exist and the defaults apply.
     private(set) var path: String?
-    /// Each error in one line, with file, line and column if it has them.
+    /// The errors, one line each, with file, line and column if known.
     private(set) var errors: [String] = []
-    /// Files that are missing, or that this user may not read: they may be right for the agent. Before a reload also files of
-    /// layers with errors: the agent keeps what the layer had before.
+    /// Files that are missing or that this user cannot read, because the agent may be able to. With `--for-reload` also
+    /// errors in layer files, because a running agent keeps the last valid content of the layer.
     private(set) var warnings: [String] = []
     private(set) var plan: AgentPlan?
 
@@ -26,7 +26,7 @@ struct SettingsCheck {
                 errors = examination.errors.map(\.description)
             }
         } catch {
-            // The usual file need not be there.
+            // The default file need not exist.
             if command.settings == nil, error.code == .fileNotFound {
                 path = nil
             } else {
@@ -51,7 +51,7 @@ struct SettingsCheck {
         }
     }
 
-    /// Prints what was found, and ends the process if it is wrong.
+    /// Prints the result. Exits with an error status if there are errors.
     func report() {
         for warning in warnings { Process.note("warning: \(warning)") }
         if !errors.isEmpty {
@@ -59,7 +59,7 @@ struct SettingsCheck {
             exit(EX_CONFIG)
         }
         guard let plan else { return }
-        // Valid settings may name accounts that the host does not have. These are warnings on standard error.
+        // Accounts that do not exist on this host are only warnings. They are logged to standard error.
         Process.startLogging(level: .warning)
         let logger = Logger(label: "larderd")
         _ = plan.settings.accessRules(isForHost: geteuid() == 0, logger: logger)

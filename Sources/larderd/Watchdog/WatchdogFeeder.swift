@@ -1,12 +1,13 @@
 import Logging
 import NIOCore
 
-/// Feeds the service manager's watchdog while every probe is answered, and says which one is not.
+/// Notifies the watchdog of the service manager as long as all probes respond, and logs which ones do not.
 ///
-/// A round asks all probes at once. When the last one has answered, the watchdog is fed, and half of its interval later the
-/// next round begins. A round that takes a quarter of the interval is complained of: the service manager acts a quarter
-/// later, and its log is to tell why. All of it happens on one event loop, which has to be nobody else's: where the
-/// threads of the tasks are blocked, or a connection's event loop is, this one says so.
+/// Each round sends all probes at once. When the last one has responded, the watchdog is notified, and the next round
+/// begins half an interval later. If a round takes longer than a quarter of the interval, the missing probes are
+/// logged: the service manager kills the agent another quarter later, and the log should show why. Everything runs on
+/// one event loop that must not be shared, so that it still works when the threads of tasks or of connections are
+/// blocked.
 final class WatchdogFeeder {
     private let eventLoop: any EventLoop
     private let interval: TimeAmount
@@ -14,7 +15,7 @@ final class WatchdogFeeder {
     private let feed: () throws -> Void
     private let logger: Logger
     private var round = 0
-    /// Who has not answered in this round, in the order in which they were asked.
+    /// The probes of this round that have not responded, in the order in which they were sent.
     private var unanswered: [String] = []
     private var beganAt = NIODeadline.now()
     private var hasComplained = false
@@ -22,9 +23,9 @@ final class WatchdogFeeder {
     private var complaint: Scheduled<Void>?
 
     /// - Parameters:
-    ///   - interval: the time within which the service manager wants to be told
-    ///   - probes: asked for at each round; no two have the same name
-    ///   - feed: tells the service manager
+    ///   - interval: the timeout of the service manager's watchdog
+    ///   - probes: returns the probes for a round, with distinct names
+    ///   - feed: notifies the service manager
     init(
         on eventLoop: any EventLoop, interval: TimeAmount, probes: @escaping () -> [Probe],
         feed: @escaping () throws -> Void, logger: Logger
@@ -36,10 +37,10 @@ final class WatchdogFeeder {
         self.logger = logger
     }
 
-    /// Begins the first round. Called on the event loop, as everything here.
+    /// Starts the first round. All methods must be called on the event loop.
     func start() { beginRound() }
 
-    /// Feeds no more, and says nothing more.
+    /// Stops the rounds. Nothing is sent or logged afterwards.
     func stop() {
         isStopped = true
         complaint?.cancel()
@@ -76,7 +77,7 @@ final class WatchdogFeeder {
         do {
             try feed()
         } catch {
-            // The manager may hear of the next one. If not, it will act.
+            // The next round tries again. If that fails too, the manager kills the agent.
             logger.warning("the watchdog could not be fed", metadata: ["error": "\(error)"])
         }
         eventLoop.assumeIsolated().scheduleTask(in: interval / 2) { self.beginRound() }
@@ -107,11 +108,11 @@ extension TimeAmount {
     }
 }
 
-/// One part of the agent that the watchdog asks for a sign of life.
+/// A part of the agent that the watchdog checks.
 struct Probe: Sendable {
-    /// Which part, for the log: what stands before "does not answer".
+    /// The name of the part, for the log.
     let name: String
-    /// Asks it. What is handed over is called once it has answered, from any thread; never, where it does not answer.
+    /// Sends the probe. The part calls `answered` from any thread when it responds, and never if it hangs.
     let ask: @Sendable (_ answered: @escaping @Sendable () -> Void) -> Void
 
     init(_ name: String, ask: @escaping @Sendable (_ answered: @escaping @Sendable () -> Void) -> Void) {
@@ -119,10 +120,10 @@ struct Probe: Sendable {
         self.ask = ask
     }
 
-    /// A probe of an actor: it has answered when a call of it returns.
+    /// A probe of an actor. The actor has responded when `call` returns.
     init(_ name: String, calling call: @escaping @Sendable () async -> Void) {
         self.init(name) { answered in
-            // Not a child task: nobody waits for one that may never end.
+            // An unstructured task, because a call that never returns must not be awaited.
             Task {
                 await call()
                 answered()

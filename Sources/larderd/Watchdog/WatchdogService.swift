@@ -11,8 +11,8 @@ import LarderSystemd
     import UnixSignals
 #endif
 
-/// Tells the service manager that the agent is alive, as long as every event loop, every namespace's store and refresher,
-/// and the image cache answer.
+/// Notifies the watchdog of the service manager as long as all event loops, the store and the refresher of each
+/// namespace, and the image cache respond.
 struct WatchdogService: AgentService {
     let interval: Duration
     let eventLoops: [any EventLoop]
@@ -21,7 +21,7 @@ struct WatchdogService: AgentService {
     let logger: Logger
 
     func run() async {
-        // A thread of its own, which ends with the process: an answer that comes late finds it.
+        // A separate thread that ends with the process, so that late responses still find their event loop.
         let eventLoop = MultiThreadedEventLoopGroup(numberOfThreads: 1).next()
         let feeder = NIOLoopBoundBox.makeBoxSendingValue(makeFeeder(on: eventLoop), eventLoop: eventLoop)
         eventLoop.execute { feeder.value.start() }
@@ -51,11 +51,11 @@ struct WatchdogService: AgentService {
 }
 
 #if DEBUG
-    /// Blocks the store of the namespace `default` for ever at SIGUSR2, so that it can be seen what the watchdog does. There
-    /// is no such thing in release builds.
+    /// On SIGUSR2, blocks the store of the namespace `default` indefinitely to test the watchdog. Not in release
+    /// builds.
     struct DeadlockSwitch: AgentService {
         let namespaces: ConfigNamespaces
-        /// Each SIGUSR2.
+        /// Delivers each SIGUSR2.
         let signals: UnixSignalsSequence
 
         func run() async throws {
