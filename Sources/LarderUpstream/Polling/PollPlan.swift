@@ -20,12 +20,13 @@ package struct PollPlan: Sendable, Hashable {
         case started(holding: Bool)
         /// New settings were applied.
         case reconfigured
-        /// The origin sent a usable response.
+        /// A poll, or a long poll that ended early without a change, got a usable response.
         case answered
-        /// A long poll ended without a change, or another request replaced it. The next one follows at once.
+        /// The next long poll can begin at once: the last poll succeeded, or the last long poll lasted at least half of
+        /// its wait or was cancelled for another request.
         case waited
-        /// A long poll returned another document. The next one follows after a short pause, because the source may
-        /// always have another one.
+        /// A long poll returned another document in less than half of its wait. The next one follows after a short
+        /// pause, because the source may always have another one.
         case changedAtOnce
         /// The request failed. `holding`: an older document is still served. `retryAfter`: the value of `Retry-After`.
         case failed(holding: Bool, retryAfter: Duration?)
