@@ -5,11 +5,11 @@ package import LarderHTTPSemantics
 package protocol ConfigSource: Sendable {
     /// The name of the kind in settings and status, such as `http` or `file`.
     var kind: String { get }
-    /// The URL (without user information) or path, for status and logs.
+    /// The URL without user information, or the path, for status and logs.
     var location: String { get }
 
-    /// Whether the source has a connection that it restores after a failure, with a signal. Such a source is polled on its
-    /// schedule only, others again after a failure, with growing delays.
+    /// Whether the source keeps a connection, restores it after a failure, and then signals a change. Such a source is
+    /// polled only on its schedule. Other sources are also polled again after a failure, with growing delays.
     var reconnects: Bool { get }
 
     /// The maximum duration of a long poll; nil for a source without long polls.
@@ -18,7 +18,7 @@ package protocol ConfigSource: Sendable {
     /// Fetches the document.
     /// - Parameters:
     ///   - validator: the validator of the current document; nil to fetch the whole document
-    ///   - occasion: the reason of the fetch
+    ///   - occasion: the reason for the fetch
     /// - Throws: `upstreamFailed`, `rejected`; `cancelled` if the task was cancelled
     func fetch(
         ifChangedFrom validator: Validator?, on occasion: FetchOccasion
@@ -26,15 +26,15 @@ package protocol ConfigSource: Sendable {
 
     /// Signals possible changes; nil for a source that can only be polled.
     ///
-    /// A source with a connection keeps it while the stream has a consumer. Another stream may be made when the previous one has
-    /// ended.
+    /// A source with a connection keeps it while the stream has a consumer. Create another stream only after the
+    /// previous one has ended.
     func changes() -> AsyncStream<Void>?
 
-    /// Why changes are not signalled although ``changes()`` has a consumer; nil if they are, or if the errors of
-    /// ``fetch(ifChangedFrom:on:)`` report the reason. Current when a change is signalled.
+    /// Why changes are not signalled although ``changes()`` has a consumer. Nil if they are signalled, or if the errors
+    /// of ``fetch(ifChangedFrom:on:)`` report the reason. Up to date whenever a change is signalled.
     var watchProblem: String? { get }
 
-    /// The key of the value at a path, in a store of keys; nil if it is unknown.
+    /// The key of the value at a path, for a key-value store; nil if it is unknown.
     func key(of path: [String]) -> String?
 }
 
@@ -45,20 +45,20 @@ extension ConfigSource {
     package func key(of path: [String]) -> String? { nil }
 }
 
-/// The reason of a fetch.
+/// The reason for a fetch.
 package enum FetchOccasion: Sendable, Hashable {
     /// A start, a scheduled poll, or a refresh by a client. The source sends a request.
     case asked
-    /// A forced refresh: as `asked`, and the answer is applied even if its version is older.
+    /// A forced refresh: as `asked`, but the document is applied even if its version is older.
     case forced
-    /// A signal of the source. A source with a connection answers with the document that it has received, or fails with the
-    /// error of its connection, without a request.
+    /// The source has signalled a change. A source with a connection sends no request: it returns the document that it
+    /// has received, or throws the error of its connection.
     case signalled
-    /// A long poll: as `asked`, and the source may wait for a change. Any other command of the refresh flow cancels it.
+    /// A long poll: as `asked`, but the origin may wait for a change. Any other command of the refresh flow cancels it.
     case awaiting
 }
 
-/// A usable answer of a source.
+/// The result of a successful fetch.
 package enum SourceAnswer: Sendable {
     /// The document has not changed.
     case notModified

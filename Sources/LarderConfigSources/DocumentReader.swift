@@ -3,7 +3,7 @@ import LarderHTTPSemantics
 import LarderJSON
 import LarderUpstream
 
-/// Finds the configuration in the response of an origin.
+/// Extracts the configuration from the response of an origin.
 struct DocumentReader: Sendable {
     /// The URL of the origin, for messages.
     var location: String
@@ -16,17 +16,17 @@ struct DocumentReader: Sendable {
     var partialData = HTTPSourceSettings.PartialData.refuse
     /// Whether a document without a version is rejected.
     var versionRequirement = VersionRequirement.onceSeen
-    /// The secrets of the request, which messages of the origin may quote.
+    /// The secrets of the request. They are removed from error messages of the origin, which may quote them.
     var secrets: [String] = []
 
-    /// Reads the configuration from a body. Parses it outside of any actor.
-    /// - Throws: `rejected` if the body is not a configuration; `upstreamFailed` if it reports a failure of the origin
+    /// Reads the configuration from a body. Parses it outside any actor.
+    /// - Throws: `rejected` if the body is not a configuration; `upstreamFailed` if it reports an error of the origin
     func document(in body: [UInt8], validator: Validator?) async throws(ConfigError) -> SourceDocument {
         try document(in: try await parse(body), validator: validator)
     }
 
-    /// Parses a body outside of any actor.
-    /// - Throws: `rejected` if it is not JSON.
+    /// Parses a body outside any actor.
+    /// - Throws: `rejected` if it is not JSON
     @concurrent
     func parse(_ body: [UInt8]) async throws(ConfigError) -> JSONValue {
         do {
@@ -37,7 +37,7 @@ struct DocumentReader: Sendable {
     }
 
     /// Reads the configuration from a parsed body.
-    /// - Throws: The errors of ``document(in:validator:)-([UInt8],_)``.
+    /// - Throws: the errors of ``document(in:validator:)-([UInt8],_)``
     func document(in answer: JSONValue, validator: Validator?) throws(ConfigError) -> SourceDocument {
         let errors = hasErrorsMember ? GraphQLErrors(in: answer) : nil
         let value = answerPath.map { answer.value(at: $0) } ?? answer

@@ -2,7 +2,7 @@ package import LarderUpstream
 
 /// The settings of a remote source.
 package enum RemoteSourceSettings: Sendable, Equatable {
-    /// Asked over HTTP.
+    /// Polled over HTTP.
     case http(HTTPSourceSettings)
     /// Followed as server-sent events.
     case sse(SSESourceSettings)
@@ -31,7 +31,7 @@ package enum RemoteSourceSettings: Sendable, Equatable {
         }
     }
 
-    /// How long a document is stale, and not failed, while the source fails; nil for no limit.
+    /// How long the state is `stale` and not `failed` while the source fails; nil for no limit.
     package var staleIfError: Duration? {
         if case .http(let http) = self { http.staleIfError } else { nil }
     }
@@ -54,7 +54,8 @@ package enum RemoteSourceSettings: Sendable, Equatable {
         }
     }
 
-    /// When the source is polled. A file, an event stream and etcd signal changes; polling only finds what a signal missed.
+    /// The polling schedule of the source. A file, an event stream and etcd signal changes; polling only detects
+    /// changes whose signal was lost.
     package func schedule(hostIdentity: String) -> PollSchedule {
         switch self {
         case .http(let http):

@@ -7,10 +7,10 @@ package struct SourceEnvironment: Sendable {
     let fetcher: HTTPFetcher
     package let watcher: FileWatcher
     package let blocking: BlockingWork
-    /// Tells this host from others. The times at which it polls and reconnects follow from it.
+    /// Identifies this host. The times at which it polls and reconnects are derived from it.
     package let hostIdentity: String
     package let clock: any Clock<Duration>
-    /// The random numbers of delays.
+    /// The random numbers for delays.
     package let generator: any RandomNumberGenerator & Sendable
     package let logger: Logger
 
@@ -27,7 +27,7 @@ package struct SourceEnvironment: Sendable {
         self.logger = logger
     }
 
-    /// Makes the source that settings describe.
+    /// Creates the source that the settings describe.
     package func source(_ settings: RemoteSourceSettings) -> any ConfigSource {
         switch settings {
         case .http(let http): return HTTPSource(fetcher: fetcher, configuration: http, blocking: blocking)

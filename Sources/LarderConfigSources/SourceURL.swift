@@ -1,6 +1,6 @@
-/// The URLs of sources in messages and in the status.
+/// Formats the URLs of sources for messages and the status.
 enum SourceURL {
-    /// A URL without user information and query, which may contain secrets.
+    /// Removes user information and the query from a URL, because they may contain secrets.
     static func display(_ url: String) -> String {
         var text = url[...]
         if let query = text.firstIndex(where: { $0 == "?" || $0 == "#" }) { text = text[..<query] }

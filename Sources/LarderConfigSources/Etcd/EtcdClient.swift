@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderUpstream
 import Synchronization
 
-/// Reads and watches the keys of the settings, at the endpoint that works.
+/// Reads and watches the keys of an etcd source. Switches to another endpoint when the current one fails.
 final class EtcdClient: Sendable {
     private let configuration: EtcdSourceSettings
     private let keys: EtcdKeys
@@ -14,14 +14,14 @@ final class EtcdClient: Sendable {
     /// The endpoint of the last watch.
     private let watched = Mutex<String?>(nil)
 
-    /// The longest silence of a watch. etcd says every ten minutes that a quiet one lives, with its jitter and after an
-    /// event up to twice that; a watch that misses a change is found out by the next reading.
+    /// The maximum silence of a watch. etcd reports progress on an idle watch every ten minutes. With jitter, and after
+    /// an event, the report can take twice as long. If a watch misses a change, the next read of all keys finds it.
     static let longestSilence = Duration.seconds(25 * 60)
 
-    /// How many keys a page has at most.
+    /// The maximum number of keys per page.
     private static let pageSize = 500
 
-    /// How often a reading begins anew because its revision was compacted away under it.
+    /// The maximum number of times that a read restarts because etcd compacted its revision.
     private static let restarts = 3
 
     init(
@@ -38,7 +38,7 @@ final class EtcdClient: Sendable {
 
     // MARK: Reading
 
-    /// Reads all keys as of one revision, from the first endpoint that answers.
+    /// Reads all keys at one revision, from the first endpoint that responds.
     func read() async throws(EtcdError) -> EtcdKeyspace {
         var failure: EtcdError?
         for _ in endpoints.all {
@@ -84,7 +84,7 @@ final class EtcdClient: Sendable {
         }
     }
 
-    /// - Parameter revision: the one to read at; nil for the newest, which the cluster agrees on (a linearizable read).
+    /// - Parameter revision: the revision to read; nil for the newest one, by a linearizable read
     private func page(_ keys: EtcdKeys, revision: Int?, from endpoint: String) async throws(EtcdError) -> EtcdPage {
         var writer = JSONWriter()
         writer.beginObject()
@@ -99,9 +99,10 @@ final class EtcdClient: Sendable {
 
     // MARK: Watching
 
-    /// Watches for changes after a revision, at the endpoint that read last, until that is of no use any more.
-    /// - Parameter hear: gets each message; what it throws ends the watch.
-    /// - Returns: why it ended; nil if it had begun and the endpoint ended it in order, or it was silent for too long.
+    /// Watches for changes after a revision, at the endpoint of the last read, until the watch ends.
+    /// - Parameter hear: receives each message; an error that it throws ends the watch
+    /// - Returns: why the watch ended; nil if it had begun and the endpoint closed it properly or was silent for too
+    ///   long
     func watch(
         after revision: Int, _ hear: @escaping @Sendable (EtcdWatchMessage) throws(EtcdError) -> Void
     ) async -> EtcdError? {
@@ -118,7 +119,7 @@ final class EtcdClient: Sendable {
         return end
     }
 
-    /// Whether the endpoint of the last watch has been left since.
+    /// Whether the client has switched to another endpoint since the last watch began.
     var isWatchElsewhere: Bool { watched.withLock { $0 }.map { $0 != endpoints.current } ?? false }
 
     private func watchRequest(after revision: Int, at endpoint: String) async throws(EtcdError) -> FetchRequest {
@@ -134,7 +135,8 @@ final class EtcdClient: Sendable {
         writer.endObject()
         let token = try await gateway.authorization(at: endpoint)
         var request = try await gateway.request("/v3/watch", writer.bytes, to: endpoint, token: token)
-        // A member that loses its leader would otherwise keep a watch that hears nothing.
+        // With this header, etcd ends the watch if the member loses its leader. Otherwise the watch would stay open
+        // without events.
         request.headers.append((name: "Grpc-Metadata-hasleader", value: "true"))
         request.timeouts = FetchTimeouts(idle: Self.longestSilence, whole: configuration.timeout)
         return request
@@ -172,7 +174,7 @@ final class EtcdClient: Sendable {
         }
     }
 
-    /// The next message that is complete.
+    /// Returns the next complete message; nil if more bytes are needed.
     private func message(
         _ framer: inout EtcdFramer, from endpoint: String
     ) throws(EtcdError) -> EtcdWatchMessage? {
@@ -192,24 +194,23 @@ final class EtcdClient: Sendable {
     }
 }
 
-/// The endpoints of a cluster, of which one is used for as long as it works.
+/// The endpoints of a cluster. The current one is used until it fails.
 final class EtcdEndpoints: Sendable {
-    /// Their URLs, without a slash at the end.
+    /// The URLs, without trailing slashes.
     let all: [String]
     private let index: Mutex<Int>
 
     /// - Parameters:
     ///   - all: at least one URL
-    ///   - start: any number from 0; each host has its own, so that not all of them begin with the same endpoint
+    ///   - start: a number from 0 that differs between hosts, so that they begin with different endpoints
     init(_ all: [String], startingAt start: Int) {
         self.all = all.map { String($0.reversed().drop { $0 == "/" }.reversed()) }
         index = Mutex(start % max(1, all.count))
     }
 
-    /// The endpoint to use.
     var current: String { index.withLock { all[$0] } }
 
-    /// Goes on to the next one, unless somebody has done so already.
+    /// Switches to the next endpoint, unless `endpoint` is no longer the current one.
     func leave(_ endpoint: String) {
         index.withLock { index in
             if all[index] == endpoint { index = (index + 1) % all.count }

@@ -1,14 +1,15 @@
 import LarderConfigModel
 import LarderJSON
 
-/// Makes a configuration of the keys and values of a source.
+/// Builds a configuration from the keys and values of a source.
 ///
-/// Under a prefix each key is one value. The rest of the key is its path, with `/` between the segments. The same keys always make
-/// the same document. Keys that do not make a document are rejected as a whole, with an error that names them.
+/// Under a prefix, each key is one value. The rest of the key is its path, with `/` between the segments. The same keys
+/// always produce the same document. If one key cannot be used, the whole document is rejected with an error that names
+/// the key.
 struct EtcdDocument: Sendable {
     let keys: EtcdSourceSettings.Keys
     let format: EtcdSourceSettings.Format
-    /// The maximum size of the document.
+    /// The maximum size of the document, in bytes.
     let maximumBytes: Int
 
     private struct Leaf {
@@ -16,7 +17,7 @@ struct EtcdDocument: Sendable {
         let value: [UInt8]
     }
 
-    /// The document of these keys.
+    /// Builds the document.
     /// - Parameter mayBeEmpty: whether an empty configuration is accepted if there are no keys
     /// - Throws: `rejected`, naming the key
     func value(of entries: [[UInt8]: [UInt8]], mayBeEmpty: Bool) throws(ConfigError) -> JSONValue {
@@ -36,14 +37,16 @@ struct EtcdDocument: Sendable {
         }
     }
 
-    /// The key of the value at a path; a prefix that ends with `/` if it is made of several keys; nil if it is made of none.
+    /// Returns the key of the value at a path. If the value consists of several keys, returns their common prefix with
+    /// a trailing `/`. Nil if no key is found.
     func key(of path: [String], in entries: [[UInt8]: [UInt8]]) -> String? {
         guard case .prefix(var key) = keys else {
             if case .key(let key) = keys { return key }
             return nil
         }
         for segment in path {
-            // A name with a slash is not a segment, and the value that may contain it was not found.
+            // A name with a slash cannot be a segment. The key whose value contains the name would have been returned
+            // above.
             if segment.contains("/") { return nil }
             key += segment
             if entries[Array(key.utf8)] != nil { return key }
@@ -52,10 +55,10 @@ struct EtcdDocument: Sendable {
         return entries.keys.contains { $0.starts(with: key.utf8) } ? key : nil
     }
 
-    /// Whether there is no key with a value under the prefix.
+    /// Whether no key under the prefix has a value.
     func isEmpty(_ entries: [[UInt8]: [UInt8]]) -> Bool { entries.allSatisfy { Self.isMark($0.key, $0.value) } }
 
-    /// Whether a key only marks a directory, as some tools do: it ends with `/` and has no value.
+    /// Whether a key only marks a directory, as some tools create it: it ends with `/` and has no value.
     private static func isMark(_ key: [UInt8], _ value: [UInt8]) -> Bool {
         value.isEmpty && key.last == UInt8(ascii: "/")
     }
@@ -79,7 +82,7 @@ struct EtcdDocument: Sendable {
 
     // MARK: One key for each value
 
-    /// The keys sorted by path, so that the keys of an object are adjacent.
+    /// Returns the keys sorted by path, so that the keys of an object are adjacent.
     private func leaves(of entries: [[UInt8]: [UInt8]]) throws(ConfigError) -> [Leaf] {
         var leaves: [Leaf] = []
         leaves.reserveCapacity(entries.count)
@@ -98,7 +101,8 @@ struct EtcdDocument: Sendable {
         key.count > parent.count && key[parent.count] == slash && key.starts(with: parent)
     }
 
-    /// Whether a key's path precedes another's, segment by segment: as if a slash were the smallest byte.
+    /// Whether the path of one key precedes that of another, segment by segment: compares bytes, with the slash as the
+    /// smallest.
     private static func precedes(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         left.withUnsafeBufferPointer { left in
             right.withUnsafeBufferPointer { right in
@@ -154,8 +158,8 @@ struct EtcdDocument: Sendable {
         return name
     }
 
-    /// The value of a key in the document.
-    /// - Parameter parser: reuses its memory for the next value if this one was released by then
+    /// Converts the value of a key.
+    /// - Parameter parser: reuses its memory for the next value if the previous one has been released
     /// - Throws: `rejected` if the format does not allow the value
     func value(_ bytes: [UInt8], of key: [UInt8], _ parser: inout JSONParser) throws(ConfigError) -> JSONValue {
         if format != .text {
@@ -165,7 +169,7 @@ struct EtcdDocument: Sendable {
             switch result {
             case .success(let value): return value
             case .failure(let error):
-                // Text that begins like an array or object is probably invalid JSON, not text.
+                // A value that begins like an array or object is probably invalid JSON and not text.
                 let first = bytes.first { !" \t\r\n".utf8.contains($0) }
                 guard format == .auto, first != UInt8(ascii: "{"), first != UInt8(ascii: "[") else {
                     throw Self.rejected(
@@ -194,7 +198,7 @@ struct EtcdDocument: Sendable {
 
     private static func rejected(_ message: String) -> ConfigError { ConfigError(.rejected, "etcd: " + message) }
 
-    /// A key in messages: quoted, in one line, truncated if it is long.
+    /// A key for messages: quoted, on one line, truncated if it is long.
     static func shown(_ key: [UInt8]) -> String {
         let isLong = key.count > 200
         let text = String(decoding: isLong ? key.prefix(200) : key[...], as: UTF8.self)

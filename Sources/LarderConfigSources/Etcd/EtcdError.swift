@@ -5,13 +5,13 @@ import LarderUpstream
 /// The error of a request to etcd.
 struct EtcdError: Error, Sendable, Equatable {
     package enum Kind: Sendable {
-        /// The endpoint does not answer now. Another one may.
+        /// The endpoint is not available. Another one may be.
         case unavailable
         /// The token is missing or has expired.
         case unauthenticated
         /// The requested revision does not exist. All keys have to be read again.
         case compacted
-        /// Every endpoint would answer the same.
+        /// The request is not allowed or not valid. Every endpoint would respond the same.
         case refused
         /// The keys do not make a valid document.
         case rejected
@@ -40,15 +40,16 @@ struct EtcdError: Error, Sendable, Equatable {
 
 /// An error in the format of etcd's gateway, which depends on the version and the call:
 ///
-/// - a call, 3.4 and 3.5: `{"error":"TEXT","message":"TEXT","code":11}`; 3.6: `{"code":11,"message":"TEXT","details":[]}`
-/// - in a watch, 3.4: `{"error":{"grpc_code":14,"http_code":503,"message":"TEXT","http_status":"…"}}`; later:
+/// - a call, 3.4 and 3.5: `{"error":"TEXT","message":"TEXT","code":11}`; 3.6:
+///   `{"code":11,"message":"TEXT","details":[]}`
+/// - a watch, 3.4: `{"error":{"grpc_code":14,"http_code":503,"message":"TEXT","http_status":"…"}}`; later:
 ///   `{"error":{"code":14,"message":"TEXT","details":[]}}`
 struct EtcdComplaint: Sendable, Equatable {
     /// The gRPC status code; nil if it is missing.
     var code: Int?
     var text: String
 
-    /// Reads the body of a response with an error status, or a message of a watch; nil if it is not an error.
+    /// Parses the body of a response with an error status, or a message of a watch; nil if it is not an error.
     init?(_ value: JSONValue) {
         let inner = value["error"]?.kind == .object ? value["error"] : value
         guard let inner, let text = inner["message"]?.string ?? inner["error"]?.string else { return nil }
@@ -56,7 +57,7 @@ struct EtcdComplaint: Sendable, Equatable {
         code = (inner["code"] ?? inner["grpc_code"])?.int
     }
 
-    /// Reads the reason of a cancelled watch: `rpc error: code = PermissionDenied desc = TEXT`, or only the text.
+    /// Parses the reason of a cancelled watch: `rpc error: code = PermissionDenied desc = TEXT`, or only the text.
     init(cancelReason reason: String) {
         guard let start = reason.firstRange(of: " desc = ") else {
             code = nil
@@ -86,7 +87,7 @@ struct EtcdComplaint: Sendable, Equatable {
         }
     }
 
-    /// Text of another program in one line of at most 300 characters.
+    /// Text from another program, on one line of at most 300 characters.
     static func line(_ text: String) -> String {
         String(text.unicodeScalars.prefix(300).map { $0.value < 0x20 || $0.value == 0x7f ? " " : Character($0) })
     }

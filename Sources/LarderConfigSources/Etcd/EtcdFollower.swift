@@ -1,17 +1,17 @@
 import LarderConfigModel
 import LarderUpstream
 
-/// The state machine of an etcd source: the known keys, the present failure, and the next step. It does no I/O. Its methods take
-/// events and return what the source does.
+/// The state machine of an etcd source: the known keys, the current failure, and the next step. It performs no I/O. Its
+/// methods take events and return what the source has to do.
 ///
-/// First all keys are read at one revision, then a watch reports every change after it. When a watch ends, for any reason, all keys
-/// are read again: the changes since may have been compacted, and a cluster that was restored from a backup may have reached the
-/// known revision with other keys.
+/// First all keys are read at one revision. Then a watch reports every later change. When a watch ends for any reason,
+/// all keys are read again, for two reasons: etcd may have compacted the changes since, and a cluster restored from a
+/// backup may have reached the known revision with other keys.
 struct EtcdFollower: Sendable {
-    /// The present task of the source, until it ends or another step replaces it.
+    /// The current task of the source, until it ends or another step replaces it.
     struct Step: Sendable, Equatable {
         enum Task: Sendable, Equatable {
-            /// Wait, then read. A read of the refresh flow ends the pause.
+            /// Wait, then read. A read by the refresh flow ends the pause.
             case pause(Duration)
             /// Read all keys.
             case read
@@ -24,18 +24,18 @@ struct EtcdFollower: Sendable {
         let number: Int
     }
 
-    /// What the source does after an event, besides the step.
+    /// Further actions of the source after an event, besides the step.
     struct Effects: OptionSet, Sendable {
         let rawValue: Int
-        /// The answer of the source has changed.
+        /// The result of a fetch may have changed.
         static let signal = Effects(rawValue: 1)
-        /// The step was replaced.
+        /// A new step replaces the current one.
         static let newStep = Effects(rawValue: 2)
-        /// The watch may be dead. It is considered dead if it stays silent.
+        /// The watch may be dead. It counts as dead if it stays silent.
         static let suspicion = Effects(rawValue: 4)
     }
 
-    /// The known revision when a read began.
+    /// The revision that was known when a read began.
     struct ReadStart: Sendable {
         fileprivate let cluster: String?
         fileprivate let revision: Int
@@ -48,13 +48,13 @@ struct EtcdFollower: Sendable {
     private(set) var failure: EtcdError?
     /// Whether the watch is suspected to be dead.
     private(set) var isSuspect = false
-    /// Whether the present watch has begun.
+    /// Whether the current watch has begun.
     private var hasBegun = false
     private var plan: ReconnectPlan
     /// The events of an incomplete message.
     private var fragments: [EtcdEvent] = []
 
-    /// The maximum size of a document.
+    /// The maximum size of a document, in bytes.
     private let maximumBytes: Int
 
     init(maximumBytes: Int, plan: ReconnectPlan) {
@@ -62,7 +62,8 @@ struct EtcdFollower: Sendable {
         self.plan = plan
     }
 
-    /// Begins to follow the keys. The refresh flow reads them at about the same time. The pause usually saves a second read.
+    /// Starts to follow the keys. The refresh flow reads them at about the same time, and the initial pause usually
+    /// makes a second read unnecessary.
     mutating func begin(using generator: inout some RandomNumberGenerator) -> Effects {
         go(to: .pause(.random(from: Self.shortestStart, to: Self.longestStart, using: &generator)))
     }
@@ -85,16 +86,17 @@ struct EtcdFollower: Sendable {
 
     // MARK: Reads
 
-    /// A read begins, by a step or by the refresh flow.
+    /// Called when a read begins, by a step or by the refresh flow.
     func readBegins() -> ReadStart { ReadStart(cluster: known?.cluster, revision: known?.revision ?? 0) }
 
-    /// A read has returned all keys.
-    /// - Parameter isElsewhere: whether another endpoint than that of the watch returned them, because that one did not answer
+    /// Called when a read has returned all keys.
+    /// - Parameter isElsewhere: whether the endpoint of the watch did not respond, and another one returned the keys
     mutating func readCompleted(
         _ reading: EtcdKeyspace, began start: ReadStart, isElsewhere: Bool = false
     ) -> Effects {
         let previous = known
-        // A read is never older than the revision that was known in its cluster when it began, unless the cluster was restored.
+        // A read returns at least the revision that was known in its cluster when it began, unless the cluster was
+        // restored from a backup.
         let lowest = start.cluster == reading.cluster ? start.revision : 0
         let isOtherPast = previous.map { $0.cluster != reading.cluster } ?? true || reading.revision < lowest
         if isOtherPast || reading.revision >= previous?.revision ?? 0 {
@@ -108,7 +110,8 @@ struct EtcdFollower: Sendable {
         return hasChanged ? signal.union(suspect()) : signal
     }
 
-    /// A read of the refresh flow has failed. The flow gets the error. The watch may be dead, too.
+    /// Called when a read by the refresh flow has failed. The refresh flow handles the error, but the watch may be
+    /// dead, too.
     mutating func refreshReadFailed() -> Effects {
         if case .watch = step.task { suspect() } else { [] }
     }
@@ -118,7 +121,7 @@ struct EtcdFollower: Sendable {
         return isSuspect ? [] : .suspicion
     }
 
-    /// The read of a step has failed.
+    /// Called when the read of a step has failed.
     mutating func readFailed(
         _ error: EtcdError, number: Int, using generator: inout some RandomNumberGenerator
     ) -> Effects {
@@ -130,11 +133,11 @@ struct EtcdFollower: Sendable {
 
     // MARK: Steps
 
-    /// The pause of a step has ended.
+    /// Called when the pause of a step has ended.
     mutating func pauseEnded(_ number: Int) -> Effects { number == step.number ? go(to: .read) : [] }
 
-    /// The watch has received a message.
-    /// - Throws: The error that ends the watch. The caller then calls ``watchEnded(_:number:using:)``.
+    /// Called when the watch has received a message.
+    /// - Throws: the error that ends the watch. The caller must then call ``watchEnded(_:number:using:)``.
     mutating func watchReceived(_ message: EtcdWatchMessage, number: Int) throws(EtcdError) -> Effects {
         guard number == step.number, case .watch(let after) = step.task, let cluster = known?.cluster else { return [] }
         if message.compactRevision > 0 {
@@ -148,7 +151,7 @@ struct EtcdFollower: Sendable {
             throw EtcdError(.compacted, "the watch is answered by another cluster than the keys were read from")
         }
         if message.isCreated {
-            // On a member that lags behind, the watch would wait for revisions that may never come.
+            // On a member that lags behind, the watch could wait for a revision that it never reaches.
             guard message.header.revision >= after else {
                 throw EtcdError(.compacted, "the watch is answered from a revision before \(after)")
             }
@@ -164,21 +167,21 @@ struct EtcdFollower: Sendable {
         if known?.exceeds(maximumBytes, after: events) == true {
             throw EtcdError(.rejected, EtcdDocument.tooLarge(maximumBytes).message)
         }
-        // In place: the keys are not copied for each event.
+        // Applied in place, so that the keys are not copied for each event.
         let hasChanged = known?.apply(events) ?? false
         if message.isProgress { known?.advance(to: message.header.revision) }
         return hasChanged ? .signal : []
     }
 
-    /// The watch has ended. If it had begun, the cluster works, because a complete read preceded it.
-    /// - Parameter error: the reason; nil if the endpoint closed the watch properly or it was silent for too long, which are no
-    ///   failures
+    /// Called when the watch has ended. If it had begun, the cluster works, because a complete read came before it.
+    /// - Parameter error: why it ended; nil if the endpoint closed it properly or was silent for too long, which are
+    ///   not failures
     mutating func watchEnded(
         _ error: EtcdError?, number: Int, using generator: inout some RandomNumberGenerator
     ) -> Effects {
         guard number == step.number else { return [] }
         let pause = go(to: .pause(plan.delay(after: hasBegun ? .delivered : .failed, using: &generator)))
-        // After a compaction all keys are read again. This is not a failure.
+        // After a compaction, all keys are read again. This is not a failure.
         guard let error, error.kind != .compacted else { return pause }
         return fail(error).union(pause)
     }

@@ -1,15 +1,16 @@
-/// Splits the response to a watch into its messages, which are JSON objects, however the bytes are divided.
+/// Splits the response to a watch into its messages, which are JSON objects. However the input is cut, the messages are
+/// the same.
 ///
-/// etcd ends each message with a line feed. The framer counts brackets instead, so that it accepts messages without a line feed and
-/// with line feeds inside, and a message is complete with its last byte.
+/// etcd ends each message with a line feed. The framer counts brackets instead. It therefore accepts messages without a
+/// line feed or with line feeds inside, and a message is complete with its last byte.
 struct EtcdFramer {
     enum Failure: Error, Equatable { case notObjects, tooLarge }
 
     private let maximumBytes: Int
     private var buffer: [UInt8] = []
-    /// The number of scanned bytes of the buffer.
+    /// The number of bytes in the buffer that have been scanned.
     private var position = 0
-    /// The number of open brackets at the position.
+    /// The number of open brackets at `position`.
     private var depth = 0
     private var isInString = false
     private var isEscaped = false
@@ -17,13 +18,13 @@ struct EtcdFramer {
     /// - Parameter maximumBytes: the maximum size of a message
     init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
 
-    /// Whether a message has begun and not ended.
+    /// Whether a message is incomplete.
     var isInMessage: Bool { !buffer.isEmpty }
 
     /// Appends the next bytes.
     mutating func append(_ piece: some Collection<UInt8>) { buffer.append(contentsOf: piece) }
 
-    /// The next complete message; nil if it needs more bytes.
+    /// Returns the next complete message; nil if more bytes are needed.
     mutating func next() throws(Failure) -> [UInt8]? {
         if depth == 0 { try skipBlanks() }
         while position < buffer.count {

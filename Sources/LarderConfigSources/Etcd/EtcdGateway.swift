@@ -4,7 +4,8 @@ import LarderPlatform
 import LarderUpstream
 import Synchronization
 
-/// Sends requests to etcd's JSON gateway at a given endpoint, as the user of the settings, and interprets error replies.
+/// Sends requests to the JSON gateway of an etcd endpoint, with the user of the settings, and interprets error
+/// responses.
 final class EtcdGateway: Sendable {
     private let configuration: EtcdSourceSettings
     private let fetcher: HTTPFetcher
@@ -28,8 +29,8 @@ final class EtcdGateway: Sendable {
         self.clock = clock
     }
 
-    /// Posts a request and returns the whole reply.
-    /// - Parameter isAuthorized: whether the request carries the token of the settings' user, if there is one.
+    /// Posts a request and returns the whole response.
+    /// - Parameter isAuthorized: whether the request includes the token of the user, if the settings have one
     func post(
         _ path: String, _ body: [UInt8], to endpoint: String, isAuthorized: Bool
     ) async throws(EtcdError) -> JSONValue {
@@ -38,7 +39,8 @@ final class EtcdGateway: Sendable {
         do throws(EtcdError) {
             return try await post(path, body, to: endpoint, token: token)
         } catch {
-            // A token expires after some minutes without use, with each change of users or roles, and with its server.
+            // A token expires after some minutes without use, after each change of users or roles, and when its member
+            // restarts.
             guard error.kind == .unauthenticated, configuration.user != nil else { throw error }
             forgetToken()
             return try await post(path, body, to: endpoint, token: try await authorization(at: endpoint))
@@ -65,7 +67,7 @@ final class EtcdGateway: Sendable {
         return try answer.get()
     }
 
-    /// Returns a request with the certificates and timeouts that all requests share.
+    /// Returns a request with the TLS options and timeouts that all requests share.
     func request(
         _ path: String, _ body: [UInt8], to endpoint: String, token: String?
     ) async throws(EtcdError) -> FetchRequest {
@@ -76,7 +78,7 @@ final class EtcdGateway: Sendable {
             timeouts: FetchTimeouts(idle: configuration.timeout, whole: configuration.timeout))
     }
 
-    /// Returns the error that a reply with an error status stands for.
+    /// Converts a response with an error status.
     func complaint(
         _ head: StreamHead, _ body: inout StreamBody, from endpoint: String
     ) async throws(UpstreamError) -> EtcdError {
@@ -91,7 +93,7 @@ final class EtcdGateway: Sendable {
         return EtcdError(.unavailable, head.problem?.message ?? "\(endpoint) answered \(head.status)")
     }
 
-    /// Reads the whole body. Returns nil if it is longer than `limit` bytes.
+    /// Reads the whole body. Returns nil if it has more than `limit` bytes.
     private func collect(_ body: inout StreamBody, atMost limit: Int) async throws(UpstreamError) -> [UInt8]? {
         var bytes: [UInt8] = []
         while let piece = try await body.next() {
@@ -103,7 +105,8 @@ final class EtcdGateway: Sendable {
 
     // MARK: Tokens
 
-    /// Returns the token to send, or nil if the settings or the cluster need none. Asks the endpoint for one if necessary.
+    /// Returns the token to send; nil if the settings have no user or the cluster runs without authentication. Requests
+    /// a token from the endpoint if necessary.
     func authorization(at endpoint: String) async throws(EtcdError) -> String? {
         guard let user = configuration.user else { return nil }
         switch token.withLock({ $0 }) {
@@ -133,7 +136,7 @@ final class EtcdGateway: Sendable {
         return text
     }
 
-    /// Makes the next request ask for a new token.
+    /// Makes the next request obtain a new token.
     func forgetToken() { token.withLock { $0 = .unknown } }
 
     /// Reads a file with a secret or a certificate.
@@ -149,11 +152,11 @@ final class EtcdGateway: Sendable {
 
     // MARK: Errors
 
-    /// The reply of an endpoint is not one of etcd's.
+    /// The error for a response that is not in the format of etcd.
     func notEtcd(_ endpoint: String) -> EtcdError {
         EtcdError(.unavailable, "\(endpoint) does not answer as etcd does; check the endpoint and proxies on the way")
     }
 
-    /// The keys exceed the maximum size of a document.
+    /// The error for keys that exceed the maximum size of a document.
     var tooLarge: EtcdError { EtcdError(.rejected, EtcdDocument.tooLarge(configuration.maximumBytes).message) }
 }

@@ -3,7 +3,7 @@ package import LarderJSON
 
 /// The range of keys that a source reads.
 ///
-/// Keys of etcd are bytes. A "directory" is only a common prefix of keys.
+/// Keys in etcd are byte strings. A "directory" is only a common prefix of keys.
 package struct EtcdKeys: Sendable, Equatable {
     /// The first key of the range.
     package let first: [UInt8]
@@ -17,7 +17,7 @@ package struct EtcdKeys: Sendable, Equatable {
             first = Array(key.utf8)
             end = nil
         case .prefix(let prefix):
-            // etcd has no empty key. NUL as first and end means all keys.
+            // In etcd, keys are not empty. A range from NUL to NUL contains all keys.
             first = prefix.isEmpty ? [0] : Array(prefix.utf8)
             end = Self.end(ofPrefix: Array(prefix.utf8))
         }
@@ -31,7 +31,7 @@ package struct EtcdKeys: Sendable, Equatable {
         self.end = end
     }
 
-    /// The smallest key that is larger than all keys with a prefix; NUL, which means "no end", if there is none.
+    /// The smallest key that is larger than all keys with a prefix; NUL, which means "no end", if no such key exists.
     private static func end(ofPrefix prefix: [UInt8]) -> [UInt8] {
         var end = prefix
         while let last = end.popLast() {

@@ -1,15 +1,15 @@
 import Crypto
 import LarderEncoding
 
-/// The keys of a source with their values, as of one revision.
+/// The keys and values of a source at one revision.
 struct EtcdKeyspace: Sendable {
     /// Identifies the content of a keyspace.
     struct Stamp: Sendable {
-        /// The identity of the read with which the keyspace began.
+        /// The identity of the read from which the keyspace was created.
         fileprivate final class Reading: Sendable {}
 
         fileprivate let reading: Reading
-        /// The number of changes since then.
+        /// The number of changes since that read.
         fileprivate let mark: Int
     }
 
@@ -17,34 +17,35 @@ struct EtcdKeyspace: Sendable {
     let cluster: String
     /// The revision up to which the keyspace is complete.
     private(set) var revision: Int
-    /// The revision of the last known change of the values.
+    /// The revision of the last known change of a value.
     private(set) var changedAt: Int
     /// Values by key.
     private(set) var values: [[UInt8]: [UInt8]] = [:]
-    /// The size of all keys and values.
+    /// The size of all keys and values, in bytes.
     private(set) var bytes = 0
     private let reading = Stamp.Reading()
     private var sum = EtcdDigestSum()
     private var changes = EtcdChanges()
 
-    /// A keyspace without keys, at the revision of a header.
+    /// Makes an empty keyspace at the revision of a header.
     init(_ header: EtcdHeader) {
         cluster = header.cluster
         revision = header.revision
         changedAt = header.revision
     }
 
-    /// Whether the keyspace is too large for a document of this size. Keys are longer than their paths, but hardly ever longer than
-    /// paths and values together.
+    /// Whether the keyspace is too large for a document of this size. It may have twice the size of the document,
+    /// because each key contains the prefix and the names of all its parents.
     func exceeds(_ documentBytes: Int) -> Bool { bytes > 2 * documentBytes }
 
-    /// Adds the pairs of a page that was read at this revision.
+    /// Adds the pairs of a page of the same read.
     mutating func add(_ pairs: [EtcdPair]) {
         for pair in pairs { set(pair.key, to: pair.value) }
     }
 
-    /// Applies the events of a watch, those of each revision complete. Events up to the present revision are skipped.
-    /// - Returns: whether a value has changed.
+    /// Applies the events of a watch. All events of a revision must be passed together. Events up to the current
+    /// revision are skipped.
+    /// - Returns: whether a value has changed
     mutating func apply(_ events: [EtcdEvent]) -> Bool {
         let known = revision
         var hasChanged = false
@@ -60,7 +61,7 @@ struct EtcdKeyspace: Sendable {
         return hasChanged
     }
 
-    /// Whether the keyspace would exceed a limit after these events.
+    /// Whether the keyspace would be too large for a document of this size after these events.
     func exceeds(_ documentBytes: Int, after events: [EtcdEvent]) -> Bool {
         var last: [[UInt8]: Int] = [:]
         for event in events where event.pair.modified > revision {
@@ -72,10 +73,11 @@ struct EtcdKeyspace: Sendable {
         return growth > 0 && bytes + growth > 2 * documentBytes
     }
 
-    /// Notes that the keyspace is complete up to a revision.
+    /// Records that the keyspace is complete up to a revision.
     mutating func advance(to newRevision: Int) { revision = max(revision, newRevision) }
 
-    /// Returns this reading, or the previous keyspace at the revision of this one if both have the same values.
+    /// Returns this keyspace. If it has the same values as the previous one, returns the previous one at the revision
+    /// of this one, so that its stamp stays valid.
     func replacing(_ previous: EtcdKeyspace?) -> EtcdKeyspace {
         guard let previous, previous.revision <= revision, cluster == previous.cluster, values == previous.values else {
             return self
@@ -85,7 +87,7 @@ struct EtcdKeyspace: Sendable {
         return same
     }
 
-    /// Whether a key is below another one, which it continues with a slash.
+    /// Whether a prefix of the key that ends before a slash is itself a key.
     func hasKey(above key: [UInt8]) -> Bool {
         key.indices.contains { key[$0] == UInt8(ascii: "/") && values[Array(key[..<$0])] != nil }
     }
@@ -94,15 +96,15 @@ struct EtcdKeyspace: Sendable {
 
     var stamp: Stamp { Stamp(reading: reading, mark: changes.end) }
 
-    /// The keys that have changed since, each once; nil if that is not known.
+    /// Returns the keys that have changed since a stamp; nil if they are not known.
     func keys(changedSince stamp: Stamp) -> Set<[UInt8]>? {
         stamp.reading === reading ? changes.keys(since: stamp.mark) : nil
     }
 
-    /// A digest of the keys and their values, and of the cluster that has them.
+    /// A digest of the keys, their values, and the ID of their cluster.
     var digest: String { sum.digest(of: cluster) }
 
-    /// - Returns: whether the value differs from before.
+    /// - Returns: whether the value has changed
     @discardableResult
     private mutating func set(_ key: [UInt8], to value: [UInt8]?) -> Bool {
         let previous = values[key]
@@ -120,14 +122,14 @@ struct EtcdKeyspace: Sendable {
     }
 }
 
-/// A digest of a set of pairs that is updated with each pair: the sum of the digests of the pairs.
+/// A digest of a set of pairs that can be updated pair by pair: the sum of the digests of the pairs.
 private struct EtcdDigestSum {
     private var lanes = SIMD4<UInt64>()
 
     mutating func add(_ key: [UInt8], _ value: [UInt8]) { lanes &+= Self.lanes(key, value) }
     mutating func remove(_ key: [UInt8], _ value: [UInt8]) { lanes &-= Self.lanes(key, value) }
 
-    /// - Parameter cluster: What the pairs belong to.
+    /// - Parameter cluster: the ID of the cluster of the pairs
     func digest(of cluster: String) -> String {
         var hash = SHA256()
         withUnsafeBytes(of: lanes) { hash.update(bufferPointer: $0) }
@@ -144,13 +146,13 @@ private struct EtcdDigestSum {
     }
 }
 
-/// The keys of the last changes, in their order.
+/// The most recently changed keys, in the order of the changes.
 private struct EtcdChanges {
-    /// More changes than this between two documents are rarer than a reading of all keys.
+    /// More changes between two documents are rare. The document is then built from all keys.
     private static let capacity = 1024
 
     private var keys: [[UInt8]] = []
-    /// The number of changes before the first of them.
+    /// The number of changes before the first stored one.
     private var start = 0
 
     var end: Int { start + keys.count }

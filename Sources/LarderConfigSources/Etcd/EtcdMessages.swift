@@ -2,9 +2,10 @@ import LarderJSON
 
 /// The header of every response of etcd.
 struct EtcdHeader: Sendable, Equatable {
-    /// The ID of the cluster. A cluster that was restored from a backup with another token has another ID and counts from the start.
+    /// The ID of the cluster. A cluster that was restored from a backup with another token has a new ID and counts
+    /// revisions from the start.
     var cluster: String
-    /// The revision of the member that responds.
+    /// The revision of the member that sent the response.
     var revision: Int
 
     init(cluster: String, revision: Int) {
@@ -22,7 +23,7 @@ struct EtcdHeader: Sendable, Equatable {
     }
 }
 
-/// 64-bit integers of protocol buffers, which JSON carries as strings.
+/// 64-bit integers of protocol buffers, which are strings in JSON.
 enum EtcdNumber {
     /// The number; 0 if it is missing, nil if it is invalid.
     static func int(_ value: JSONValue?) -> Int? {
@@ -95,15 +96,15 @@ struct EtcdEvent: Sendable, Equatable {
 
 struct EtcdWatchMessage: Sendable, Equatable {
     var header: EtcdHeader
-    /// Whether the message confirms the request. Events follow.
+    /// Whether the message confirms the request. Events follow in later messages.
     var isCreated = false
-    /// The reason if the watch was cancelled.
+    /// Why etcd cancelled the watch; nil if it did not.
     var cancelReason: String?
-    /// The oldest available revision if the requested one was compacted.
+    /// The oldest available revision, if the requested one has been compacted; otherwise 0.
     var compactRevision = 0
-    /// Whether the next message has the rest of these events.
+    /// Whether the next message continues these events.
     var isFragment = false
-    /// -1 in a message for no watch in particular.
+    /// -1 in a message that does not belong to a watch.
     var watchID = 0
     var events: [EtcdEvent] = []
 
@@ -126,10 +127,10 @@ struct EtcdWatchMessage: Sendable, Equatable {
         }
     }
 
-    /// Whether the message is a progress notification. All events up to its revision precede it.
+    /// Whether the message is a progress notification. All events up to its revision have been sent before it.
     ///
-    /// A notification for no watch in particular answers a progress request. From servers before 3.4.25 and 3.5.8 it may overtake
-    /// events, so that it only proves that the stream works (etcd-io/etcd#15220). The agent sends no such request, because over
-    /// HTTP/1.1 the gateway does not respond before the request has ended.
+    /// A notification with the watch ID -1 is the response to a progress request. From servers before 3.4.25 and 3.5.8
+    /// it can overtake events, so that it only proves that the stream works (etcd-io/etcd#15220). The agent sends no
+    /// progress requests, because over HTTP/1.1 the gateway does not respond before the request has ended.
     var isProgress: Bool { !isCreated && cancelReason == nil && events.isEmpty && !isFragment && watchID != -1 }
 }

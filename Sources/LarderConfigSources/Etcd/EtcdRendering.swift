@@ -1,14 +1,14 @@
 import LarderConfigModel
 import LarderJSON
 
-/// A document made of a keyspace. The next document can be made from it if only scalars have changed.
+/// A document built from a keyspace. If only scalars change, the next document is derived from it.
 struct EtcdRendering: Sendable {
-    /// The keys that the document was made of.
+    /// Identifies the keys from which the document was built.
     let stamp: EtcdKeyspace.Stamp
     let document: JSONValue
 
-    /// The keys that have changed since, with their new values; nil if they are unknown, if a key was deleted, or if a key is below
-    /// another one, so that they make no document.
+    /// Returns the keys that have changed since, with their new values. Nil if they are not known, if a key was
+    /// deleted, or if a key is below another one, which is not a valid document.
     func pairs(changedIn keyspace: EtcdKeyspace) -> [(key: [UInt8], value: [UInt8])]? {
         guard let keys = keyspace.keys(changedSince: stamp) else { return nil }
         var pairs: [(key: [UInt8], value: [UInt8])] = []
@@ -22,8 +22,9 @@ struct EtcdRendering: Sendable {
 }
 
 extension EtcdDocument {
-    /// Replaces the values of some keys in a document, in the time that it takes to copy the document.
-    /// - Returns: The document and the differences; nil if not only scalars differ, so that it has to be made of all keys.
+    /// Replaces the values of some keys in a document. Takes about as long as copying the document.
+    /// - Returns: the document and its edits; nil if values other than scalars have changed, so that the document must
+    ///   be built from all keys
     /// - Throws: `rejected`, naming the key whose value cannot be used
     func editing(
         _ document: JSONValue, _ pairs: [(key: [UInt8], value: [UInt8])]
@@ -34,9 +35,10 @@ extension EtcdDocument {
             guard let path = path(of: key, under: prefix) else { return nil }
             var parser = JSONParser()
             let scalar = try self.value(value, of: key, &parser)
-            // An equal object in the document may be made of keys below this one. Both together make no document.
+            // An equal object in the document may consist of several keys below this one. Both together are not a valid
+            // document.
             if scalar.kind == .object { return nil }
-            // The key may have changed to another value and back.
+            // The key may have changed back to its previous value.
             if document.value(at: JSONPath(path)) == scalar { continue }
             replacements.append(JSONValue.Replacement(at: path, by: scalar))
         }
@@ -45,7 +47,7 @@ extension EtcdDocument {
         return (edited, SourceDocument.Edits(base: document, replacements: replacements))
     }
 
-    /// The path of a key; nil if the key is not a path.
+    /// The path of a key; nil if a segment is empty or not UTF-8.
     private func path(of key: [UInt8], under prefix: String) -> [String]? {
         let segments = key.dropFirst(prefix.utf8.count)
             .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)

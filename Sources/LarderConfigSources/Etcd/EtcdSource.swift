@@ -5,17 +5,17 @@ import LarderUpstream
 import Logging
 import Synchronization
 
-/// A source that reads keys of etcd and, while its changes have a consumer, watches them.
+/// A source that reads keys from etcd, and watches them while ``changes()`` has a consumer.
 final class EtcdSource: ConfigSource {
     private struct State {
         var follower: EtcdFollower
-        /// The last answered document.
+        /// The document that was returned last.
         var rendering: EtcdRendering?
-        /// The random numbers of delays.
+        /// The random numbers for delays.
         var generator: any RandomNumberGenerator & Sendable
         /// Signals changes to the consumer.
         var changes: AsyncStream<Void>.Continuation?
-        /// Makes the present step check the state.
+        /// Makes the current step check whether it was replaced or is suspect.
         var attention: AsyncStream<Void>.Continuation?
     }
 
@@ -63,7 +63,7 @@ final class EtcdSource: ConfigSource {
         return try await answer(validator, mayBeEmpty: occasion == .forced)
     }
 
-    /// Makes the document outside of any actor.
+    /// Builds the result of a fetch outside any actor.
     @concurrent
     private func answer(_ validator: Validator?, mayBeEmpty: Bool) async throws(ConfigError) -> SourceAnswer {
         if let answer = try answerByEditing(validator) { return answer }
@@ -76,9 +76,9 @@ final class EtcdSource: ConfigSource {
         return answer(value, head)
     }
 
-    /// The answer if it is the last document, or differs from it in scalars; nil if it has to be made of all keys.
+    /// The result if the document is unchanged or only scalars differ; nil if the document must be built from all keys.
     private func answerByEditing(_ validator: Validator?) throws(ConfigError) -> SourceAnswer? {
-        // Not copied out of the lock, because the next event would then copy all keys.
+        // The keyspace is not copied out of the lock, because the next event would then copy all keys.
         let known = state.withLock { state -> (Head, EtcdRendering, [(key: [UInt8], value: [UInt8])])? in
             guard let known = state.follower.known, let rendering = state.rendering,
                 let pairs = rendering.pairs(changedIn: known)
@@ -91,11 +91,12 @@ final class EtcdSource: ConfigSource {
         return answer(value, head, edits)
     }
 
-    /// The version and validator of an answer.
+    /// The version and validator of a document.
     private struct Head {
         let stamp: EtcdKeyspace.Stamp
         let version: UpstreamVersion
-        /// Made of the content and not of the revision, so that it stays valid after a restart or a change of other keys.
+        /// Derived from the content instead of the revision, so that it stays valid after a restart or a change of
+        /// other keys.
         let validator: Validator?
     }
 
@@ -117,7 +118,7 @@ final class EtcdSource: ConfigSource {
     }
 
     /// Reads all keys.
-    /// - Parameter number: the number of the step; nil for the refresh flow
+    /// - Parameter number: the number of the step; nil for a read by the refresh flow
     private func read(step number: Int? = nil) async throws(EtcdError) {
         let start = state.withLock { $0.follower.readBegins() }
         do throws(EtcdError) {
@@ -174,7 +175,7 @@ final class EtcdSource: ConfigSource {
             try? await clock.sleep(for: time)
             if !Task.isCancelled { update { follower, _ in follower.pauseEnded(step.number) } }
         case .read:
-            // read(step:) has reported a failure to the follower.
+            // read(step:) has already reported the failure to the follower.
             try? await read(step: step.number)
         case .watch(let revision):
             let end = await client.watch(after: revision) { message throws(EtcdError) in
@@ -192,7 +193,8 @@ final class EtcdSource: ConfigSource {
         perform(try result.get())
     }
 
-    /// Returns when the step was replaced. A suspected watch ends if it stays silent for the timeout of a request.
+    /// Returns when the step has been replaced. If the watch is suspect and stays silent for the timeout of a request,
+    /// ends the step.
     private func awaitReplacement(of step: EtcdFollower.Step, _ attention: AsyncStream<Void>) async {
         for await _ in attention {
             guard let isSuspect = suspicion(step) else { return }
@@ -205,7 +207,7 @@ final class EtcdSource: ConfigSource {
         }
     }
 
-    /// Whether the watch of a step is suspected to be dead; nil if the step was replaced.
+    /// Whether the watch of a step is suspected to be dead; nil if the step has been replaced.
     private func suspicion(_ step: EtcdFollower.Step) -> Bool? {
         state.withLock { $0.follower.step == step ? $0.follower.isSuspect : nil }
     }
@@ -218,7 +220,7 @@ final class EtcdSource: ConfigSource {
         perform(state.withLock { event(&$0.follower, &$0.generator) })
     }
 
-    /// Yields without the lock.
+    /// Must be called without the lock, because it yields to streams.
     private func perform(_ effects: EtcdFollower.Effects) {
         let (changes, attention) = state.withLock { ($0.changes, $0.attention) }
         if effects.contains(.signal) { changes?.yield() }

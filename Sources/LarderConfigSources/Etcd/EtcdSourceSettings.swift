@@ -6,7 +6,7 @@ package struct EtcdSourceSettings: Sendable, Equatable {
     package enum Keys: Sendable, Equatable {
         /// Each key with this prefix is one value. The rest of the key is its path, with `/` between the segments.
         case prefix(String)
-        /// One key holds the whole document.
+        /// One key contains the whole document.
         case key(String)
     }
 
@@ -16,7 +16,7 @@ package struct EtcdSourceSettings: Sendable, Equatable {
         case json
         /// Each value becomes a string.
         case text
-        /// A value that is JSON is read as JSON, any other as text.
+        /// A value that is valid JSON is parsed; any other value becomes a string.
         case auto
     }
 
@@ -41,14 +41,14 @@ package struct EtcdSourceSettings: Sendable, Equatable {
     package var user: User?
     /// Certificates and keys.
     package var tls: TLSFiles
-    /// The maximum time without data in a response, and until a watch begins.
+    /// The maximum time until a response or a watch begins, and the maximum time without data in a response.
     package var timeout: Duration
-    /// The time between two reads of all keys, which find changes that a watch has missed.
+    /// The time between two reads of all keys. They detect changes that a watch has missed.
     package var interval: Duration
     /// The time over which hosts without a document spread their first requests.
     package var firstFetchWindow = SourceDefaults.firstFetchWindow
-    /// The time over which hosts spread their first attempts after a watch ended; nil for the default. If there is another
-    /// endpoint it is a tenth of this.
+    /// The time over which hosts spread their first attempts after a watch has ended; nil for the default. If there are
+    /// several endpoints, a tenth of it applies, at least one second.
     package var reconnectWindow: Duration?
     /// The maximum size of the document, in bytes.
     package var maximumBytes: Int
@@ -77,14 +77,14 @@ package struct EtcdSourceSettings: Sendable, Equatable {
         }
     }
 
-    /// The first endpoint of a host. Hosts begin with different endpoints to spread the load.
+    /// The index of the first endpoint of a host. Hosts begin with different endpoints to spread the load.
     func firstEndpoint(hostIdentity: String) -> Int {
-        // The phase within an interval of one second per endpoint.
+        // The phase of a schedule with an interval of one second per endpoint.
         let schedule = PollSchedule(interval: .seconds(endpoints.count), seed: hostIdentity + "\u{0}endpoint")
         return Int(schedule.phase.components.seconds)
     }
 
-    /// The maximum size of a response or message: base64 makes three bytes four, and each key has revisions.
+    /// The maximum size of a response or message. Base64 encodes three bytes as four, and each key has revisions.
     var maximumAnswerBytes: Int { 3 * maximumBytes + (1 << 20) }
 }
 

@@ -3,17 +3,18 @@ import LarderEncoding
 
 /// A digest of the names and contents of files.
 ///
-/// The times of the files would be cheaper but prove little: the kernel updates the clock for them every few milliseconds (some file
-/// systems every two seconds), and a file that is written twice within that time has the same times.
+/// Modification times would be cheaper, but they are not reliable. The kernel updates their clock only every few
+/// milliseconds (on some file systems every two seconds), so two writes within that time have equal times.
 package struct ContentDigest: Sendable, Hashable, CustomStringConvertible {
     private let digest: [UInt8]
 
     init(of files: [(name: String, bytes: [UInt8])]) {
         var hash = SHA256()
-        // Larder 0.1 composed several files to one patch. Another digest makes a new version read them again.
+        // Larder 0.1 composed several files into one patch. The prefix changes the digest, so that newer versions read
+        // the files again.
         if files.count > 1 { hash.update(data: Array("composed to two patches".utf8)) }
         for (name, bytes) in files {
-            // The length before each part makes the parts unambiguous.
+            // The length of each part makes the digest unambiguous.
             for part in [Array(name.utf8), bytes] {
                 withUnsafeBytes(of: part.count) { hash.update(bufferPointer: $0) }
                 hash.update(data: part)

@@ -1,11 +1,12 @@
 import Glibc
 import LarderPlatform
 
-/// A directory of JSON files that together are one document: the host layer, or a remote source.
+/// A directory of JSON files that together form one document: the host layer, or a remote source.
 ///
-/// The files whose names end with `.json` or `.json5` and do not begin with a dot are read, also through symbolic links. A file
-/// that cannot be read or parsed, or is not a regular file, fails the whole read with an error that names it. The caller keeps the
-/// last content, so that a half-written file never empties a layer. Reading blocks until the disk has answered.
+/// All files whose names end with `.json` or `.json5` and do not begin with a dot are read. Symbolic links are
+/// followed. If a file cannot be read or parsed, or is not a regular file, the whole read fails with an error that
+/// names the file. The caller then keeps the last content, so that a partially written file does not empty a layer.
+/// Reading blocks on disk I/O.
 struct DocumentDirectory: Sendable, Hashable {
     let path: String
     /// The maximum size of all files together, in bytes.
@@ -13,15 +14,15 @@ struct DocumentDirectory: Sendable, Hashable {
     /// The maximum number of files.
     let maximumFiles: Int
 
-    /// Makes a reader of a directory. The directory need not exist yet.
+    /// The directory need not exist yet.
     init(path: String, maximumBytes: Int = 16 << 20, maximumFiles: Int = 1024) {
         self.path = path
         self.maximumBytes = maximumBytes
         self.maximumFiles = maximumFiles
     }
 
-    /// Reads all files as they were at one moment, in the byte order of their names. Reads them again, a few times, if the directory
-    /// or a file changes meanwhile.
+    /// Reads all files in a consistent state, in the byte order of their names. Tries again a few times if the
+    /// directory or a file changes during the read.
     func read() throws(FileReadError) -> DocumentFiles {
         for _ in 0..<StableFileReader.attempts {
             let directory: Descriptor
@@ -41,7 +42,7 @@ struct DocumentDirectory: Sendable, Hashable {
             .unstable, path, "it changed each time while it was read; write it less often or exchange it as a whole")
     }
 
-    /// All files; nil if one of them changed during the read.
+    /// Reads all files; nil if one of them changed during the read.
     private func files(in directory: CInt) throws(FileReadError) -> [DocumentFiles.File]? {
         let names = try jsonNames(in: directory)
         var files: [DocumentFiles.File] = []
@@ -73,7 +74,7 @@ struct DocumentDirectory: Sendable, Hashable {
         [".json", ".json5"].contains { name.ends(with: Array($0.utf8)) }
     }
 
-    /// The errors of the directory and of each file, in the order of their names.
+    /// Returns the errors of the directory and of each file, in the order of their names.
     func problems() -> [FileReadError] {
         var problems: [FileReadError] = []
         do throws(FileReadError) {
@@ -103,7 +104,7 @@ struct DocumentDirectory: Sendable, Hashable {
         return problems
     }
 
-    /// The names of the files to read, in byte order.
+    /// Returns the names of the files to read, in byte order.
     private func jsonNames(in directory: CInt) throws(FileReadError) -> [[UInt8]] {
         let names: [[UInt8]]
         do throws(Errno) {

@@ -3,7 +3,7 @@ package import LarderJSON
 import LarderJSON5
 import LarderPlatform
 
-/// The files of one document, as they were at one moment.
+/// The files of one document in a consistent state.
 package struct DocumentFiles: Sendable {
     package struct File: Sendable {
         package let path: String
@@ -13,15 +13,15 @@ package struct DocumentFiles: Sendable {
         var isJSON5: Bool { path.hasSuffix(".json5") }
     }
 
-    /// The files, lowest first.
+    /// The files, from lowest to highest precedence.
     package let files: [File]
 
     var digest: ContentDigest { ContentDigest(of: files.map { ($0.path, $0.bytes) }) }
 
-    /// Reads a file, or the files of a directory, whichever is there now. Blocks until the disk has answered.
+    /// Reads a file or the files of a directory, whichever exists now. Blocks on disk I/O.
     ///
-    /// - Throws: ``FileReadError``. A directory without files is an error, as an empty file is: a directory whose file system is
-    ///   not mounted looks the same.
+    /// - Throws: ``FileReadError``. An empty file and a directory without files are errors, because a file that is
+    ///   about to be written and an unmounted directory look the same.
     package static func read(at path: String, maximumBytes: Int) throws(FileReadError) -> DocumentFiles {
         guard fileStatus(path.cPath)?.fileType == S_IFDIR else {
             return try DocumentFile(path: path, maximumBytes: maximumBytes).read()
@@ -33,7 +33,7 @@ package struct DocumentFiles: Sendable {
         return reading
     }
 
-    /// The content of each file, an object.
+    /// Parses each file as an object.
     ///
     /// - Throws: ``FileReadError``, naming the file that is not an object
     package func documents() throws(FileReadError) -> [JSONValue] {
@@ -42,7 +42,7 @@ package struct DocumentFiles: Sendable {
         return documents
     }
 
-    /// The content of a file, an object.
+    /// Parses a file as an object.
     package static func parse(_ file: File) throws(FileReadError) -> JSONValue {
         let (path, bytes) = (file.path, file.bytes)
         if bytes.isEmpty {
@@ -62,7 +62,7 @@ package struct DocumentFiles: Sendable {
         } catch {
             let before = bytes.prefix(error.offset)
             let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
-            // A column is a character, not a byte.
+            // A column counts characters, not bytes.
             let place = (
                 1 + before.count { $0 == UInt8(ascii: "\n") }, 1 + before[start...].count { $0 & 0xC0 != 0x80 }
             )
@@ -87,10 +87,10 @@ package struct DocumentFiles: Sendable {
         }
     }
 
-    /// The line, from 1, of the last name of a path in a parsed file.
+    /// The line, from 1, of the value at a path in a parsed file; 1 if it is unknown.
     package static func line(of path: JSONPath, in file: File, _ document: JSONValue) -> Int {
         guard file.isJSON5 else { return document.place(of: path).line }
-        // The converted value has no positions.
+        // The converted value has no positions, so the file is parsed again.
         guard let scalars = try? JSON5Parser.scalars(of: file.bytes), let value = try? JSON5Parser.parse(scalars),
             let offset = value.offset(of: path.segments)
         else { return 1 }
@@ -98,21 +98,22 @@ package struct DocumentFiles: Sendable {
     }
 }
 
-/// One file with a whole document. Reading blocks until the disk has answered.
+/// One file that contains a whole document. Reading blocks on disk I/O.
 struct DocumentFile: Sendable, Hashable {
     let path: String
     /// The maximum size in bytes.
     let maximumBytes: Int
 
-    /// Makes a reader of a file. The file need not exist yet.
+    /// The file need not exist yet.
     init(path: String, maximumBytes: Int = 16 << 20) {
         self.path = path
         self.maximumBytes = maximumBytes
     }
 
-    /// Reads the file, and reads it again, a few times, if it changes meanwhile.
+    /// Reads the file. Tries again a few times if it changes during the read.
     ///
-    /// - Throws: ``FileReadError``. An empty file is an error, because a file that is about to be written looks the same.
+    /// - Throws: ``FileReadError``. An empty file is an error, because a file that is about to be written looks the
+    ///   same.
     func read() throws(FileReadError) -> DocumentFiles {
         let reading = try StableFileReader(name: path.cPath, path: path, maximumBytes: maximumBytes).read()
         guard !reading.bytes.isEmpty else {

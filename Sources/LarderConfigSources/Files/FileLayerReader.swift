@@ -1,12 +1,12 @@
 package import LarderConfigModel
 package import LarderJSON
 
-/// Reads a file layer as the settings describe it.
+/// Reads a layer from a file or directory.
 package struct FileLayerReader: Sendable {
     package let layer: FileLayer
-    /// The file or directory; nil if the settings name none. The layer is empty then.
+    /// The file or directory. If nil, the settings name none, and the layer is empty.
     package let path: String?
-    /// Reads the layer. Blocks until the disk has answered.
+    /// Reads the layer. Blocks on disk I/O.
     package let read: @Sendable () throws(FileReadError) -> ComposedPatch
 
     package init(
@@ -17,9 +17,9 @@ package struct FileLayerReader: Sendable {
         self.read = read
     }
 
-    /// Merges documents, lowest first.
+    /// Merges documents, from lowest to highest precedence.
     ///
-    /// - Parameter keepsNulls: whether a layer below has members that a null can remove
+    /// - Parameter keepsNulls: whether nulls are kept, because they can remove members of a lower layer
     package static func merge(_ documents: [JSONValue], keepsNulls: Bool) -> ComposedPatch {
         keepsNulls ? ComposedPatch(documents) : ComposedPatch(MergePatch.merge(documents))
     }

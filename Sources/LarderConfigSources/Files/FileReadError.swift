@@ -1,6 +1,6 @@
 import Glibc
 
-/// The error of a file, or of a directory of files, that cannot be used as a document.
+/// Why a file or a directory of files cannot be used as a document.
 package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of failure. More kinds may be added; compare with the static members.
     package struct Code: Sendable, Hashable, CustomStringConvertible {
@@ -15,7 +15,7 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
 
         /// The file does not exist, or its symbolic link is dangling.
         package static let notFound = Code(.notFound)
-        /// Neither the directory nor its parent exists: a wrong path or a missing mount.
+        /// Neither the directory nor its parent exists. The path is wrong, or a file system is not mounted.
         package static let parentMissing = Code(.parentMissing)
         /// The agent may not read it.
         package static let permissionDenied = Code(.permissionDenied)
@@ -27,7 +27,7 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
         package static let tooMany = Code(.tooMany)
         /// The file has no bytes, or the directory has no files.
         package static let empty = Code(.empty)
-        /// It is not JSON, or not JSON5 in a file of that name; see ``FileReadError/line``.
+        /// It is not JSON, or not JSON5 if its name ends with `.json5`; see ``FileReadError/line``.
         package static let invalidJSON = Code(.invalidJSON)
         /// It is JSON, but not an object.
         package static let notAnObject = Code(.notAnObject)
@@ -38,7 +38,6 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
         /// A system call failed in another way; see ``FileReadError/errno``.
         package static let ioFailed = Code(.ioFailed)
 
-        /// The name of the code, as it is written here.
         package var description: String { kind.rawValue }
     }
 
@@ -49,7 +48,7 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
     package let line: Int?
     /// The column in characters, from 1; nil if the error has no position.
     package let column: Int?
-    /// The error number of the failed system call; nil for other errors.
+    /// The error number of the failed system call; nil if no system call failed.
     package let errno: CInt?
     /// The reason and a hint, without the path.
     package let reason: String
@@ -82,13 +81,13 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
 
     private static let hint = ", unless the agent's unit hides it (ProtectHome=, PrivateTmp=; systemctl edit)"
 
-    /// Whether systemd often hides the path from services (systemd.exec(5)).
+    /// Whether units often hide the path from services (systemd.exec(5)).
     private static func hidden(_ path: String) -> Bool {
         getenv("INVOCATION_ID") != nil
             && ["/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"].contains { path.hasPrefix($0) }
     }
 
-    /// `FILE:LINE:COLUMN: REASON`, in the style of compilers; one line.
+    /// `FILE:LINE:COLUMN: REASON`, in the format of compilers; one line.
     package var description: String {
         ([path] + [line, column].compactMap { $0.map(String.init) }).joined(separator: ":") + ": \(reason)"
     }

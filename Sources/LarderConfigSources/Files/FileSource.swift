@@ -5,8 +5,8 @@ import LarderPlatform
 import LarderUpstream
 import Synchronization
 
-/// A source on this host, such as a file of another program or a ConfigMap: a file, or a directory whose `*.json` and `*.json5` files are
-/// merged in the order of their names. Each read checks which of the two it is.
+/// A source on this host, such as a file of another program or a ConfigMap. It is a file, or a directory whose `*.json`
+/// and `*.json5` files are merged in the order of their names. Each read checks which of the two exists.
 final class FileSource: ConfigSource {
     private let configuration: FileSourceSettings
     private let watcher: FileWatcher
@@ -30,7 +30,7 @@ final class FileSource: ConfigSource {
             let reading = try await blocking.run { () throws(FileReadError) in
                 try DocumentFiles.read(at: path, maximumBytes: maximumBytes)
             }
-            // The digest of the files takes the role of an entity tag.
+            // The digest of the files serves as the entity tag.
             let current = Validator(etag: reading.digest.description)
             if let validator, validator == current { return .notModified }
             let document = try await Self.document(of: reading, configuration.versionPath, current)
@@ -42,7 +42,7 @@ final class FileSource: ConfigSource {
         }
     }
 
-    /// Merges the files. Parses them outside of any actor.
+    /// Merges the files. Parses them outside any actor.
     @concurrent
     private static func document(
         of reading: DocumentFiles, _ versionPath: JSONPath?, _ validator: Validator?

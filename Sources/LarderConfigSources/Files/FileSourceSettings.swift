@@ -1,6 +1,6 @@
 package import LarderJSON
 
-/// A source that is a file on this machine, or a directory whose `*.json` and `*.json5` files are merged.
+/// The settings of a source that is a file on this host, or a directory whose `*.json` and `*.json5` files are merged.
 package struct FileSourceSettings: Sendable, Equatable {
     package var path: String
     /// The path of the version in the document; nil for none.

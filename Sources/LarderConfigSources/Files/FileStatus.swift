@@ -21,6 +21,6 @@ extension stat {
 }
 
 extension String {
-    /// The bytes of a path and the 0 at its end that system calls need.
+    /// The bytes of a path with a terminating NUL, for system calls.
     var cPath: [CChar] { utf8CString.map { $0 } }
 }

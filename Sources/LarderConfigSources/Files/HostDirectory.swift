@@ -6,16 +6,17 @@ import LarderPlatform
 
 /// The directory of the administrator's files: the `host` layer.
 ///
-/// The directory may be missing at first; the layer is empty then. A directory that existed and is missing now is an error: it may
-/// be unmounted, or about to be replaced, and the layer must not become empty.
+/// If the directory has never existed, the layer is empty. If it existed before and is missing now, that is an error,
+/// because it may be unmounted or about to be replaced. The layer must not become empty then.
 package final class HostDirectory: Sendable {
     package let path: String
-    /// Whether the settings name the directory. The parent of the default directory may be missing, too.
+    /// Whether the settings name the directory. Otherwise it is the default directory, whose parent may be missing,
+    /// too.
     let isNamed: Bool
     private let files: DocumentDirectory
     private let wasThere: Atomic<Bool>
 
-    /// Makes a reader of a directory. The directory need not exist yet.
+    /// The directory need not exist yet.
     ///
     /// - Parameter wasThere: whether the directory is known to have existed
     package init(
@@ -28,9 +29,9 @@ package final class HostDirectory: Sendable {
         files = DocumentDirectory(path: path, maximumBytes: maximumBytes, maximumFiles: maximumFiles)
     }
 
-    /// Reads and merges all files as they were at one moment. Blocks until the disk has answered.
+    /// Reads and merges all files in a consistent state. Blocks on disk I/O.
     ///
-    /// - Parameter keepsNulls: whether nulls are kept, to remove members of a layer below
+    /// - Parameter keepsNulls: whether nulls are kept, to remove members of a lower layer
     /// - Returns: an empty patch if the directory has never existed
     /// - Throws: ``FileReadError``
     package func read(keepsNulls: Bool = false) throws(FileReadError) -> ComposedPatch {
@@ -44,8 +45,8 @@ package final class HostDirectory: Sendable {
         return FileLayerReader.merge(try reading.documents(), keepsNulls: keepsNulls)
     }
 
-    /// The content of a missing directory. A dangling link or a missing mount is an error, because it does not mean that the
-    /// administrator wants an empty layer.
+    /// Returns the content of a missing directory. Throws if a symbolic link is dangling or a mount may be missing,
+    /// because an empty layer is not intended then.
     private func missing() throws(FileReadError) -> ComposedPatch {
         if fileStatus(path.cPath, followingLinks: false) != nil {
             throw FileReadError(.notFound, path, "the symbolic link leads nowhere; repair or remove it", errno: ENOENT)
@@ -56,7 +57,7 @@ package final class HostDirectory: Sendable {
                 errno: ENOENT)
         }
         if !isNamed { return .empty }
-        // A trailing slash does not begin another name.
+        // Trailing slashes are not part of the name.
         var parent = path[...]
         while parent.count > 1, parent.last == "/" { parent.removeLast() }
         parent = parent.lastIndex(of: "/").map { parent[...$0] } ?? "."

@@ -3,10 +3,10 @@ import LarderPlatform
 
 /// An error in a file of a layer.
 package struct LayerProblem: Sendable, Hashable {
-    /// The file, the place and the reason.
+    /// The file, the position and the reason.
     package let error: FileReadError
-    /// Whether the error depends on the host and the user, not on the content of the file: the path of the settings does not exist,
-    /// or the user may not read it.
+    /// Whether the error depends on the host and the user instead of the content of the file: the path from the
+    /// settings does not exist, or the user is not allowed to read it.
     package let isCircumstance: Bool
 
     init(_ error: FileReadError, at location: String) {
@@ -15,8 +15,8 @@ package struct LayerProblem: Sendable, Hashable {
         isCircumstance = isAbsent || error.code == .permissionDenied
     }
 
-    /// Reads a file or a directory that must exist. Blocks until the disk has answered.
-    /// - Returns: One problem for each file. For a file that is not JSON it has the position of the first error.
+    /// Checks a file or directory that must exist. Blocks on disk I/O.
+    /// - Returns: at most one problem per file, with the position of the first error if the file cannot be parsed
     package static func found(at path: String, maximumBytes: Int) -> [LayerProblem] {
         if fileStatus(path.cPath)?.fileType == S_IFDIR {
             let problems = DocumentDirectory(path: path, maximumBytes: maximumBytes).problems()
@@ -30,9 +30,9 @@ package struct LayerProblem: Sendable, Hashable {
         }
     }
 
-    /// Reads the directory of the administrator's files. Blocks until the disk has answered.
-    /// - Parameter isNamed: Whether the settings name it. The default directory may be missing.
-    /// - Returns: One problem for each file.
+    /// Checks the host layer directory. Blocks on disk I/O.
+    /// - Parameter isNamed: whether the settings name it. The default directory may be missing.
+    /// - Returns: at most one problem per file
     package static func found(inHostDirectory path: String, isNamed: Bool) -> [LayerProblem] {
         DocumentDirectory(path: path).problems()
             .filter { isNamed || $0.path != path || $0.errno != ENOENT }

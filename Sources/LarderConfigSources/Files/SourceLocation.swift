@@ -1,20 +1,20 @@
 package import LarderConfigModel
 package import LarderJSON
 
-/// A line of a file in which a value is written.
+/// The file and line that define a value.
 package struct SourceLocation: Sendable, Hashable {
     package var file: String
     /// The line, from 1.
     package var line: Int
 
-    /// Searches the files of a layer. Blocks until the disk has answered.
+    /// Searches the files of a layer. Blocks on disk I/O.
     ///
     /// - Parameters:
     ///   - location: the file or directory of the layer
-    ///   - effect: the layer's effect at the path
-    ///   - merge: makes the layer of the files' documents
-    /// - Returns: The location in the last file with an effect at the path, which overrides the others. Nil if no file has one,
-    ///   or if the files cannot be read or have changed since.
+    ///   - effect: the effect of the layer at the path
+    ///   - merge: builds the layer from the documents of the files
+    /// - Returns: the location in the last file that affects the path, because it overrides the others. Nil if no file
+    ///   affects the path, or if the files cannot be read or have changed.
     package static func find(
         _ path: [String], in location: String, maximumBytes: Int, effect: PatchEffect,
         merge: ([JSONValue]) -> ComposedPatch

@@ -1,7 +1,7 @@
 import Glibc
 import LarderPlatform
 
-/// Reads a file that other processes may be writing. The bytes are those of one version of the file.
+/// Reads a file that other processes may be writing. All returned bytes belong to one version of the file.
 struct StableFileReader {
     /// The name for system calls.
     let name: [CChar]
@@ -10,10 +10,11 @@ struct StableFileReader {
     /// The path for messages.
     let path: String
     let maximumBytes: Int
-    /// Whether the file must belong to the agent's user or to root, and be unreadable for others.
+    /// Whether the file must belong to root or to the agent's user, and be inaccessible to other users. A file of root
+    /// may be readable by its group.
     let mustBePrivate: Bool
 
-    /// The maximum number of reads while the file changes.
+    /// The maximum number of attempts while the file changes.
     static let attempts = 5
 
     struct Reading {
@@ -31,17 +32,17 @@ struct StableFileReader {
         self.mustBePrivate = mustBePrivate
     }
 
-    /// Reads the file, and reads it again, a few times, if it changes meanwhile.
+    /// Reads the file. Tries again a few times if it changes during the read.
     func read() throws(FileReadError) -> Reading {
         var dangling: FileReadError?
         for _ in 0..<Self.attempts {
-            // Checked before it is opened, because opening a device may have an effect.
+            // Checked before opening, because opening a device can have side effects.
             if let status = fileStatus(name, in: directory) { try check(status) }
             let file: Descriptor
             do {
                 file = try Descriptor(name, in: directory, flags: 0)
             } catch {
-                // The target of a dangling link may be about to be replaced.
+                // The link may be about to be replaced.
                 dangling = try danglingLink(error.number)
                 continue
             }
@@ -50,7 +51,8 @@ struct StableFileReader {
             try check(before)
             let bytes = try contents(of: file.number, expected: Int(before.st_size))
             let identity = FileIdentity(before)
-            // The second comparison detects a file that was replaced by a rename. The bytes are complete, but old.
+            // The second comparison detects a file that was replaced by a rename. Its bytes would be complete, but
+            // outdated.
             guard let after = file.status(), identity == FileIdentity(after),
                 let named = fileStatus(name, in: directory), identity == FileIdentity(named)
             else { continue }
@@ -76,7 +78,7 @@ struct StableFileReader {
                 .exposed, path,
                 "it holds a secret but belongs to user \(status.st_uid); chown it to root or to the agent's user")
         }
-        // A file of root may be readable for a group, so that an agent that does not run as root can read it.
+        // A group may read a file of root, so that an agent that does not run as root can use it.
         guard status.st_mode & (isRoots ? 0o037 : 0o077) == 0 else {
             throw FileReadError(
                 .exposed, path,
@@ -85,7 +87,7 @@ struct StableFileReader {
         }
     }
 
-    /// Reads to the end, because files in /proc report the size 0.
+    /// Reads to the end of the file instead of `st_size`, because files in /proc report a size of 0.
     private func contents(of descriptor: CInt, expected: Int) throws(FileReadError) -> [UInt8] {
         var bytes: [UInt8] = []
         var room = expected + 1  // so that one call reads the whole file, and the next one finds the end
@@ -116,7 +118,7 @@ struct StableFileReader {
     }
 }
 
-/// The status by which a change of a file is detected, as far as the file system allows it (stat(2)).
+/// The file status (stat(2)) that is compared to detect a change.
 struct FileIdentity: Equatable {
     private let device: UInt64
     private let inode: UInt64

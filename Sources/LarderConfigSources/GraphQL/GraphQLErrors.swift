@@ -1,14 +1,14 @@
 import LarderJSON
 
-/// The `errors` of a GraphQL response (specification of October 2021, section 7.1.2), or what a server sends instead of the
-/// list of errors that the specification asks for.
+/// The `errors` of a GraphQL response (specification of October 2021, section 7.1.2). Accepts any other non-null value
+/// of `errors` as a single error, because some servers do not send a list.
 struct GraphQLErrors: Sendable {
     private let count: Int
     /// The first message; nil if no error has one.
     private let message: String?
-    /// Whether the server does not know the hash of a persisted query.
+    /// Whether the server reports that it does not know the hash of the persisted query.
     let isPersistedQueryUnknown: Bool
-    /// Whether the server does not persist queries.
+    /// Whether the server reports that it does not support persisted queries.
     let isPersistingUnsupported: Bool
 
     /// Returns nil if the response has no errors: no member `errors`, null or an empty list.
@@ -28,12 +28,13 @@ struct GraphQLErrors: Sendable {
 
     private static func message(_ error: JSONValue) -> String? { error.string ?? error.member("message")?.string }
 
-    /// The first message on one line, without the secrets of the request that it may quote.
+    /// Returns the number of errors and the first message on one line. Secrets of the request are removed from the
+    /// message.
     func text(without secrets: [String]) -> String {
         let number = count == 1 ? "an error" : "\(count) errors"
         guard var message else { return "\(number) without a message" }
         for secret in secrets {
-            // "Bearer TOKEN": the token alone may be quoted, too.
+            // For "Bearer TOKEN" the message may also quote only the token.
             for part in [secret[...]] + secret.split(separator: " ") where part.count > 3 {
                 message = message.replacing(part, with: "…")
             }

@@ -2,7 +2,7 @@ import LarderConfigModel
 import LarderJSON
 import LarderUpstream
 
-/// Sends a GraphQL request, at most twice, and judges the response.
+/// Sends a GraphQL request, at most twice, and interprets the response.
 struct GraphQLExchange {
     let fetcher: HTTPFetcher
     let reader: DocumentReader
@@ -10,13 +10,13 @@ struct GraphQLExchange {
 
     fileprivate enum Verdict {
         case answer(SourceAnswer)
-        /// The server wants the query with the hash.
+        /// The server needs the query together with the hash.
         case queryIsUnknown
-        /// The server wants the query without the hash.
+        /// The server needs the query without the hash.
         case persistingIsUnsupported
     }
 
-    /// - Parameter isLongPoll: Whether an empty response means that nothing is new.
+    /// - Parameter isLongPoll: whether an empty response means that nothing has changed
     func answer(to original: FetchRequest, isLongPoll: Bool) async throws(ConfigError) -> SourceAnswer {
         var http = original
         http.readsProblems = true
@@ -35,7 +35,7 @@ struct GraphQLExchange {
         return answer
     }
 
-    /// - Parameter hasOtherBody: Whether the request can be sent again with its query.
+    /// - Parameter hasOtherBody: whether the request can be sent again with its query
     private func send(
         _ http: FetchRequest, _ isLongPoll: Bool, hasOtherBody: Bool
     ) async throws(ConfigError) -> Verdict {
@@ -49,7 +49,7 @@ struct GraphQLExchange {
             }
             let errors = (try? JSONValue(parsing: document.body)).flatMap { GraphQLErrors(in: $0) }
             if hasOtherBody, let verdict = errors?.verdict { return verdict }
-            // A proxy may have made a body of any other type.
+            // A body with another media type may come from a proxy.
             guard isGraphQL, let errors else { throw ConfigError(error) }
             throw ConfigError(
                 .upstreamFailed, "\(error.message): \(errors.text(without: reader.secrets))",

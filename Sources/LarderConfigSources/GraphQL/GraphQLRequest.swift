@@ -3,14 +3,14 @@ import FoundationEssentials
 import LarderEncoding
 import LarderJSON
 
-/// A GraphQL request as the settings describe it, with the bodies to send.
+/// A GraphQL request from the settings, with the bodies to send.
 ///
-/// GraphQL over HTTP, working draft of the GraphQL foundation. Persisted queries follow the protocol that Apollo documents as
-/// "automatic persisted queries".
+/// Follows "GraphQL over HTTP", a working draft of the GraphQL Foundation. Persisted queries follow the protocol that
+/// Apollo documents as "automatic persisted queries".
 struct GraphQLRequest: Sendable, Equatable {
     /// The bodies of a request that names its query by hash.
     struct Persisted: Sendable, Equatable {
-        /// The body without the query.
+        /// The body with the hash but without the query.
         let hashOnly: [UInt8]
         /// The body with the hash and the query, for a server that does not know the hash; nil if the settings have no query.
         let withQuery: [UInt8]?
@@ -18,17 +18,17 @@ struct GraphQLRequest: Sendable, Equatable {
         let withoutHash: [UInt8]?
     }
 
-    /// The media type of a response that is well-formed whatever its status is.
+    /// The media type of a GraphQL response. Its body is a GraphQL response even if the status is an error.
     static let mediaType = "application/graphql-response+json"
     /// The value of `Accept`.
     static let accept = "\(mediaType), application/json"
 
-    /// nil for a request without `extensions.persistedQuery`, and for GET.
+    /// Nil for a GET, and for a POST without `extensions.persistedQuery`.
     let persisted: Persisted?
 
-    /// Returns nil if the request is not a GraphQL request: one with a `query` in its body or URL, or with
+    /// Returns nil if the request is not a GraphQL request. A GraphQL request has a `query` in its body or URL, or
     /// `extensions.persistedQuery` in its body.
-    /// - Parameter body: The body of a POST; nil for GET.
+    /// - Parameter body: the body of a POST; nil for a GET
     init?(url: String, body: [UInt8]?) {
         guard let body else {
             guard Self.hasQuery(url) else { return nil }
@@ -42,7 +42,8 @@ struct GraphQLRequest: Sendable, Equatable {
         persisted = declared.map { Persisted(request, declared: $0, query) }
     }
 
-    /// Whether a URL has a parameter `query` whose value is a GraphQL document: every document has a selection set in braces.
+    /// Whether a URL has a parameter `query` whose value looks like a GraphQL document. Every document has a selection
+    /// set in braces.
     private static func hasQuery(_ url: String) -> Bool {
         let items = URLComponents(string: url)?.queryItems ?? []
         return items.contains { $0.name == "query" && $0.value?.contains("{") == true }
@@ -50,7 +51,7 @@ struct GraphQLRequest: Sendable, Equatable {
 }
 
 extension GraphQLRequest.Persisted {
-    /// - Parameter declared: The value of `extensions.persistedQuery`.
+    /// - Parameter declared: the value of `extensions.persistedQuery`
     fileprivate init(_ request: JSONValue, declared: JSONValue, _ query: String?) {
         let complete = Self.complete(declared, query)
         hashOnly = Self.body(of: request, withQuery: false, persisted: complete)
@@ -58,7 +59,7 @@ extension GraphQLRequest.Persisted {
         withoutHash = query.map { _ in Self.body(of: request, withQuery: true, persisted: nil) }
     }
 
-    /// Adds the version and the hash if the settings leave them out.
+    /// Adds the version and the hash if the settings do not have them.
     private static func complete(_ declared: JSONValue, _ query: String?) -> JSONValue {
         var members = declared.members.map { ($0.name, $0.value) }
         if declared["version"] == nil { members.append(("version", 1)) }

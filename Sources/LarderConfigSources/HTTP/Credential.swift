@@ -2,21 +2,21 @@ import Glibc
 package import LarderConfigModel
 import LarderPlatform
 
-/// Where a secret is kept: a token or a password. It is read anew for each use, so that one that was exchanged counts at
-/// once, and it appears in no description.
+/// The location of a secret: a token or a password. The secret is read for each use, so that a replacement takes effect
+/// at once. It is not part of any description.
 package enum Credential: Sendable, Equatable {
     /// A file that belongs to the agent's user or to root and that others cannot read.
     case file(String)
-    /// A credential that systemd hands to the service, by its name (`LoadCredential=`, systemd.exec(5)).
+    /// A systemd credential of the service, by name (`LoadCredential=`, systemd.exec(5)).
     case systemd(String)
 
     /// The maximum size of a secret, in bytes.
     package static let maximumBytes = 64 * 1024
 
-    /// Reads the secret, without trailing line ends. Blocks until the disk has answered.
+    /// Reads the secret, without trailing line breaks. Blocks on disk I/O.
     ///
     /// - Parameter directory: the directory of the systemd credentials, by default `$CREDENTIALS_DIRECTORY`
-    /// - Throws: `upstreamFailed`, naming the file, never its content
+    /// - Throws: `upstreamFailed`, with the name of the file but not its content
     package func read(systemd directory: String? = Self.systemdDirectory) throws(ConfigError) -> String {
         let path: String
         switch self {
@@ -31,7 +31,7 @@ package enum Credential: Sendable, Equatable {
             path = directory + "/" + name
         }
         do throws(FileReadError) {
-            // systemd protects its directory. The mode of the files in it does not matter.
+            // systemd restricts access to the directory, so the mode of the files in it does not matter.
             let isGuarded = if case .systemd = self { true } else { false }
             let bytes = try StableFileReader(
                 name: path.cPath, path: path, maximumBytes: Self.maximumBytes, mustBePrivate: !isGuarded
@@ -52,7 +52,7 @@ package enum Credential: Sendable, Equatable {
 }
 
 extension String {
-    /// The text without trailing line ends, which most editors and `echo` add.
+    /// The text without trailing line breaks, which most editors and `echo` add.
     fileprivate var trimmingLineEnds: String {
         var scalars = unicodeScalars[...]
         while let last = scalars.last, last == "\n" || last == "\r" { scalars.removeLast() }

@@ -2,7 +2,8 @@ package import LarderConfigModel
 package import LarderUpstream
 package import LarderPlatform
 
-/// The credentials of an HTTP source and the authorities that it trusts. Header values may be secrets and do not appear in messages.
+/// The credentials of an HTTP source and the authorities that it trusts. Header values may be secrets, so they do not
+/// appear in messages.
 package struct HTTPAccess: Sendable, Equatable {
     /// Header fields of every request.
     package var headers: [String: String]
@@ -17,8 +18,8 @@ package struct HTTPAccess: Sendable, Equatable {
         self.tls = tls
     }
 
-    /// Adds the header fields and TLS options to a request. The files are read for each request. Header fields that the request has
-    /// already take precedence.
+    /// Adds the header fields and TLS options to a request. The files are read for each request. Existing header fields
+    /// of the request take precedence.
     ///
     /// - Throws: `upstreamFailed`, naming the file that cannot be used
     package func open(_ request: inout FetchRequest, _ blocking: BlockingWork) async throws(ConfigError) {
@@ -30,7 +31,7 @@ package struct HTTPAccess: Sendable, Equatable {
         request.tls = options
     }
 
-    /// The header fields, with the token as its file has it now. Blocks until the disk has answered.
+    /// Returns the header fields, with the current content of the token file. Blocks on disk I/O.
     ///
     /// - Throws: `upstreamFailed`, naming the file that cannot be used
     package func fields() throws(ConfigError) -> [(name: String, value: String)] {
@@ -60,6 +61,6 @@ extension HTTPAccess: CustomStringConvertible, CustomDebugStringConvertible {
         return "HTTPAccess(headers: [\(names)], token: \(token.map(Self.name) ?? "none"), tls: \(tls))"
     }
 
-    /// The same as ``description``, because printing a value that contains this one uses it.
+    /// Equal to ``description``. Without it, printing a value that contains this one would show the secrets.
     package var debugDescription: String { description }
 }

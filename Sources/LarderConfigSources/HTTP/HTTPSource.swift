@@ -4,7 +4,8 @@ import LarderJSON
 package import LarderUpstream
 import LarderPlatform
 
-/// A source that is polled over HTTP: with conditional requests, long polls, or a POST whose response contains the document.
+/// A source that is polled over HTTP, with conditional requests, long polls, or a POST whose response contains the
+/// document.
 struct HTTPSource: ConfigSource {
     let fetcher: HTTPFetcher
     let configuration: HTTPSourceSettings
@@ -47,7 +48,7 @@ struct HTTPSource: ConfigSource {
 }
 
 extension HTTPSourceSettings.LongPoll {
-    /// Requests that the origin waits, and extends the timeouts.
+    /// Asks the origin to wait for a change, and extends the timeouts by the wait.
     fileprivate func apply(to request: inout FetchRequest) {
         if let queryMember {
             request.url += (request.url.contains("?") ? "&" : "?") + "\(queryMember)=\(waitSeconds)"
@@ -60,13 +61,13 @@ extension HTTPSourceSettings.LongPoll {
 }
 
 extension HTTPFetcher {
-    /// Fetches for a source.
+    /// Fetches on behalf of a source.
     /// - Returns: nil if a long poll ended without a change
     package func fetch(_ request: FetchRequest, isLongPoll: Bool) async throws(ConfigError) -> FetchResponse? {
         do {
             return try await fetch(request)
         } catch {
-            // Some origins answer so after a long poll without a change.
+            // Some origins send an empty response after a long poll without a change.
             if isLongPoll, error.code == .empty { return nil }
             throw ConfigError(error)
         }
@@ -74,7 +75,7 @@ extension HTTPFetcher {
 }
 
 extension ConfigError {
-    /// The error of a source whose request has failed.
+    /// Converts the error of a failed request.
     package init(_ error: UpstreamError) {
         self.init(
             error.code == .cancelled ? .cancelled : .upstreamFailed, error.message, retryAfter: error.retryAfter)

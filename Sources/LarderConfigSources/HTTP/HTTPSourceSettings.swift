@@ -3,7 +3,7 @@ package import LarderJSON
 
 /// The settings of a source that is polled over HTTP.
 package struct HTTPSourceSettings: Sendable, Equatable {
-    /// Long polls: requests that the origin answers when its document has changed.
+    /// The settings of long polls: requests that the origin answers when its document changes.
     package struct LongPoll: Sendable, Equatable {
         /// How long the origin may wait, in seconds.
         package var waitSeconds: Int
@@ -16,7 +16,7 @@ package struct HTTPSourceSettings: Sendable, Equatable {
         }
     }
 
-    /// The treatment of data with errors (GraphQL).
+    /// How data that comes with errors is treated (GraphQL).
     package enum PartialData: String, Sendable, CaseIterable {
         /// The response counts as a failure.
         case refuse
@@ -24,23 +24,23 @@ package struct HTTPSourceSettings: Sendable, Equatable {
         case accept
     }
 
-    /// The document's address, `http` or `https`.
+    /// The URL of the document, `http` or `https`.
     package var url: String
     /// The body of a POST; nil for a GET.
     package var body: [UInt8]?
     /// The path of the document in the response; nil if the response is the document.
     package var answerPath: JSONPath?
-    /// The treatment of data with errors (GraphQL).
+    /// How data that comes with errors is treated (GraphQL).
     package var partialData = PartialData.refuse
-    /// The time between two requests. Each host has its own phase.
+    /// The time between two requests. Each host polls at its own offset.
     package var interval: Duration
     /// The maximum duration of a request, from connecting to the last byte. The wait of a long poll is added.
     package var timeout: Duration
     /// The time over which hosts without a document spread their first requests.
     package var firstFetchWindow = SourceDefaults.firstFetchWindow
-    /// Nil for a source without long polls.
+    /// The settings of long polls; nil for none.
     package var longPoll: LongPoll?
-    /// How long the document is stale while the origin fails. The state is `failed` after that. Nil for no limit.
+    /// How long the state is `stale` while the origin fails. After that it is `failed`. Nil for no limit.
     package var staleIfError: Duration?
     /// The path of the version in the document; nil for none.
     package var versionPath: JSONPath?

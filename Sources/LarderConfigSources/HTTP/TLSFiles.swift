@@ -2,13 +2,14 @@ package import LarderConfigModel
 package import LarderUpstream
 import LarderPlatform
 
-/// The PEM files for connections to a source. They are read for each request, because certificates are renewed while the agent runs.
+/// The PEM files for connections to a source. They are read for each request, because certificates may be renewed while
+/// the agent runs.
 package struct TLSFiles: Sendable, Equatable {
     /// The certificates of the trusted authorities, instead of those of the system.
     package var certificateAuthority: String?
     /// The client certificate, followed by the intermediate certificates.
     package var certificate: String?
-    /// The key of that certificate, without a passphrase. Other users must not be able to read it.
+    /// The key of the client certificate, without a passphrase. Other users must not be able to read it.
     package var privateKey: String?
 
     package init(certificateAuthority: String? = nil, certificate: String? = nil, privateKey: String? = nil) {
@@ -17,10 +18,10 @@ package struct TLSFiles: Sendable, Equatable {
         self.privateKey = privateKey
     }
 
-    /// Enough for a bundle of all public authorities.
+    /// The maximum size of a file in bytes. Enough for a bundle of all public authorities.
     private static let maximumBytes = 4 << 20
 
-    /// Reads the files; nil if the settings name none. Blocks until the disk has answered.
+    /// Reads the files. Nil if the settings name none. Blocks on disk I/O.
     ///
     /// - Throws: `upstreamFailed`, naming the file
     package func read() throws(ConfigError) -> TLSOptions? {

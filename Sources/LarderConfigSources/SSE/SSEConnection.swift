@@ -3,13 +3,13 @@ import LarderJSON
 import LarderUpstream
 import Synchronization
 
-/// One connection to an event stream, from its request to its end. It reports to the state of its source.
+/// One connection to an event stream. It reports documents and errors to the state of its source.
 final class SSEConnection: Sendable {
     private let source: SSESource
     private let consumer: Int
     private let lastEventID: String?
     private let reader: SSEDocumentReader
-    /// Whether a whole document is awaited, and the type of the last event that was skipped meanwhile.
+    /// Whether the stream has to deliver a whole document, and the type of the last event that was skipped until then.
     private let awaited = Mutex<(isDocument: Bool, skippedType: String?)>((false, nil))
     /// Whether the stream has delivered a document.
     private let hasDelivered = Atomic(false)
@@ -112,16 +112,17 @@ final class SSEConnection: Sendable {
         }
     }
 
-    /// Gets the document to which patches apply: from the poll URL, or from the previous connection.
+    /// Obtains the document to which patches apply: from the poll URL, or from the previous connection.
     /// - Returns: false if the stream has to deliver it
     private func begin(_ body: StreamBody) async throws(ConfigError) -> Bool {
         if let url = source.configuration.pollURL {
-            // Polls while the connection stands, so that no change between the two is lost.
+            // Polls after the connection has been established, so that no change in between is lost.
             while true {
                 let (count, validator) = source.state.withLock {
                     ($0.documents.count, $0.documents.newest?.validator)
                 }
-                // If another fetch changed the document meanwhile, its response may be older than the connection. Poll again.
+                // Another fetch has changed the document, so this response may be older than the connection. Poll
+                // again.
                 guard let document = try await source.poll(url, ifChangedFrom: validator) else {
                     if resume(after: count) { return true } else { continue }
                 }

@@ -4,21 +4,21 @@ import LarderUpstream
 
 /// Applies the events of a stream to a document.
 struct SSEDocumentReader: Sendable {
-    /// The stream, for messages.
+    /// The URL of the stream, for messages.
     var location: String
-    /// The types of the events that carry a merge patch.
+    /// The types of events that contain a merge patch.
     var patchEvents: [String]
     /// The path of the version in the document; nil for none.
     var versionPath: JSONPath?
     /// Whether a document without a version is rejected.
     var versionRequirement = VersionRequirement.onceSeen
-    /// The maximum size of the document.
+    /// The maximum size of the document, in bytes.
     var maximumBytes: Int
 
-    /// The document after an event; nil if the event has an unknown type.
+    /// Returns the document after an event; nil if the type of the event is unknown.
     ///
-    /// - Parameter base: the document before the event; nil before the first one of the stream
-    /// - Throws: `rejected`. Later events cannot be applied until a whole document was read.
+    /// - Parameter base: the document before the event; nil before the first document of the stream
+    /// - Throws: `rejected`. Later events cannot be applied until a whole document has been read.
     func document(after event: EventStreamParser.Event, from base: JSONValue?) throws(ConfigError) -> SourceDocument? {
         if patchEvents.contains(event.type) {
             guard let base else {

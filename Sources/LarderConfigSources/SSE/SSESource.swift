@@ -7,8 +7,8 @@ import Synchronization
 
 /// A source that receives server-sent events: a whole document, then patches or further whole documents.
 ///
-/// It keeps a connection while ``changes()`` has a consumer. A ``ReconnectPlan`` decides when to connect again. Each event is
-/// signalled; the refresh after the signal gets the newest document.
+/// It keeps a connection while ``changes()`` has a consumer. A ``ReconnectPlan`` decides when to reconnect. Each
+/// document is signalled, and the refresh after the signal returns the newest one.
 final class SSESource: ConfigSource {
     let configuration: SSESourceSettings
     private let plan: ReconnectPlan
@@ -18,8 +18,8 @@ final class SSESource: ConfigSource {
     private let generator: any RandomNumberGenerator & Sendable
     let state = Mutex(SSEStreamState())
 
-    /// The minimum duration of a stream that counts as working although it delivered nothing after it resumed and then broke.
-    /// A proxy that cannot forward connections may accept and close them sooner.
+    /// A stream that resumed, delivered no document and then broke counts as working only if it lasted this long. A
+    /// proxy that cannot reach the origin may accept connections and close them sooner.
     private static let minWorkingDuration = Duration.seconds(30)
 
     init(
@@ -51,7 +51,7 @@ final class SSESource: ConfigSource {
         case .asked, .forced, .awaiting:
             guard let url = configuration.pollURL else { return .document(try await readWhole()) }
             let (deliveries, newest) = state.withLock { ($0.documents.deliveries, $0.documents.newest?.validator) }
-            // "Not modified" must refer to the document that the next patch changes.
+            // "Not modified" must refer to the document to which the next patch applies.
             let response = try await poll(url, ifChangedFrom: validator == newest ? validator : nil)
             let (accepted, parked) = state.withLock { state in
                 (state.accept(response, requestedAt: deliveries), state.unpark())
@@ -61,7 +61,7 @@ final class SSESource: ConfigSource {
         }
     }
 
-    /// Requests the whole document; nil if it has not changed.
+    /// Polls the whole document; nil if it has not changed.
     func poll(
         _ url: String, ifChangedFrom validator: Validator?
     ) async throws(ConfigError) -> SourceDocument? {
@@ -83,9 +83,9 @@ final class SSESource: ConfigSource {
         return try await reader.document(in: answer.body, validator: answer.validator)
     }
 
-    /// Reads the whole document from a new connection.
+    /// Reads a whole document from a new connection.
     private func readWhole() async throws(ConfigError) -> SourceDocument {
-        // At a start the first fetch precedes the consumer. It makes a connection of its own.
+        // At the start, the first fetch comes before the consumer, so it makes its own connection.
         let own = state.withLock { $0.hasConsumer } ? nil : connections()
         defer { own?.end() }
         let id = Mutex<Int?>(nil)
@@ -115,7 +115,7 @@ final class SSESource: ConfigSource {
         return connections.changes
     }
 
-    /// A consumer of one connection after another.
+    /// A consumer with its sequence of connections.
     private struct Connections: Sendable {
         let changes: AsyncStream<Void>
         let signal: AsyncStream<Void>.Continuation
@@ -152,7 +152,8 @@ final class SSESource: ConfigSource {
             case .failed(let error, let hasDelivered):
                 let (isGood, retry) = state.withLock { ($0.isGood, $0.retry) }
                 fail(error, isParked: false, consumer)
-                // A new connection may deliver the rejected event again, so this is a failure whatever was delivered before.
+                // A new connection may deliver the rejected event again, so this counts as a failure even after
+                // documents were delivered.
                 let isWorking = hasDelivered || isGood && duration >= Self.minWorkingDuration
                 let end: ReconnectPlan.End = isWorking && error.code != .rejected ? .delivered : .failed
                 let floor = [error.retryAfter, retry].compactMap { $0 }.max()
@@ -165,7 +166,7 @@ final class SSESource: ConfigSource {
         state.withLock { $0.fail(error, isParked: isParked, for: consumer) }.carryOut(.failure(error))
     }
 
-    /// Sleeps, without a limit if the duration is nil, until it is interrupted.
+    /// Sleeps until interrupted, for at most `duration`; nil for no limit.
     private func pause(_ duration: Duration?, _ consumer: Int) async {
         let clock = clock
         _ = await interruptible(consumer) {
@@ -176,7 +177,7 @@ final class SSESource: ConfigSource {
         }
     }
 
-    /// Runs a body that a fetch may interrupt; nil if that happened.
+    /// Runs a body that a fetch can interrupt; nil if it was interrupted.
     private func interruptible(
         _ consumer: Int, _ body: @escaping @Sendable () async -> SSEStreamEnd?
     ) async -> SSEStreamEnd? {

@@ -2,23 +2,25 @@ package import LarderConfigModel
 package import LarderJSON
 import LarderUpstream
 
-/// The settings of a source that sends its document and changes of it as server-sent events.
+/// The settings of a source that sends its document and changes to it as server-sent events.
 package struct SSESourceSettings: Sendable, Equatable {
-    /// The stream's address, `http` or `https`.
+    /// The URL of the stream, `http` or `https`.
     package var url: String
     /// The URL of the whole document; nil if each new stream begins with it.
     package var pollURL: String?
-    /// The time between two polls of the whole document, which find changes that the stream lost.
+    /// The time between two polls of the whole document. They detect changes that the stream has lost.
     package var interval: Duration
     /// The time over which hosts without a document spread their first requests.
     package var firstFetchWindow = SourceDefaults.firstFetchWindow
-    /// The time over which hosts spread their first attempts after the stream ended; nil for the default.
+    /// The time over which hosts spread their first attempts after the stream has ended; nil for the default.
     package var reconnectWindow: Duration?
     /// The maximum time without data before the connection is replaced.
     package var heartbeat: Duration
-    /// The maximum duration of a poll, of the time until the stream begins, and then of that until its first document.
+    /// The maximum duration of a poll, of the time until the stream begins, and of the time from then until its first
+    /// document.
     package var timeout: Duration
-    /// The types of events with a merge patch (RFC 7396). An event without a type is a whole document. Other types are skipped.
+    /// The types of events that contain a merge patch (RFC 7396). An event without a type is a whole document. Other
+    /// types are ignored.
     package var patchEvents: [String]
     /// The path of the version in the document; nil for none.
     package var versionPath: JSONPath?

@@ -1,13 +1,14 @@
 import LarderConfigModel
 import LarderUpstream
 
-/// The documents that a stream has brought, the state of its connection, and the callers that wait for a document.
+/// The documents of a stream, the state of its connection, and the callers that wait for a document.
 ///
-/// A value behind a lock. Its methods return what the caller does once the lock is released.
+/// The value is protected by a lock. Its methods return actions that the caller performs after it has released the
+/// lock.
 struct SSEStreamState: Sendable {
     typealias Waiter = CheckedContinuation<Result<SourceDocument, ConfigError>, Never>
 
-    /// The consequences of an event. They are carried out without the lock.
+    /// Actions to perform after the lock has been released.
     struct Effects: Sendable {
         var signal: AsyncStream<Void>.Continuation?
         var waiters: [Waiter] = []
@@ -21,11 +22,11 @@ struct SSEStreamState: Sendable {
     /// The newest document, from the stream or from a poll.
     struct Documents: Sendable {
         private(set) var newest: SourceDocument?
-        /// The number of documents so far.
+        /// The number of documents received so far.
         private(set) var count = 0
-        /// The number of documents that the stream has delivered, or that a new connection has confirmed.
+        /// The number of documents that the stream has delivered or a new connection has confirmed.
         private(set) var deliveries = 0
-        /// Whether the newest document was delivered, and no fetch has returned it yet.
+        /// Whether the stream has delivered or confirmed the newest document and no fetch has returned it yet.
         private(set) var isUnread = false
 
         fileprivate mutating func polled(_ document: SourceDocument) {
@@ -51,33 +52,33 @@ struct SSEStreamState: Sendable {
     private(set) var documents = Documents()
     /// Why the connection failed; nil while it works.
     private var failure: ConfigError?
-    /// The ID of the last event, with which a new connection resumes; empty if it cannot resume.
+    /// The ID of the last event, after which a new connection resumes; empty if it cannot resume.
     private(set) var lastEventID = ""
-    /// Whether the present connection, or the last one, has delivered a document or resumed.
+    /// Whether the current or last connection has delivered a document or resumed.
     private(set) var isGood = false
-    /// The minimum time between two connections that the origin has requested.
+    /// The minimum time between two connections, as requested by the origin.
     private(set) var retry: Duration?
 
-    /// Identifies the present consumer. The connection of a previous one may take a moment to end.
+    /// Identifies the current consumer. The connection of the previous consumer may end a little later.
     private(set) var consumer = 0
     /// Nil without a consumer.
     private var signal: AsyncStream<Void>.Continuation?
-    /// The connection or pause under way.
+    /// The running connection or pause.
     private var current: Task<SSEStreamEnd?, Never>?
-    /// Whether ``current`` is to end early, for a new connection.
+    /// Whether ``current`` should end early for a new connection.
     private var isInterrupted = false
     /// Whether the origin has refused further connections.
     private var isParked = false
-    /// Whether the connection that is being made, or was made, has to deliver a whole document.
+    /// Whether the current connection has to deliver a whole document.
     private var isReading = false
-    /// Whether the next connection has to.
+    /// Whether the next connection has to deliver a whole document.
     private var isReadingRequested = false
     private var waiters: [Int: Waiter] = [:]
     private var lastWaiterID = 0
 
     // MARK: The connection
 
-    /// Adds a consumer, which replaces the previous one. The previous one ends its connection.
+    /// Adds a consumer. It replaces the previous one, whose connection then ends.
     mutating func begin(_ signal: AsyncStream<Void>.Continuation) -> Int {
         consumer += 1
         self.signal = signal
@@ -87,23 +88,23 @@ struct SSEStreamState: Sendable {
         return consumer
     }
 
-    /// Whether a consumer keeps a connection.
+    /// Whether a consumer is present, which keeps a connection open.
     var hasConsumer: Bool { signal != nil }
 
-    /// A consumer has ended.
+    /// Removes a consumer.
     mutating func end(_ consumer: Int) {
         if consumer == self.consumer { signal = nil }
     }
 
-    /// A connection or pause has begun.
-    /// - Returns: whether it is to end at once
+    /// Records that a connection or pause has begun.
+    /// - Returns: whether it should end at once
     mutating func began(_ task: Task<SSEStreamEnd?, Never>, for consumer: Int) -> Bool {
         guard consumer == self.consumer else { return true }
         current = task
         return isInterrupted
     }
 
-    /// The connection or pause has ended.
+    /// Records that the connection or pause has ended.
     /// - Returns: whether it was interrupted
     mutating func ended(for consumer: Int) -> Bool {
         guard consumer == self.consumer else { return false }
@@ -113,9 +114,10 @@ struct SSEStreamState: Sendable {
         return isInterrupted
     }
 
-    /// A connection is about to be made.
-    /// - Parameter pollsDocument: whether the whole document is polled from another URL once the connection stands. The
-    ///   connection does not resume then, because the origin would send again what that document already contains.
+    /// Prepares a new connection.
+    /// - Parameter pollsDocument: whether the whole document is polled from another URL after the connection has been
+    ///   established. Such a connection does not resume, because the origin would repeat events that the document
+    ///   already includes.
     /// - Returns: the event ID to resume after; nil if the connection has to begin with a whole document
     mutating func connecting(for consumer: Int, pollsDocument: Bool = false) -> String? {
         guard consumer == self.consumer else { return nil }
@@ -127,7 +129,7 @@ struct SSEStreamState: Sendable {
         return isReading ? nil : lastEventID
     }
 
-    /// The connection stands and resumes from the newest document.
+    /// Records that the connection has been established and resumes from the newest document.
     /// - Parameter count: ``Documents/count`` when the caller compared the document
     /// - Returns: nil if there has been another document since
     mutating func resumed(after count: Int, for consumer: Int) -> Effects? {
@@ -139,16 +141,16 @@ struct SSEStreamState: Sendable {
         return Effects(signal: signal)
     }
 
-    /// Notes how the next connection is made. It does not resume after an ID that is not a valid header value.
+    /// Stores the values for the next connection. It does not resume after an ID that is not a valid header value.
     mutating func remember(_ lastEventID: String, _ retry: Duration?, for consumer: Int) {
         guard consumer == self.consumer else { return }
         self.lastEventID = lastEventID.isEventIDForHeader ? lastEventID : ""
         self.retry = retry ?? self.retry
     }
 
-    /// The stream has delivered a document.
-    /// - Parameter count: ``Documents/count`` when the document was made from the previous one
-    /// - Returns: nil if there has been another document since, from which this one is to be made again
+    /// Records a document from the stream.
+    /// - Parameter count: ``Documents/count`` when the document was derived from the previous one
+    /// - Returns: nil if there has been another document since, to which the event must be applied instead
     mutating func deliver(_ document: SourceDocument, after count: Int, for consumer: Int) -> Effects? {
         // An interrupted connection may deliver documents that are older than the cause of the interruption.
         guard consumer == self.consumer, !isInterrupted else { return Effects() }
@@ -160,25 +162,25 @@ struct SSEStreamState: Sendable {
         return Effects(signal: signal, waiters: takeWaiters())
     }
 
-    /// The connection has failed, or could not be made.
+    /// Records that the connection has failed or could not be established.
     mutating func fail(_ error: ConfigError, isParked: Bool, for consumer: Int) -> Effects {
         guard consumer == self.consumer else { return Effects() }
         failure = error
         self.isParked = isParked
-        // The events behind an invalid one cannot be applied.
+        // Events after an invalid one cannot be applied.
         if error.code == .rejected { lastEventID = "" }
         let waiters = takeWaiters()
-        // Waiters get the error. A signal would count the same failure twice.
+        // Waiters get the error. With a signal in addition, the same failure would be counted twice.
         return Effects(signal: waiters.isEmpty ? signal : nil, waiters: waiters)
     }
 
     // MARK: Fetches
 
-    /// The answer to a fetch after a signal.
+    /// Returns the result of a fetch after a signal.
     mutating func answerToSignal(location: String) -> (answer: Result<SourceAnswer, ConfigError>, effects: Effects) {
         if let document = documents.newest, documents.isUnread {
             documents.read()
-            // A failure after the last document is the answer to the next signal.
+            // If the connection failed after this document, the next signal reports the failure.
             return (.success(.document(document)), Effects(signal: failure == nil ? nil : signal))
         }
         if let failure { return (.failure(failure), Effects()) }
@@ -188,13 +190,14 @@ struct SSEStreamState: Sendable {
         return (.success(.document(document)), Effects())
     }
 
-    /// Decides between the response to a poll and a document that the stream delivered during it.
+    /// Chooses between the response to a poll and a document that the stream delivered during the poll.
     ///
-    /// If the response differs from the newest document, the connection may still deliver older ones: nothing tells where in
-    /// the stream the response belongs. So the connection is interrupted for a new one, which polls once more when it stands.
+    /// If the response differs from the newest document, the connection may still deliver older documents, because the
+    /// position of the response in the stream is unknown. The connection is therefore interrupted. The new one polls
+    /// again after it has been established.
     ///
     /// - Parameters:
-    ///   - response: nil if the origin answered that nothing has changed
+    ///   - response: nil if the origin responded that nothing has changed
     ///   - deliveries: ``Documents/deliveries`` at the time of the request
     mutating func accept(
         _ response: SourceDocument?, requestedAt deliveries: Int
@@ -213,7 +216,7 @@ struct SSEStreamState: Sendable {
     }
 
     /// Adds a caller that waits for a whole document from a new connection.
-    /// - Returns: the caller's ID, and the connection or pause to cancel, if any
+    /// - Returns: the ID of the caller, and the connection or pause to cancel, if any
     mutating func add(_ waiter: Waiter) -> (id: Int, interrupted: Task<SSEStreamEnd?, Never>?) {
         lastWaiterID += 1
         waiters[lastWaiterID] = waiter
@@ -225,8 +228,8 @@ struct SSEStreamState: Sendable {
 
     mutating func leave(_ id: Int) -> Waiter? { waiters.removeValue(forKey: id) }
 
-    /// Ends the pause after the origin refused further connections.
-    /// - Returns: the pause to cancel; nil for none
+    /// Ends the pause after the origin has refused further connections.
+    /// - Returns: the pause to cancel; nil if there is no such pause
     mutating func unpark() -> Task<SSEStreamEnd?, Never>? {
         guard isParked else { return nil }
         isInterrupted = true
@@ -243,15 +246,15 @@ struct SSEStreamState: Sendable {
 enum SSEStreamEnd: Sendable {
     /// The origin closed it between two events, after it had delivered a document or resumed. This is not a failure.
     case ended
-    /// `hasDelivered`: whether it had delivered a document
+    /// It failed. `hasDelivered`: whether it had delivered a document.
     case failed(ConfigError, hasDelivered: Bool)
     /// The origin refuses further connections.
     case parked(ConfigError)
 }
 
 extension String {
-    /// Whether the text can be sent as the header field `Last-Event-ID` (RFC 9110, section 5.5), with a length that servers
-    /// accept.
+    /// Whether the text is valid as the header field `Last-Event-ID` (RFC 9110, section 5.5) and short enough for
+    /// servers to accept.
     fileprivate var isEventIDForHeader: Bool {
         utf8.count <= 4096 && first != " " && last != " " && utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
     }

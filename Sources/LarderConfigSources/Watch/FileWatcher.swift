@@ -2,24 +2,26 @@ import Glibc
 package import Logging
 import Synchronization
 
-/// Signals when files may have changed and are to be read again.
+/// Signals when files may have changed and should be read again.
 ///
-/// The file at a path can change in every directory of the path: an editor renames a new file over the old one, Kubernetes replaces
-/// the symbolic link `..data` two links away, or a mount appears. So the watcher watches every directory along the path, also
-/// behind links, and resolves the path again after each event. A slow poll finds what inotify(7) does not report, such as writes
-/// by another host on a network file system.
+/// The file at a path can change through any directory of the path: an editor renames a new file over the old one,
+/// Kubernetes replaces the symbolic link `..data` two links away, or a file system is mounted. The watcher therefore
+/// watches every directory along the path, including those behind symbolic links, and resolves the path again after
+/// each event. A slow poll detects changes that inotify(7) does not report, such as writes by another host on a network
+/// file system.
 ///
-/// One watcher serves the process. Its thread starts with the first use and ends with ``stop()`` or with the watcher.
+/// One watcher serves the process. Its thread starts on first use and ends with ``stop()`` or when the watcher is
+/// released.
 package final class FileWatcher: Sendable {
-    /// The times between signals.
+    /// The delays and intervals of signals.
     package struct Timing: Sendable, Hashable {
         /// The time without events after which a burst has ended.
         package var settle: Duration
         /// The maximum duration of a burst, as a multiple of `settle`.
         package var longestBurst: Int
-        /// The time between two elements without events.
+        /// The time between two signals without events.
         package var poll: Duration
-        /// The same while the kernel refuses watches. They are requested again each time.
+        /// The time between two signals while the kernel refuses watches. They are requested again each time.
         package var retry: Duration
 
         package init(
@@ -33,7 +35,7 @@ package final class FileWatcher: Sendable {
         }
     }
 
-    /// Why a path is not watched, or only in part. Current when an element of the stream arrives.
+    /// Why a path is not watched, or only in part. Up to date whenever the stream yields an element.
     package final class Problem: Sendable {
         private let text = Mutex<String?>(nil)
 
@@ -51,11 +53,11 @@ package final class FileWatcher: Sendable {
     private let timing: Timing
     private let logger: Logger?
 
-    /// Makes a watcher. Nothing is started.
+    /// Makes a watcher. Starts no thread.
     ///
     /// - Parameters:
-    ///   - clock: measures the settling and the polling
-    ///   - timing: the times between signals
+    ///   - clock: measures the delays and intervals
+    ///   - timing: the delays and intervals of signals
     ///   - logger: logs when the kernel refuses watches
     package convenience init(
         clock: any Clock<Duration> = ContinuousClock(), timing: Timing = Timing(), logger: Logger? = nil
@@ -72,16 +74,17 @@ package final class FileWatcher: Sendable {
 
     deinit { inotify.requestStop() }
 
-    /// Watches a file, or a directory with its files, which need not exist yet.
+    /// Watches a file, or a directory with its files. It need not exist yet.
     ///
-    /// Each element means that the files are to be read. The first one arrives when the watches are set, so that a consumer that
-    /// reads after each element misses no change. Pending elements are merged into one. The stream ends when the watcher stops.
+    /// Each element means that the files should be read. The first element arrives once the watches are set, so a
+    /// consumer that reads after each element misses no change. Pending elements are coalesced into one. The stream
+    /// ends when the watcher stops.
     ///
     /// While the kernel refuses watches, an element arrives every ``Timing/retry``.
     ///
     /// - Parameters:
-    ///   - path: the path; a relative one is resolved against the current directory now
-    ///   - problem: reports why the path is not watched
+    ///   - path: the path; a relative path is resolved against the current directory at the time of the call
+    ///   - problem: receives the reason while the path is not watched
     package func changes(at path: String, reporting problem: Problem = Problem()) -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let follower = PathFollower(
@@ -92,10 +95,10 @@ package final class FileWatcher: Sendable {
         return stream
     }
 
-    /// Ends all streams, and returns when the thread has ended. Safe to call more than once.
+    /// Ends all streams. Returns when the thread has ended. Can be called more than once.
     package func stop() async { await inotify.stop() }
 
-    /// For tests: handles events as the thread does.
+    /// For tests: handles events in place of the thread.
     func handleEvents(_ bytes: UnsafeRawBufferPointer) { inotify.handle(bytes) }
 
     private static func absolute(_ path: String) -> String {

@@ -3,13 +3,14 @@ import Glibc
 import Synchronization
 package import LarderPlatform
 
-/// The process's inotify(7) queue, shared by all watches. A user has only 128 instances for all programs together.
+/// The inotify(7) queue of the process, shared by all watches. By default, a user can have only 128 instances over all
+/// programs.
 ///
-/// A thread reads the queue. A blocking read must not occupy one of the few threads that run Swift tasks, a dispatch source would add
-/// a second event library to the process, and this module does not use the event loops of the server. The thread sleeps in poll(2)
-/// and only looks up names in the table below.
+/// A separate thread reads the queue. A blocking read must not occupy one of the few threads that run Swift tasks, a
+/// dispatch source would add a second event library to the process, and this module does not depend on the event loops
+/// of the server. The thread sleeps in poll(2) and only looks up names in a table.
 package final class Inotify: Sendable {
-    /// The events of a watched directory that a subscriber is notified of.
+    /// The events of a watched directory for which a subscriber is signalled.
     package enum Interest: Sendable {
         case everything
         case names(Set<String>)
@@ -17,18 +18,19 @@ package final class Inotify: Sendable {
 
     /// The role of a watched path.
     package enum Kind: Sendable {
-        /// A directory along the path, in which names appear and vanish.
+        /// A directory along the path. Its entries can appear and disappear.
         case passage
         /// A directory whose files are read.
         case directory
-        /// A file. Its watch reports writes through another hard link or another mount, which that of the directory does not.
+        /// A file. Its watch reports writes through another hard link or mount, which the watch of the directory does
+        /// not report.
         case file
 
         fileprivate var mask: Int32 {
             let entries = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO
             let own = IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF
             let contents = IN_MODIFY | IN_CLOSE_WRITE
-            // IN_MASK_ADD: the same directory may have different roles for different subscribers.
+            // IN_MASK_ADD, because the same directory can have different roles for different subscribers.
             switch self {
             case .passage: return entries | own | IN_ONLYDIR | IN_EXCL_UNLINK | IN_MASK_ADD
             case .directory: return entries | own | contents | IN_ONLYDIR | IN_EXCL_UNLINK | IN_MASK_ADD
@@ -39,7 +41,8 @@ package final class Inotify: Sendable {
 
     package enum WatchResult: Equatable {
         case watching(Int32)
-        /// The path is missing or unreadable, or the user has no watches left; 0 if there is no queue.
+        /// The path does not exist or is unreadable, or the user has no watches left; `errno` is 0 if there is no
+        /// queue.
         case failed(errno: Int32)
     }
 
@@ -51,9 +54,9 @@ package final class Inotify: Sendable {
     private struct State {
         enum Phase {
             case unused
-            /// `stopper` is one end of a socket pair; closing it ends the thread.
+            /// Closing `stopper`, one end of a socket pair, ends the thread.
             case running(queue: Int32, stopper: Int32)
-            /// The kernel refused a queue. Changes are only polled.
+            /// The kernel refused a queue. Changes are only detected by polling.
             case unavailable(errno: Int32)
             case stopping
             case stopped
@@ -66,7 +69,8 @@ package final class Inotify: Sendable {
         var stopWaiters: [CheckedContinuation<Void, Never>] = []
     }
 
-    /// The system calls that fail at the limits of a user, replaceable for tests. They return -1 and set errno if they fail.
+    /// The system calls that fail at the limits of a user. Tests can replace them. They return -1 and set errno on
+    /// failure.
     package struct System: Sendable {
         var makeQueue: @Sendable () -> Int32 = { inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)) }
         var addWatch: @Sendable (_ queue: Int32, _ path: String, _ mask: UInt32) -> Int32 = {
@@ -79,8 +83,8 @@ package final class Inotify: Sendable {
 
     init(system: System = System()) { self.system = system }
 
-    /// Tries again to get a queue if there is none.
-    /// - Returns: the error number of the system call that failed; nil if there is a queue
+    /// Tries to create the queue again if it does not exist.
+    /// - Returns: the error number of the failed system call; nil if there is a queue
     func unavailability() -> Int32? {
         state.withLock { state in
             guard case .unavailable = state.phase else { return nil }
@@ -94,7 +98,7 @@ package final class Inotify: Sendable {
 
     // MARK: Subscribers
 
-    /// Adds a subscriber. Its signal is raised for events of its watches. The first subscriber starts the thread.
+    /// Adds a subscriber, whose signal is raised for events of its watches. Starts the thread if it is not running yet.
     package func subscribe(_ signal: Signal) -> Int {
         let (id, isStopped) = state.withLock { state in
             if case .unused = state.phase { state.phase = start() }
@@ -110,7 +114,7 @@ package final class Inotify: Sendable {
         return id
     }
 
-    /// Removes a subscriber, and the watches without other subscribers.
+    /// Removes a subscriber, and its watches that no other subscriber uses.
     package func unsubscribe(_ id: Int) {
         state.withLock { state in
             guard let subscriber = state.subscribers.removeValue(forKey: id) else { return }
@@ -118,7 +122,6 @@ package final class Inotify: Sendable {
         }
     }
 
-    /// Adds a watch for a subscriber.
     package func watch(_ path: String, as kind: Kind, _ interest: Interest, for id: Int) -> WatchResult {
         state.withLock { state in
             guard case .running(let queue, _) = state.phase, state.subscribers[id] != nil else {
@@ -133,7 +136,7 @@ package final class Inotify: Sendable {
         }
     }
 
-    /// Removes all other watches of a subscriber.
+    /// Replaces the interests of a subscriber and removes its other watches.
     func keepOnly(_ interests: [Int32: Interest], for id: Int) {
         state.withLock { state in
             guard let subscriber = state.subscribers[id] else { return }
@@ -155,7 +158,7 @@ package final class Inotify: Sendable {
     // MARK: Events
 
     /// Raises the signals of the subscribers to these events.
-    /// - Parameter bytes: the events as read(2) returned them
+    /// - Parameter bytes: the events as returned by read(2)
     func handle(_ bytes: UnsafeRawBufferPointer) {
         var offset = 0
         var event = larder_inotify_event()
@@ -167,10 +170,11 @@ package final class Inotify: Sendable {
 
     private func concerned(_ watch: Int32, _ mask: UInt32, _ name: String?) -> [Signal] {
         state.withLock { state in
-            // Events of unknown watches were lost.
+            // The queue overflowed, so events of any watch may be lost.
             if mask & UInt32(IN_Q_OVERFLOW) != 0 { return state.subscribers.values.map(\.signal) }
             let interests = state.interests[watch] ?? [:]
-            // The kernel removed the watch, because its object was removed or unmounted. The number is not used again.
+            // The kernel removed the watch because the watched object was removed or unmounted. The number is not
+            // reused.
             if mask & UInt32(IN_IGNORED) != 0 {
                 state.interests[watch] = nil
                 for id in interests.keys { state.subscribers[id]?.watches.remove(watch) }
@@ -199,7 +203,7 @@ package final class Inotify: Sendable {
         return .running(queue: queue, stopper: pair[0])
     }
 
-    /// Ends all subscriptions, and the thread soon after.
+    /// Ends all subscriptions. The thread ends soon after.
     func requestStop() {
         let signals = state.withLock { state in
             let signals = state.subscribers.values.map(\.signal)
@@ -217,7 +221,7 @@ package final class Inotify: Sendable {
         for signal in signals { signal.finish() }
     }
 
-    /// Ends all subscriptions and returns when the thread has ended.
+    /// Ends all subscriptions. Returns when the thread has ended.
     package func stop() async {
         requestStop()
         await withCheckedContinuation { continuation in
@@ -230,8 +234,8 @@ package final class Inotify: Sendable {
         }
     }
 
-    /// The thread has ended. The queue is closed here and not before, so that its number does not belong to another file while a
-    /// watch is added.
+    /// Called when the thread has ended. The queue is closed here and not earlier, because its descriptor could
+    /// otherwise be reused while a watch is being added.
     func threadEnded(queue: Int32, stop: Int32) {
         let waiters = state.withLock { state in
             close(queue)
@@ -245,7 +249,7 @@ package final class Inotify: Sendable {
 }
 
 extension Inotify.Interest {
-    /// Whether an event with a name is included. An event without a name, about the watched object itself, always is.
+    /// Whether an event is included. An event without a name concerns the watched object itself and is always included.
     package func includes(_ name: String?) -> Bool {
         switch self {
         case .everything: true

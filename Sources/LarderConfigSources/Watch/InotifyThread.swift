@@ -1,6 +1,6 @@
 import Glibc
 
-/// The thread that reads the inotify queue; see ``Inotify`` for why there is one.
+/// The thread that reads the inotify queue. ``Inotify`` explains why it is a separate thread.
 enum InotifyThread {
     private final class Context: Sendable {
         let inotify: Inotify
@@ -14,16 +14,16 @@ enum InotifyThread {
         }
     }
 
-    /// Starts the detached thread, which calls ``Inotify/threadEnded(queue:stop:)`` at its end.
+    /// Starts the detached thread. It calls ``Inotify/threadEnded(queue:stop:)`` at its end.
     ///
-    /// - Parameter stop: a descriptor; the thread ends when its peer is closed
+    /// - Parameter stop: a socket; the thread ends when its peer is closed
     /// - Returns: false if the thread cannot be created
     static func start(_ inotify: Inotify, queue: Int32, stop: Int32) -> Bool {
-        // Blocks signals on the new thread, which inherits this mask. Other threads expect them.
+        // The new thread inherits this mask. It must not receive signals that other threads handle.
         var all = sigset_t()
         var before = sigset_t()
         sigfillset(&all)
-        // Except for signals of crashes and those that crash reporters and profilers send to the thread.
+        // Signals for crashes stay unblocked, and those that crash reporters and profilers send to the thread.
         for own in [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS, SIGQUIT, SIGPROF] {
             sigdelset(&all, own)
         }
@@ -53,7 +53,7 @@ enum InotifyThread {
 
     private static func run(_ context: Context) {
         nameThread()
-        // Enough for 60 events with names of maximum length, and for many more with usual ones.
+        // Room for 60 events with names of maximum length, or many more with typical names.
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 << 10, alignment: 8)
         defer { buffer.deallocate() }
         var polled = [
@@ -61,7 +61,7 @@ enum InotifyThread {
             pollfd(fd: context.stop, events: Int16(POLLIN), revents: 0),
         ]
         while true {
-            // Fails only with EINTR or ENOMEM (poll(2)). The thread continues after both.
+            // Fails only with EINTR or ENOMEM (poll(2)). Both are retried.
             guard poll(&polled, nfds_t(polled.count), -1) > 0 else { continue }
             if polled[1].revents != 0 { break }
             let count = read(context.queue, buffer.baseAddress, buffer.count)
@@ -70,8 +70,8 @@ enum InotifyThread {
         context.inotify.threadEnded(queue: context.queue, stop: context.stop)
     }
 
-    /// Names the thread for top and gdb. Swift's Glibc module does not have pthread_setname_np(3), a GNU extension. Without proc(5)
-    /// the thread has no name.
+    /// Names the thread for top and gdb. Swift's Glibc module lacks pthread_setname_np(3), a GNU extension. Without
+    /// proc(5), the thread has no name.
     private static func nameThread() {
         guard let file = fopen("/proc/thread-self/comm", "we") else { return }
         fputs("larder-inotify", file)

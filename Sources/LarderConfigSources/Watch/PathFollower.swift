@@ -2,7 +2,8 @@ import Glibc
 import Logging
 import LarderPlatform
 
-/// Watches one path for one stream. After a signal it waits until the burst has ended, resolves the path again, and yields an element.
+/// Watches one path for one stream. After an event it waits for the end of the burst, resolves the path again, and
+/// yields an element.
 struct PathFollower: Sendable {
     let path: String
     let inotify: Inotify
@@ -35,7 +36,7 @@ struct PathFollower: Sendable {
         retry = survey(subscriber, signal)
         output.yield()
         for await _ in wakeUps {
-            // The wake-up may be for events of the last burst.
+            // The wake-up may stem from events of the previous burst.
             guard signal.take() else { continue }
             retry?.cancel()
             await settle(signal)
@@ -56,8 +57,8 @@ struct PathFollower: Sendable {
         }
     }
 
-    /// Sets the watches along the path as it is now. New ones are set before old ones are removed.
-    /// - Returns: a task that raises the signal when the watches are to be requested again; nil if all were granted
+    /// Sets the watches along the current path. New watches are set before old ones are removed.
+    /// - Returns: a task that raises the signal when refused watches should be requested again; nil if all were granted
     private func survey(_ subscriber: Int, _ signal: Signal) -> Task<Void, Never>? {
         let unavailability = inotify.unavailability()
         var survey = PathSurvey(inotify, subscriber: subscriber)

@@ -1,26 +1,28 @@
 import Glibc
 import LarderPlatform
 
-/// Resolves a path as the kernel does (path_resolution(7)), and watches everything that could change the result: each directory along
-/// the path, also behind symbolic links, for the one name in it that matters.
+/// Resolves a path as the kernel does (path_resolution(7)), and watches everything that can change the result: each
+/// directory along the path, including those behind symbolic links, for the one entry that is on the path.
 ///
-/// Each watch is set before the watched object is read. So a change during the survey is part of the result or raises a signal.
+/// Each watch is set before the watched object is read. A change during the survey is therefore part of the result or
+/// raises a signal.
 struct PathSurvey {
     /// The watches after the survey.
     private(set) var interests: [Int32: Inotify.Interest] = [:]
-    /// Whether a part of the path could not be watched, so that its changes are only polled.
+    /// Whether a part of the path could not be watched. Its changes are only detected by polling.
     private(set) var isBlind = false
-    /// The error number of a watch that the kernel refused although the path exists: the user has no watches left, or the kernel no
-    /// memory.
+    /// The error number of a watch that the kernel refused for an existing path: the user has no watches left, or the
+    /// kernel has no memory left.
     private(set) var refusal: Int32?
 
     private let inotify: Inotify
     private let subscriber: Int
     private var links = 0
 
-    /// The maximum number of links that the kernel follows in one lookup.
+    /// The maximum number of symbolic links that the kernel follows in one lookup.
     private static let maximumLinks = 40
-    /// The maximum number of entries of a directory that are watched themselves, because users have few watches. Others are polled.
+    /// The maximum number of directory entries that are watched themselves, because users have few watches. Changes of
+    /// the others are detected by polling.
     private static let maximumEntries = 1024
 
     private enum Goal {
@@ -33,20 +35,20 @@ struct PathSurvey {
         self.subscriber = subscriber
     }
 
-    /// Surveys a path that is a file or a directory, or will be one.
+    /// Surveys the path of a file or directory. It need not exist yet.
     ///
     /// - Parameter path: an absolute path
     mutating func run(_ path: String) {
         guard case .directory(let directory) = walk(Self.components(path), from: "/") else { return }
         watch(directory, as: .directory, .everything)
-        // The watch of the directory reports neither changes behind its symbolic links, nor writes through other links or mounts
-        // of its files.
+        // The watch of the directory does not report changes behind its symbolic links, or writes to its files through
+        // other hard links or mounts.
         for entry in entries(of: directory) {
             _ = walk([entry], from: directory)
         }
     }
 
-    /// Resolves names from a directory whose path has no links.
+    /// Resolves names, starting at a directory whose path contains no symbolic links.
     private mutating func walk(_ names: [String], from start: String) -> Goal {
         var current = start
         var ahead = Array(names.reversed())
@@ -59,7 +61,7 @@ struct PathSurvey {
             }
             watch(current, as: .passage, .names([name]))
             let next = current == "/" ? "/" + name : current + "/" + name
-            // Missing or unreadable. The watch reports when that changes.
+            // The entry is missing or unreadable. The watch reports when that changes.
             guard let status = fileStatus(next.cPath, followingLinks: false) else { return .other }
             switch status.fileType {
             case S_IFLNK:
@@ -108,7 +110,7 @@ struct PathSurvey {
     }
 
     private static func target(of link: String) -> String? {
-        // Longer targets cannot be made (symlink(7)).
+        // The kernel does not create links with longer targets (symlink(7)).
         let bytes = [UInt8](unsafeUninitializedCapacity: Int(PATH_MAX)) { buffer, count in
             count = buffer.withMemoryRebound(to: CChar.self) { text in
                 text.baseAddress.map { max(0, readlink(link, $0, text.count)) } ?? 0
