@@ -128,7 +128,7 @@ final class GuardedClients: Sendable {
         return client
     }
 
-    /// Returns a client. If there are too many clients, shuts down the least recently used idle one.
+    /// Ends one use of a client. If there are too many clients, shuts down the least recently used idle one.
     private func leave(_ pin: Pin) async {
         let surplus: HTTPClient? = state.withLock { state in
             state.entries[pin]?.users -= 1

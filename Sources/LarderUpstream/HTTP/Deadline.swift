@@ -121,7 +121,7 @@ final class Deadline: Sendable {
                 next = min(next, now + slowest.window)
                 if state.isReading, state.bytes < floor.bytes {
                     let left = slowest.window - state.waited - (now - (state.silentSince ?? now))
-                    // While the caller is not waiting for the origin, the origin is not slow.
+                    // An origin is not slow while the caller is not waiting for it.
                     if left <= .zero, state.silentSince != nil { return .slow(floor, isAwaited: isAwaited) }
                     next = min(next, now + (left > .zero ? left : slowest.window / 8))
                 }

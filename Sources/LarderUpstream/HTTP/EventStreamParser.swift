@@ -19,7 +19,7 @@ package struct EventStreamParser: Sendable {
 
     /// The ID to send in `Last-Event-ID` when reconnecting; empty before the first ID.
     package private(set) var lastEventID: String
-    /// The reconnection delay that the origin asked for; nil if it has not.
+    /// The reconnection delay that the origin has requested; nil if it has requested none.
     package private(set) var retry: Duration?
     /// Whether an event or a line exceeded the limit. The parser ignores all input after that.
     package private(set) var isOverflowing = false
@@ -57,7 +57,7 @@ package struct EventStreamParser: Sendable {
         id = Array(lastEventID.utf8)
     }
 
-    /// Whether an event has data, or a line has begun, that is not complete yet.
+    /// Whether an incomplete event has data, or a line is incomplete.
     package var isInsideEvent: Bool { hasData || !line.isEmpty }
 
     /// Parses the next bytes of the stream. Returns the events that they complete.
@@ -122,7 +122,7 @@ package struct EventStreamParser: Sendable {
             if !value.contains(0) { id = Array(value) }
         } else if name.elementsEqual("retry".utf8) {
             guard !value.isEmpty, value.allSatisfy({ (0x30...0x39).contains($0) }) else { return }
-            // A number that overflows means the maximum. The reader of the stream has a lower limit of its own.
+            // A number that is too large means the maximum. The reader of the stream has a lower limit of its own.
             let milliseconds = Int64(String(decoding: value, as: UTF8.self)) ?? .max
             retry = min(.milliseconds(milliseconds), RetryAfter.longest)
         }

@@ -9,7 +9,7 @@ package struct StreamHead: Sendable {
     package let fields: [(name: String, value: String)]
     private let url: FetchURL
 
-    /// The status code. Never a redirect that is followed.
+    /// The status code. For followed redirects, that of the final response.
     package var status: Int { metadata.status }
 
     /// The error for a status other than 200; nil for 200. The body can still be read, for example for details of the
@@ -35,8 +35,7 @@ package struct StreamHead: Sendable {
 
 /// The body of a response, in pieces as they arrive.
 package struct StreamBody {
-    /// Smaller pieces, in bytes, do not count towards ``FetchTimeouts/slowest``, because they cost more than they
-    /// deliver.
+    /// Pieces of fewer bytes do not count towards ``FetchTimeouts/slowest``, because they cost more than they deliver.
     private static let tinyPiece = 64
     /// After this many consecutive pieces of fewer than `smallPiece` bytes, ``next(atLeast:)`` pauses before it reads
     /// on.

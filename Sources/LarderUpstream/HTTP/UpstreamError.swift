@@ -64,7 +64,7 @@ extension UpstreamError {
 
         private init(_ kind: Kind) { self.kind = kind }
 
-        /// The URL is not an `http` or `https` URL that is allowed.
+        /// The URL is not a valid absolute `http` or `https` URL, or it contains credentials.
         package static let invalidURL = Code(.invalidURL)
         /// The settings do not allow the address of the host, of the URL or of a redirect.
         package static let forbiddenAddress = Code(.forbiddenAddress)
@@ -95,7 +95,6 @@ extension UpstreamError {
         /// A redirect without a usable target, from `https` to `http`, or of a POST that would change its method or
         /// origin.
         package static let invalidRedirect = Code(.invalidRedirect)
-        /// The task was cancelled.
         package static let cancelled = Code(.cancelled)
         /// The fetcher was shut down.
         package static let shutDown = Code(.shutDown)

@@ -46,7 +46,8 @@ package struct PollSchedule: Sendable, Hashable {
         return .nanoseconds(moment - now) + deviation
     }
 
-    /// Returns the time to wait until this host's first scheduled time after `earliest`. Jitter is only added.
+    /// Returns the time to wait until this host's first scheduled time that is at least `earliest` away. Jitter is only
+    /// added.
     ///
     /// - Parameters:
     ///   - now: the wall-clock time since 1970-01-01T00:00:00Z
@@ -67,7 +68,7 @@ package struct PollSchedule: Sendable, Hashable {
     }
 
     /// Returns this host's schedule with another interval. The new phase is independent of the current one, so hosts
-    /// with similar phases here, such as those affected by one outage, are spread out there.
+    /// with similar phases, such as those affected by one outage, are spread out in the new schedule.
     func with(interval: Duration) -> PollSchedule {
         PollSchedule(
             interval: interval, seed: "turn\u{0}" + seed, jitter: jitter / self.interval,

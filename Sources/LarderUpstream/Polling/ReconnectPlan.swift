@@ -5,9 +5,8 @@ internal import LarderEncoding
 ///
 /// A restart of a server or load balancer ends the connections of all hosts in the same second. Each host therefore
 /// waits for its splay before it reconnects: a fraction of the window that is stable and specific to the host. If that
-/// attempt fails, or if the host has never had a connection, the waits are random and grow (``Backoff``). They start at
-/// the length of the window, so that the attempts of all hosts are not repeated within seconds after a short outage
-/// either.
+/// attempt fails, or if the host has never had a connection, the waits are random and grow (``Backoff``). Their range
+/// starts at the length of the window, so that after a short outage, too, hosts do not all retry within seconds.
 package struct ReconnectPlan: Sendable, Hashable {
     /// How a connection ended.
     package enum End: Sendable, Hashable {
@@ -22,7 +21,7 @@ package struct ReconnectPlan: Sendable, Hashable {
     private let window: Duration
     private var backoff: Backoff
 
-    /// The shortest wait. It bounds the rate of attempts if a source ends every connection at once.
+    /// The shortest wait. It bounds the rate of attempts if a source ends every connection immediately.
     package static let minSplay = Duration.milliseconds(500)
     /// The shortest window for a source with several endpoints.
     private static let minShortWindow = Duration.seconds(1)
@@ -35,7 +34,7 @@ package struct ReconnectPlan: Sendable, Hashable {
     /// - Parameters:
     ///   - window: the time over which all hosts spread their first attempts
     ///   - firstFetchWindow: the time over which hosts without a document spread their first requests
-    ///   - seed: identifies this host and source, such as the machine id and the URL
+    ///   - seed: identifies this host and source, such as the machine ID and the URL
     package init(window: Duration, firstFetchWindow: Duration, seed: String) {
         self.window = window
         splay = Self.minSplay + StableHash.share(of: window - Self.minSplay, for: "reconnect\u{0}" + seed)
@@ -45,9 +44,9 @@ package struct ReconnectPlan: Sendable, Hashable {
     /// Returns the window of a source.
     ///
     /// - Parameters:
-    ///   - setting: what the settings say; nil for the default
-    ///   - interval: the source's polling interval
-    ///   - hasOtherEndpoints: whether an attempt goes to another endpoint than the one that was lost
+    ///   - setting: the window from the settings; nil for the default
+    ///   - interval: the polling interval of the source
+    ///   - hasOtherEndpoints: whether the next attempt can go to another endpoint
     package static func window(_ setting: Duration?, interval: Duration, hasOtherEndpoints: Bool = false) -> Duration {
         let window = setting ?? min(interval / 10, maxDefaultWindow)
         return hasOtherEndpoints ? min(window, max(window / 10, minShortWindow)) : window
@@ -57,8 +56,8 @@ package struct ReconnectPlan: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - end: how the last connection ended
-    ///   - floor: the shortest wait that the source asked for (`retry:`, `Retry-After`); splay or jitter is added to it
-    ///   - generator: the source of randomness
+    ///   - floor: the shortest wait that the source requested (`retry:`, `Retry-After`); splay or jitter is added to it
+    ///   - generator: the source of random numbers
     package mutating func delay(
         after end: End, notBefore floor: Duration? = nil, using generator: inout some RandomNumberGenerator
     ) -> Duration {
