@@ -13,9 +13,8 @@ struct EtcdError: Error, Sendable, Equatable {
         case compacted
         /// The request is not allowed or not valid. Every endpoint would respond the same.
         case refused
-        /// The keys do not make a valid document.
+        /// The keys do not form a valid document.
         case rejected
-        /// The task was cancelled.
         case cancelled
     }
 

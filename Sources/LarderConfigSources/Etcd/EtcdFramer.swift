@@ -21,7 +21,6 @@ struct EtcdFramer {
     /// Whether a message is incomplete.
     var isInMessage: Bool { !buffer.isEmpty }
 
-    /// Appends the next bytes.
     mutating func append(_ piece: some Collection<UInt8>) { buffer.append(contentsOf: piece) }
 
     /// Returns the next complete message; nil if more bytes are needed.

@@ -61,7 +61,6 @@ struct EtcdPair: Sendable, Equatable {
 struct EtcdPage: Sendable, Equatable {
     var header: EtcdHeader
     var pairs: [EtcdPair]
-    /// Whether more keys follow.
     var hasMore: Bool
 
     init?(_ value: JSONValue) {

@@ -9,7 +9,6 @@ package struct DocumentFiles: Sendable {
         package let path: String
         package let bytes: [UInt8]
 
-        /// Whether the name is that of a JSON5 file.
         var isJSON5: Bool { path.hasSuffix(".json5") }
     }
 

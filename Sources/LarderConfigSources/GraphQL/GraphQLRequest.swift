@@ -12,9 +12,11 @@ struct GraphQLRequest: Sendable, Equatable {
     struct Persisted: Sendable, Equatable {
         /// The body with the hash but without the query.
         let hashOnly: [UInt8]
-        /// The body with the hash and the query, for a server that does not know the hash; nil if the settings have no query.
+        /// The body with the hash and the query, for a server that does not know the hash. Nil if the settings have no
+        /// query.
         let withQuery: [UInt8]?
-        /// The body with the query alone, for a server that does not persist queries; nil if the settings have no query.
+        /// The body with the query alone, for a server that does not persist queries. Nil if the settings have no
+        /// query.
         let withoutHash: [UInt8]?
     }
 

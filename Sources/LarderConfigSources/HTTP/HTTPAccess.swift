@@ -61,6 +61,6 @@ extension HTTPAccess: CustomStringConvertible, CustomDebugStringConvertible {
         return "HTTPAccess(headers: [\(names)], token: \(token.map(Self.name) ?? "none"), tls: \(tls))"
     }
 
-    /// Equal to ``description``. Without it, printing a value that contains this one would show the secrets.
+    /// The same as ``description``. Printing a value that contains this one uses it.
     package var debugDescription: String { description }
 }

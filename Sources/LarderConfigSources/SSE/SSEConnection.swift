@@ -9,9 +9,9 @@ final class SSEConnection: Sendable {
     private let consumer: Int
     private let lastEventID: String?
     private let reader: SSEDocumentReader
-    /// Whether the stream has to deliver a whole document, and the type of the last event that was skipped until then.
+    /// `isDocument`: whether the stream still has to deliver a whole document. `skippedType`: the type of the last
+    /// event that was skipped before that document.
     private let awaited = Mutex<(isDocument: Bool, skippedType: String?)>((false, nil))
-    /// Whether the stream has delivered a document.
     private let hasDelivered = Atomic(false)
 
     init(source: SSESource, consumer: Int) {
