@@ -12,8 +12,8 @@ package import Logging
 package struct ImageSettings: Sendable, Equatable {
     /// `enabled`: whether there is an image cache. Default: true.
     package var isEnabled = true
-    /// `maximumBytes`, 64 KiB to 1 PiB; `maximumImages`, 1 to 10,000,000; `minimumFreeBytes`, 0 to 1 PiB; and `imageBytes`,
-    /// 1 KiB to 4 GiB less one byte, at most `maximumBytes`.
+    /// `maximumBytes`, 64 KiB to 1 PiB; `maximumImages`, 1 to 10,000,000; `minimumFreeBytes`, 0 to 1 PiB; and
+    /// `imageBytes`, 1 KiB to 4 GiB less one byte, at most `maximumBytes`.
     package var space = SpaceLimits()
     /// `imagePixels`, 1 to 2^40, and `excludedTypes`.
     package var limits = ImageLimits()

@@ -3,10 +3,10 @@
 /// Each path is determined separately, from the first of these that exists:
 ///
 /// 1. the directory that systemd created for the service (`RUNTIME_DIRECTORY`, `STATE_DIRECTORY`, `CACHE_DIRECTORY`,
-/// `CONFIGURATION_DIRECTORY`; `systemd.exec(5)`); the first one if there are several
+///    `CONFIGURATION_DIRECTORY`; `systemd.exec(5)`); the first one if there are several
 /// 2. for root, the directories of the system: `/run/larder`, `/var/lib/larder`, `/var/cache/larder`, `/etc/larder`
 /// 3. for other users, the directory `larder` in `$XDG_RUNTIME_DIR`, `$XDG_STATE_HOME`, `$XDG_CACHE_HOME` or
-/// `$XDG_CONFIG_HOME` (XDG Base Directory Specification); the last three default to directories below `$HOME`
+///    `$XDG_CONFIG_HOME` (XDG Base Directory Specification); the last three default to directories below `$HOME`
 ///
 /// A variable that is empty or not an absolute path counts as unset, as the specification requires. Each property
 /// throws if its path cannot be determined, so that the caller can try other settings first:

@@ -62,8 +62,9 @@ extension SettingsReader {
         return isNull("versionPath") ? nil : given ?? JSONPath(["version"])
     }
 
-    /// Returns which documents without a version are rejected: all or none if `versionRequired` is set. Otherwise all
-    /// if `versionPath` is set, else those after the first document with a version.
+    /// Returns which documents are rejected if they have no version. If `versionRequired` is set, it decides: all or
+    /// none. Otherwise all are rejected if `versionPath` is set, and if not, those after the first document with a
+    /// version.
     func versionRequirement() throws(SettingsError) -> VersionRequirement {
         let isRequired = try truth("versionRequired")
         if isRequired == true, isNull("versionPath") {

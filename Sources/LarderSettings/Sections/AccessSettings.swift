@@ -6,7 +6,7 @@ package import Logging
 
 /// `access` and `namespaces.NAME.access`: the rights of users. Root and the agent's own user have every right.
 package struct AccessSettings: Sendable, Equatable {
-    /// `users`: the rights of users. Default: none.
+    /// `users`: the rights of single users. Default: none.
     package var users: [Account: Set<Right>] = [:]
     /// `groups`: the rights of the members of groups. Default: none.
     package var groups: [Account: Set<Right>] = [:]

@@ -109,7 +109,7 @@ extension ExportOptions {
 
 /// `service`: the agent as a systemd service.
 package struct ServiceSettings: Sendable, Equatable {
-    /// `idleExitMinutes`: how long no client must have been connected before the agent exits, 1 to 10080 (a week). Only
+    /// `idleExitMinutes`: the number of minutes without a client after which the agent exits, 1 to 10080 (a week). Only
     /// applies if systemd holds the socket, which then starts the agent for the next client. Default: the agent does
     /// not exit.
     package var idleExitMinutes: Int?
