@@ -28,7 +28,8 @@ struct JournalEntry {
     ///
     /// The journal allows A to Z, 0 to 9 and underscores, at most 64 of them, beginning with a letter
     /// (`systemd.journal-fields(7)`). Names that begin with an underscore are reserved for trusted fields of journald.
-    /// A word boundary in camel case and every other character become an underscore. Nil if the key is empty or no letter is left.
+    /// A word boundary in camel case and every other character become an underscore. Nil if the key is empty or no
+    /// letter is left.
     static func fieldName(_ key: String, prefix: String) -> String? {
         var name: [UInt8] = []
         var previous: UInt8 = 0
