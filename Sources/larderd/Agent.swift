@@ -110,13 +110,13 @@ struct Agent {
                 "fewer connections are possible than limits.connections says; raise the limit of open files",
                 metadata: ["connections": "\(plan.limits.connections)", "descriptors": "\(Process.descriptorLimit)"])
         }
-        // They end with the process.
+        // The loops end with the process.
         let loops = try (1...Self.clientThreads).map { try EpollLoop(name: "clients-\($0)") }
         let server = AgentServer(context: context, socket: socket, loops: loops)
         let status = ServiceStatus(server: server)
         status.follow(namespaces.all)
         // Services stop in the reverse order. The copies stop last, so that they include the final snapshots. The image
-        // cache stops after the server, when no client has a lease any more.
+        // cache stops after the server, because clients have leases until then.
         var services: [any Service] = copies.map { [CopyService(copies: $0)] } ?? []
         services += images.map { [ImageCacheService(images: $0)] } ?? []
         services += [
@@ -189,8 +189,8 @@ struct Agent {
         return (nil, problem)
     }
 
-    /// Opens the image cache and reads its index. The images are not checked yet.
-    /// - Throws: if the directory cannot be used, or another agent uses it
+    /// Opens the image cache, which takes about as long as reading its index.
+    /// - Throws: if the directory cannot be used, or another agent uses it; not because of its content
     private func imageService(_ fetcher: ImageFetcher, _ blocking: BlockingWork) async throws -> ImageService? {
         guard let directory = plan.imageDirectory else { return nil }
         try Self.makeDirectory(above: directory)

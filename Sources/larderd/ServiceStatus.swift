@@ -28,7 +28,6 @@ final class ServiceStatus: Sendable {
         var publications: [String: ConfigPublication] = [:]
     }
 
-    /// The number of clients.
     private let clients: @Sendable () -> Int
     private let send: @Sendable (Message) throws -> Void
     private let state = Mutex(State())
