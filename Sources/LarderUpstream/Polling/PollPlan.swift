@@ -7,7 +7,9 @@
 ///
 /// - the first request of a host without a document, within a short window, and its retries, with random growing delays
 ///   (``Backoff``)
+/// - the first request after a change of the settings, within a short window
 /// - one early retry after the first failure of a host with a document, 0.1 to 0.5 intervals later
+/// - long polls, which follow each other
 /// - refreshes by clients
 ///
 /// Hosts that have a document therefore put at most twice the usual load on an origin after an outage, and only the

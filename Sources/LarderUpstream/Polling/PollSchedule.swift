@@ -75,8 +75,9 @@ package struct PollSchedule: Sendable, Hashable {
             firstFetchWindow: firstFetchWindow)
     }
 
-    /// Returns how long a host that keeps a connection to its source waits before its first connection. The wait is the
-    /// same at every start.
+    /// Returns how long a host waits before it opens the connection of a source that keeps one. Other sources use it
+    /// for their first request without a document and after a change of the settings. The wait is the same at every
+    /// start.
     ///
     /// With a document, the host waits for up to a third of the interval, at most 100 s. Hosts with intervals of up to
     /// five minutes that boot together therefore put at most three times their usual polling load on the source.
