@@ -1,12 +1,13 @@
-/// A `Content-Range` of bytes (RFC 9110, section 14.4) that goes up to the end: `bytes 500-999/1000`.
+/// A `Content-Range` in bytes (RFC 9110, section 14.4) that extends to the end of the representation, such as
+/// `bytes 500-999/1000`.
 package struct ContentRange: Sendable, Hashable {
-    /// The number of the first byte of the part.
+    /// The offset of the first byte.
     package let start: Int
-    /// How many bytes the whole has.
+    /// The length of the complete representation, in bytes.
     package let total: Int
 
-    /// Reads the field, or nothing where it is anything else: another unit, a total that is not said, a part that does not
-    /// reach the end.
+    /// Parses the field. Nil if it is invalid, has another unit or an unknown total, or if the range ends before the
+    /// last byte.
     package init?(_ field: String) {
         guard field.lowercased().hasPrefix("bytes ") else { return nil }
         let numbers = field.dropFirst(6).split(separator: "/", omittingEmptySubsequences: false)

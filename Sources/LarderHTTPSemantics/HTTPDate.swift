@@ -1,25 +1,22 @@
-/// A point in time as HTTP writes it (RFC 9110, section 5.6.7): whole seconds, always UTC.
+/// A point in time with the resolution of HTTP (RFC 9110, section 5.6.7): whole seconds, always UTC.
 package struct HTTPDate: Sendable, Hashable, Comparable {
-    /// Seconds since 1970-01-01T00:00:00Z.
     package let secondsSinceEpoch: Int64
 
-    /// Makes a date from seconds since 1970.
     package init(secondsSinceEpoch: Int64) { self.secondsSinceEpoch = secondsSinceEpoch }
 
-    /// Whether one date is before another.
     package static func < (left: HTTPDate, right: HTTPDate) -> Bool {
         left.secondsSinceEpoch < right.secondsSinceEpoch
     }
 
-    /// Parses IMF-fixdate (`Sun, 06 Nov 1994 08:49:37 GMT`) or one of the two obsolete forms (RFC 850 and `asctime`).
+    /// Parses IMF-fixdate (`Sun, 06 Nov 1994 08:49:37 GMT`) or one of the two obsolete formats (RFC 850 and `asctime`).
     ///
-    /// The grammar is strict about spaces and numbers of digits, and the day must exist in its month.
-    /// Names of days and months and `GMT` match in upper and lower case (RFC 9111, section 4.2). Whether the day of the
-    /// week fits the date is not checked.
+    /// Spaces and numbers of digits must match the grammar exactly, and the day must exist in its month. Day names,
+    /// month names and `GMT` are case-insensitive (RFC 9111, section 4.2). The day of the week is not compared with the
+    /// date.
     ///
     /// - Parameters:
-    ///   - text: the field's value
-    ///   - now: determines the century of a two-digit year. A year more than 50 years ahead is taken as past
+    ///   - text: the value of the field
+    ///   - now: determines the century of a two-digit year. A year more than 50 years in the future counts as past
     package init?(parsing text: String, now: HTTPDate) {
         var form = DateScanner(text)
         let dayName = form.letters()
@@ -65,8 +62,8 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
         }
     }
 
-    /// Days from the epoch to a date of the proleptic Gregorian calendar. March is taken as the first month, so that
-    /// the leap day is the last of its year.
+    /// Days from 1970-01-01 to a date of the proleptic Gregorian calendar. Years begin in March here, so that the leap
+    /// day is the last day of its year.
     private static func daysSinceEpoch(year: Int64, month: Int64, day: Int64) -> Int64 {
         let year = month <= 2 ? year - 1 : year
         let era = (year >= 0 ? year : year - 399) / 400
@@ -75,11 +72,11 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
         return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 
-    /// The year of a point in time, near enough to tell centuries apart.
+    /// The approximate year of a point in time; determines the century of a two-digit year.
     private static func civilYear(_ seconds: Int64) -> Int64 { 1970 + seconds / 31_556_952 }
 }
 
-/// Reads the parts of a date from left to right. Each method returns nil, or false, if something else comes next.
+/// Reads the parts of a date from left to right. Each method returns nil or false if the next characters do not match.
 private struct DateScanner {
     static let days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
     static let longDays = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
@@ -91,7 +88,7 @@ private struct DateScanner {
 
     var isAtEnd: Bool { rest.isEmpty }
 
-    /// The next letters, in lower case.
+    /// Reads letters up to the first other character, and returns them in lower case.
     mutating func letters() -> String {
         let word = rest.prefix { (0x41...0x5A).contains($0 & 0xDF) && $0 < 0x80 }
         rest = rest.dropFirst(word.count)
@@ -105,7 +102,7 @@ private struct DateScanner {
         return true
     }
 
-    /// Exactly so many digits.
+    /// Reads exactly `digits` digits.
     mutating func number(_ digits: Int) -> Int64? {
         let text = rest.prefix(digits)
         guard text.count == digits, text.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
@@ -113,12 +110,12 @@ private struct DateScanner {
         return text.reduce(0) { $0 * 10 + Int64($1 - 0x30) }
     }
 
-    /// A month, 1 to 12.
+    /// Reads the name of a month and returns 1 to 12.
     mutating func month() -> Int64? {
         Self.months.firstIndex(of: letters()).map { Int64($0 + 1) }
     }
 
-    /// A time of day, in seconds. The grammar allows a leap second.
+    /// Reads a time of day and returns its seconds since midnight. The grammar allows a leap second.
     mutating func time() -> Int64? {
         guard let hour = number(2), skip(":"), let minute = number(2), skip(":"), let second = number(2),
             hour < 24, minute < 60, second <= 60

@@ -1,15 +1,17 @@
-/// `Retry-After` (RFC 9110, section 10.2.3): a number of seconds or a date.
+/// Parser for `Retry-After` (RFC 9110, section 10.2.3), which is a number of seconds or a date.
 package enum RetryAfter {
-    /// No origin means more than this; a larger number is a mistake or a trap, and callers put their own cap below it.
+    /// The maximum that is returned: 30 days. Larger values are mistakes or attacks. Callers apply their own, lower
+    /// limits.
     package static let longest = Duration.seconds(30 * 86_400)
 
-    /// Reads the field.
+    /// Parses the field.
     ///
     /// - Parameters:
-    ///   - text: the field's value
-    ///   - date: the answer's `Date` field; with it an origin whose clock is wrong still means what it says
-    ///   - now: the time of day here
-    /// - Returns: zero or more, or nothing if the field is neither a number nor a date
+    ///   - text: the value of the field
+    ///   - date: the response's `Date` field. A date in `Retry-After` is taken relative to it, so that a wrong clock at
+    ///     the origin does not matter
+    ///   - now: the local time of day
+    /// - Returns: Zero or more; nil if the field is neither a number nor a date.
     package static func duration(_ text: String, date: HTTPDate?, now: HTTPDate) -> Duration? {
         let text = text.drop(while: { $0 == " " })
         if !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {

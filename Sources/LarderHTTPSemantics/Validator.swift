@@ -1,21 +1,23 @@
-/// The validators of a response (RFC 9110, section 8.8), with which a later request asks whether the document has changed.
+/// The validators of a response (RFC 9110, section 8.8). A later request sends them to find out whether the document
+/// has changed.
 ///
-/// Both fields are sent back byte for byte as they were received. A validator belongs to one body: keep it only together with
-/// the document that was made of that body. Otherwise the origin answers 304 for a document that was never applied.
+/// Both fields are sent back byte for byte as they were received. A validator belongs to one body: store it only
+/// together with the document that was read from that body. Otherwise the origin may answer 304 for a document that was
+/// never applied.
 package struct Validator: Sendable, Hashable {
-    /// The entity tag with its quotes, and `W/` if it is weak.
+    /// The entity tag, including its quotes and the prefix `W/` if it is weak.
     package let etag: String?
-    /// The `Last-Modified` field, not interpreted.
+    /// The unparsed `Last-Modified` field.
     package let lastModified: String?
 
-    /// Returns nil if both fields are missing, empty or too long.
+    /// Ignores empty values and values longer than 1 KiB. Returns nil if no usable value remains.
     package init?(etag: String? = nil, lastModified: String? = nil) {
         self.etag = Self.usable(etag)
         self.lastModified = Self.usable(lastModified)
         if self.etag == nil && self.lastModified == nil { return nil }
     }
 
-    /// Longer fields are ignored, since every snapshot would keep them.
+    /// Longer values are ignored because every snapshot stores the validator.
     private static let maxBytes = 1024
 
     private static func usable(_ text: String?) -> String? {

@@ -1,29 +1,35 @@
-/// What a response's `Cache-Control` says to a private cache (RFC 9111, section 5.2.2; RFC 5861; RFC 8246).
+/// The `Cache-Control` directives of a response that concern a private cache (RFC 9111, section 5.2.2; RFC 5861; RFC
+/// 8246).
 ///
-/// Directives for shared caches (`s-maxage`, `proxy-revalidate`, `public`, `private`) change nothing here and are passed
-/// over, like unknown ones. `no-cache` and `private` with field names concern fields that we never hand out, so that they
-/// change nothing either.
+/// Directives for shared caches (`s-maxage`, `proxy-revalidate`, `public`, `private`) and unknown directives are
+/// ignored. `no-cache` and `private` with field names are ignored too: they concern fields of forwarded responses, and
+/// the cache forwards no HTTP responses.
 package struct CacheControl: Sendable, Hashable {
-    /// `max-age` in seconds. What is no number of seconds counts as 0: section 4.2.1 asks to take it for stale.
+    /// `max-age` in seconds; nil if absent. An invalid value counts as 0, because section 4.2.1 recommends treating the
+    /// response as stale.
     package private(set) var maximumAge: Int?
-    /// Whether it may not be kept. `must-understand` lifts it for the statuses that we store (section 5.2.2.3).
+    /// `no-store`: the response must not be stored. `must-understand` cancels it, because the cache stores only
+    /// statuses whose rules it implements (section 5.2.2.3).
     package private(set) var forbidsStoring = false
-    /// `no-cache`: each use needs a successful validation first.
+    /// `no-cache`: each use requires a successful validation first.
     package private(set) var requiresValidation = false
-    /// `must-revalidate`: once stale, a use needs a successful validation first, even without a network.
+    /// `must-revalidate`: once the response is stale, each use requires a successful validation, even without a
+    /// network.
     package private(set) var mustRevalidate = false
-    /// `immutable`: while it is fresh, nobody needs to ask whether it changed.
+    /// `immutable`: the response does not change while it is fresh.
     package private(set) var isImmutable = false
-    /// `stale-while-revalidate`: for how many seconds after its freshness it may be used while we ask.
+    /// `stale-while-revalidate`: the number of seconds after expiry during which the response may be used while it is
+    /// revalidated in the background.
     package private(set) var staleWhileRevalidate = 0
-    /// `stale-if-error`: for how many seconds after its freshness it may be used when asking fails.
+    /// `stale-if-error`: the number of seconds after expiry during which the response may be used if revalidation
+    /// fails.
     package private(set) var staleIfError = 0
 
-    /// No number of seconds is larger than this, as section 1.2.2 has it.
+    /// The maximum for any number of seconds (section 1.2.2).
     static let longest = 1 << 31
 
-    /// Reads all lines of the field, joined with commas. Of directives that come twice the first counts (section
-    /// 4.2.1); where two contradict each other both are kept, and the stricter wins in use.
+    /// Reads all lines of the field, joined with commas. If a directive is repeated, the first one counts (section
+    /// 4.2.1). Contradicting directives are all recorded, and ``CacheRequest`` applies the strictest.
     package init(_ field: String) {
         var seen: Set<String> = []
         var isUnderstood = false
@@ -43,13 +49,14 @@ package struct CacheControl: Sendable, Hashable {
         if isUnderstood { forbidsStoring = false }
     }
 
-    /// A number of seconds: digits only, and no more than ``longest``.
+    /// A number of seconds: digits only, clamped to ``longest``. Nil for any other text.
     static func seconds(_ text: String?) -> Int? {
         guard let text, !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         return min(Int(text) ?? longest, longest)
     }
 
-    /// Names in lower case, and arguments without quotes (both forms are to be understood, section 5.2).
+    /// Splits a field into directives, with names in lower case and arguments unquoted. Section 5.2 requires accepting
+    /// both quoted and unquoted arguments.
     private static func directives(_ bytes: [UInt8]) -> [(name: String, value: String?)] {
         var result: [(name: String, value: String?)] = []
         var part: [UInt8] = []
@@ -78,7 +85,7 @@ package struct CacheControl: Sendable, Hashable {
             default: part.append(byte)
             }
         }
-        // A quote that does not end takes the rest of the field with it.
+        // An unterminated quote extends to the end of the field and makes the argument invalid.
         if isQuoted, let name { result.append((name, "\"")) }
         return result
     }

@@ -1,43 +1,43 @@
-/// Which of the cache and the network a request prefers.
+/// How a request combines the cache and the network.
 package enum CachePolicy: String, Sendable, Hashable, CaseIterable {
-    /// HTTP's rules (RFC 9111, RFC 5861).
+    /// Follows HTTP's rules (RFC 9111, RFC 5861).
     case `default`
-    /// Whatever is held, however old; the network only for what is not.
+    /// Uses the cached response, however old, and fetches only if no response is cached.
     case cacheFirst
-    /// The network, and what is held when it is out of order.
+    /// Contacts the origin, and uses the cached response if that fails. An `immutable` response that is fresh is used
+    /// directly.
     case networkFirst
-    /// What is held, or nothing.
+    /// Uses the cached response, however old, and never the network.
     case cacheOnly
-    /// The network, even for what is held and fresh, and without a condition.
+    /// Fetches without a condition, even if a fresh response is cached.
     case networkOnly
-    /// Whatever is held at once, while the network is asked behind it.
+    /// Uses the cached response at once, and revalidates a stale one in the background.
     case staleWhileRevalidate
 }
 
-/// How a request wants to be answered.
+/// The cache directives of a client's request.
 package struct CacheRequest: Sendable, Hashable {
-    /// Cache or network.
     package var policy: CachePolicy
-    /// The oldest image that will do, in seconds; it is validated when it is older, whatever else would allow it.
+    /// The maximum age in seconds of a response that may be used without validation. It also applies to responses that
+    /// are still fresh. Nil for no limit.
     package var maximumAge: Int?
 
-    /// Makes a request.
     package init(policy: CachePolicy = .default, maximumAge: Int? = nil) {
         self.policy = policy
         self.maximumAge = maximumAge
     }
 }
 
-/// What to do with a request.
+/// The result of applying the caching rules to a request.
 package enum CacheDecision: Sendable, Hashable {
-    /// Answer with what is held: it is fresh.
+    /// Answer with the cached response, which is fresh.
     case fresh
-    /// Answer with what is held although it is stale, and perhaps ask the origin behind it.
+    /// Answer with the cached response although it is stale, and perhaps revalidate it in the background.
     case stale(revalidateInBackground: Bool)
-    /// Ask the origin whether what is held is still current (``StoredResponse/validator``), then answer.
+    /// Validate the cached response with the origin (``StoredResponse/validator``), then answer.
     case revalidate
-    /// Fetch it.
+    /// Fetch the response from the origin.
     case fetch
-    /// Answer that it is not held; the network is not wanted.
+    /// Answer that nothing usable is cached; the request forbids the network.
     case notHeld
 }

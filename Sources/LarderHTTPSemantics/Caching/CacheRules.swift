@@ -1,11 +1,9 @@
-/// What is held for a request, as far as deciding goes.
+/// The properties of a cached response that a decision depends on.
 package struct StoredCandidate: Sendable, Hashable {
-    /// How long it is good.
     package let freshness: ResponseFreshness
-    /// Whether its ``Variant`` is that of the request.
+    /// Whether the response's ``Variant`` matches the request.
     package let matchesVariant: Bool
 
-    /// Makes a description.
     package init(freshness: ResponseFreshness, matchesVariant: Bool = true) {
         self.freshness = freshness
         self.matchesVariant = matchesVariant
@@ -13,21 +11,21 @@ package struct StoredCandidate: Sendable, Hashable {
 }
 
 extension CacheRequest {
-    /// Decides, without an explanation.
+    /// Decides how to answer the request, without recording the reasons.
     ///
     /// - Parameters:
-    ///   - held: what is held, if anything
+    ///   - held: the cached response, if any
     ///   - now: the time in seconds since 1970
     package func decide(_ held: StoredCandidate?, now: Int) -> CacheDecision {
         var nobody: CacheTrace?
         return decide(held, now: now, explaining: &nobody)
     }
 
-    /// Decides and says why.
+    /// Decides how to answer the request, and records the rules that led to the decision.
     ///
     /// - Parameters:
-    ///   - response: what is held, if anything
-    ///   - matchesVariant: whether its variant is that of the request
+    ///   - response: the cached response, if any
+    ///   - matchesVariant: whether the response's variant matches the request
     ///   - now: the time in seconds since 1970
     package func explain(
         _ response: StoredResponse?, matchesVariant: Bool = true, now: Int
@@ -41,7 +39,7 @@ extension CacheRequest {
         return (decision, explanation ?? CacheTrace())
     }
 
-    /// Whether what is held answers a request although it could not be fetched, for a reason that allows a stale answer.
+    /// Whether the cached response may answer the request after a request to the origin failed.
     package func mayBeStale(_ held: StoredCandidate, now: Int) -> Bool {
         let freshness = held.freshness
         guard policy != .networkOnly, held.matchesVariant, isYoungEnough(freshness, now),
@@ -49,10 +47,10 @@ extension CacheRequest {
         else { return false }
         let remaining = freshness.remaining(at: now)
         if remaining > 0 { return true }
-        // RFC 9111, section 5.2.2.2: then an error, even without a network.
+        // `must-revalidate` demands an error, even without a network (RFC 9111, section 5.2.2.2).
         guard !freshness.mustRevalidate else { return false }
         switch policy {
-        // Who asks so has said that an old image is better than none.
+        // With these policies the client has chosen a stale image over none.
         case .cacheFirst, .cacheOnly, .networkFirst, .staleWhileRevalidate: return true
         case .default: return -remaining <= freshness.staleIfError && freshness.staleIfError > 0
         case .networkOnly: return false
@@ -78,7 +76,7 @@ extension CacheRequest {
         guard held.matchesVariant else {
             explanation.note("vary", "what is held answers a request with other fields, as its Vary says")
             if policy == .cacheOnly { return .notHeld }
-            // Its entity tag may still be what the origin would answer with (RFC 9111, section 4.3.1).
+            // The origin may validate the entity tag of another variant (RFC 9111, section 4.3.1).
             return freshness.hasTag ? .revalidate : .fetch
         }
         let age = freshness.age(at: now)
@@ -113,7 +111,7 @@ extension CacheRequest {
         }
     }
 
-    /// Whether a stale response may be used while the origin is asked.
+    /// Whether a stale response may be used while it is revalidated in the background.
     private func mayAnswerMeanwhile(
         _ freshness: ResponseFreshness, staleness: Int, _ explanation: inout CacheTrace?
     ) -> Bool {
@@ -132,27 +130,24 @@ extension CacheRequest {
     }
 }
 
-/// Why a request is a hit or not: each rule that was looked at, with its numbers, in order.
+/// Explains a decision: each rule that was applied, with its numbers, in order.
 package struct CacheTrace: Sendable, Hashable {
-    /// One rule.
     package struct Rule: Sendable, Hashable {
-        /// Which rule: a short, stable word.
+        /// A short, stable identifier of the rule.
         package let name: String
-        /// What it came to, for people.
+        /// The outcome, for people to read.
         package let text: String
     }
 
-    /// The rules, in the order that they were looked at.
     package private(set) var rules: [Rule] = []
 
-    /// Makes an empty one.
     package init() {}
 
     fileprivate mutating func add(_ name: String, _ text: String) { rules.append(Rule(name: name, text: text)) }
 }
 
 extension CacheTrace? {
-    /// Adds a rule. Where nobody wants an explanation no text is made.
+    /// Adds a rule. If this is nil, `text` is not evaluated.
     package mutating func note(_ name: String, _ text: @autoclosure () -> String) {
         guard self != nil else { return }
         self?.add(name, text())

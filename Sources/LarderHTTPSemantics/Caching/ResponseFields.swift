@@ -1,15 +1,15 @@
-/// The fields of a response that the rules of caching read, and no others: neither a cookie nor a token is ever kept.
+/// The response fields that the caching rules use. No other field is stored, in particular no cookie or token.
 package struct ResponseFields: Sendable, Hashable {
-    /// The fields that are kept, in lower case.
+    /// Names of the stored fields, in lower case.
     package static let kept: Set<String> = [
         "age", "cache-control", "date", "etag", "expires", "last-modified", "vary",
     ]
 
-    /// Names in lower case, and the values of all their lines in the order that they came in.
+    /// The values of each field's lines, in order of arrival. Names are in lower case.
     private var values: [String: [String]] = [:]
 
-    /// Takes the fields of a response. Those that its `Connection` names are about that connection only (RFC 9111,
-    /// section 3.1), whatever they are.
+    /// Keeps the fields in ``kept``, except for those that `Connection` names, which apply to one connection only (RFC
+    /// 9111, section 3.1).
     package init(_ lines: [(name: String, value: String)]) {
         var dropped: Set<String> = []
         for line in lines where line.name.lowercased() == "connection" {
@@ -22,22 +22,22 @@ package struct ResponseFields: Sendable, Hashable {
         }
     }
 
-    /// The fields, for keeping them: names in lower case and in their order.
+    /// All lines, sorted by field name. Names are in lower case.
     package var lines: [(name: String, value: String)] {
         values.keys.sorted().flatMap { name in values[name, default: []].map { (name, $0) } }
     }
 
-    /// The first line of a field, by its name in lower case.
+    /// The first line of a field. `name` must be in lower case.
     package func first(_ name: String) -> String? { values[name]?.first }
 
-    /// All lines of a field as one list.
+    /// All lines of a field, joined with commas. `name` must be in lower case.
     package func joined(_ name: String) -> String? { values[name]?.joined(separator: ", ") }
 
-    /// Replaces each field that a 304 has (RFC 9111, section 3.2).
+    /// Replaces each field that a 304 response contains (RFC 9111, section 3.2).
     ///
-    /// The section's exceptions are met by what is kept at all: fields of the connection or of a proxy, `Content-Length`,
-    /// and `Content-Encoding`, `Content-Type` and `Content-Range`, which belong to the body as it was taken in, are not.
-    /// `Age` and `Date` say how old that answer is; where the new one has none, the old ones mean nothing any more.
+    /// The exceptions of that section (fields of the connection or a proxy, `Content-Length`, `Content-Encoding`,
+    /// `Content-Type` and `Content-Range`) need no code here because those fields are never stored. `Age` and `Date`
+    /// give the age of one response, so the previous ones are removed even if the 304 response has none.
     mutating func update(with other: ResponseFields) {
         values["age"] = nil
         values["date"] = nil

@@ -1,14 +1,15 @@
-/// How long a stored response is good, in numbers: all that a hit has to look at (RFC 9111, section 4.2). 32 bytes.
+/// The numbers that determine how long a stored response may be used (RFC 9111, section 4.2). A cache hit needs no
+/// other part of the response. 32 bytes.
 package struct ResponseFreshness: Sendable, Hashable {
-    /// Where a freshness lifetime comes from.
+    /// How a freshness lifetime was determined.
     package enum Basis: UInt8, Sendable, Hashable {
         /// `Cache-Control: max-age`.
         case maximumAge
         /// `Expires`.
         case expires
-        /// A tenth of the time that it had not changed for when it was sent.
+        /// A tenth of the time between `Last-Modified` and `Date`, at most a day.
         case heuristic
-        /// Nothing: it is stale from the start.
+        /// No lifetime is known: the response is stale from the start.
         case none
     }
 
@@ -27,34 +28,32 @@ package struct ResponseFreshness: Sendable, Hashable {
     private let shortRevalidate: UInt32
     private let shortError: UInt32
     private let flags: Flags
-    /// Where ``lifetime`` comes from.
     package let basis: Basis
 
-    /// When it came, in seconds since 1970.
+    /// When the response arrived, in seconds since 1970.
     package var responseTime: Int { Int(time) }
-    /// For how many seconds from its making it is fresh.
+    /// The freshness lifetime in seconds, counted from when the origin generated the response.
     package var lifetime: Int { Int(shortLifetime) }
-    /// How old it was when it came, in seconds (`corrected_initial_age`).
+    /// The age on arrival, in seconds (`corrected_initial_age`).
     package var initialAge: Int { Int(shortAge) }
     /// `stale-while-revalidate` in seconds.
     package var staleWhileRevalidate: Int { Int(shortRevalidate) }
     /// `stale-if-error` in seconds.
     package var staleIfError: Int { Int(shortError) }
-    /// Whether each use needs a validation (`no-cache`).
+    /// Whether each use requires a validation (`no-cache`).
     package var requiresValidation: Bool { flags.contains(.requiresValidation) }
-    /// Whether a use needs a validation once it is stale.
+    /// Whether each use requires a validation once the response is stale (`must-revalidate`).
     package var mustRevalidate: Bool { flags.contains(.mustRevalidate) }
-    /// Whether it cannot change while it is fresh.
+    /// Whether the response cannot change while it is fresh (`immutable`).
     package var isImmutable: Bool { flags.contains(.immutable) }
-    /// Whether there is anything to validate it by.
+    /// Whether the response has an entity tag or a `Last-Modified` date for validation.
     package var hasValidator: Bool { flags.contains(.validator) }
-    /// Whether there is an entity tag among that.
     package var hasTag: Bool { flags.contains(.tag) }
 
-    /// The longest lifetime that is guessed: a day.
+    /// The maximum of a heuristic lifetime, in seconds: a day.
     package static let longestHeuristic = 86_400
 
-    /// Works the numbers out.
+    /// Computes the numbers.
     package init(_ response: StoredResponse) {
         var nobody: CacheTrace?
         self.init(response, explaining: &nobody)
@@ -82,7 +81,7 @@ package struct ResponseFreshness: Sendable, Hashable {
         self.flags = flags
     }
 
-    /// The numbers as 26 bytes, for the index.
+    /// The encoding in the index, 26 bytes.
     package var bytes: [UInt8] {
         func parts(_ number: some FixedWidthInteger) -> [UInt8] {
             withUnsafeBytes(of: number.littleEndian) { Array($0) }
@@ -91,7 +90,7 @@ package struct ResponseFreshness: Sendable, Hashable {
             + [flags.rawValue, basis.rawValue]
     }
 
-    /// Takes the 26 bytes back.
+    /// Decodes 26 bytes from the index; nil if they are invalid.
     package init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count == 26, let basis = Basis(rawValue: bytes[25]) else { return nil }
         func short(_ offset: Int) -> UInt32 {
@@ -103,8 +102,9 @@ package struct ResponseFreshness: Sendable, Hashable {
         self.basis = basis
     }
 
-    /// For how many seconds from its arrival the origin allows it to be reused without a validation: 0 if it must not be
-    /// stored or needs a validation each time, nil if the origin does not say (`Cache-Control`, `Expires`).
+    /// The number of seconds from its arrival for which the origin allows the response to be reused without validation.
+    /// It is 0 if the response must not be stored or requires validation each time, and nil if neither `Cache-Control`
+    /// nor `Expires` specifies a lifetime.
     package static func explicitLifetime(of response: StoredResponse) -> Int? {
         let control = response.cacheControl
         if control.forbidsStoring || control.requiresValidation { return 0 }
@@ -115,18 +115,18 @@ package struct ResponseFreshness: Sendable, Hashable {
         }
     }
 
-    /// How old it is, in seconds (`current_age`). A clock that was set back makes it no younger than it came.
+    /// The age in seconds (`current_age`). Never less than the age on arrival, even if the clock was set back.
     package func age(at now: Int) -> Int { initialAge + max(0, Self.difference(now, responseTime)) }
 
-    /// For how many seconds it stays fresh, 0 or less if it is stale by so many.
+    /// The number of seconds until the response becomes stale. Zero or negative if it is stale already.
     package func remaining(at now: Int) -> Int { lifetime - age(at: now) }
 
-    /// Section 4.2.3: the larger of what its `Date` and what its `Age` says, the latter with the time of the request.
+    /// Section 4.2.3: the larger of the age by `Date` and the age by `Age` plus the duration of the request.
     private static func initialAge(_ response: StoredResponse, _ explanation: inout CacheTrace?) -> Int {
         let delay = max(0, difference(response.responseTime, response.requestTime))
         let date = date("date", response)
         let apparent = max(0, difference(response.responseTime, date ?? response.responseTime))
-        // A list of ages has the first; what is none is passed over (section 5.1).
+        // If `Age` is a list, the first member counts; an invalid age is ignored (section 5.1).
         let text = response.fields.first("age")?.split(separator: ",").first.map { $0.filter { $0 != " " } }
         let declared = CacheControl.seconds(text) ?? 0
         let age = min(max(apparent, declared + delay), CacheControl.longest)
@@ -137,7 +137,7 @@ package struct ResponseFreshness: Sendable, Hashable {
         return age
     }
 
-    /// Section 4.2.1, and 4.2.2 where nothing is said.
+    /// Section 4.2.1, or the heuristic of section 4.2.2 if the response has no explicit lifetime.
     private static func lifetime(
         _ response: StoredResponse, _ control: CacheControl, _ explanation: inout CacheTrace?
     ) -> (Int, Basis) {
@@ -147,7 +147,7 @@ package struct ResponseFreshness: Sendable, Hashable {
         }
         let sent = date("date", response) ?? response.responseTime
         if let expires = response.fields.first("expires") {
-            // What is no date is in the past (section 5.3).
+            // An invalid date counts as expired (section 5.3).
             let lifetime = date("expires", response).map { max(0, difference($0, sent)) } ?? 0
             let clamped = min(lifetime, CacheControl.longest)
             explanation.note("lifetime", "\(clamped) s by Expires (\(expires.prefix(40)))")
@@ -172,7 +172,7 @@ package struct ResponseFreshness: Sendable, Hashable {
         return date.map { Int($0.secondsSinceEpoch) }
     }
 
-    /// A difference that cannot overflow, whatever a clock or a damaged index says.
+    /// `left - right`, clamped to ±2^40 so that extreme values from a wrong clock or a damaged index cannot overflow.
     private static func difference(_ left: Int, _ right: Int) -> Int {
         let (difference, overflows) = left.subtractingReportingOverflow(right)
         let limit = 1 << 40

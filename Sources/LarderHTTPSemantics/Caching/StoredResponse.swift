@@ -1,27 +1,28 @@
-/// What is remembered of an origin's answer besides its body.
+/// The metadata of an origin's response: everything except its body.
 package struct StoredResponse: Sendable, Hashable {
-    /// 200 or 203.
+    /// The HTTP status. Only responses with 200 and 203 are stored; see ``reasonNotToStore``.
     package let status: Int
-    /// The fields that the rules read.
+    /// The fields that the caching rules use.
     package private(set) var fields: ResponseFields
     /// When the request was sent, in seconds since 1970.
     package private(set) var requestTime: Int
-    /// When the answer's head came, in seconds since 1970.
+    /// When the head of the response arrived, in seconds since 1970.
     package private(set) var responseTime: Int
-    /// The fields of our request that `Vary` names.
+    /// The request fields that `Vary` names.
     package private(set) var variant: Variant
-    /// The time from which it counts as stale whatever its lifetime is, in seconds since 1970. It is set for a row that was
-    /// restored from a copy of the index, since the origin may have said something newer after the copy was made.
+    /// The time in seconds since 1970 from which the response counts as stale, whatever its lifetime. Set for rows that
+    /// were restored from a copy of the index, because the origin may have sent a newer response after the copy was
+    /// made.
     package var staleSince: Int?
 
-    /// Makes a record.
+    /// Creates the metadata of a response that has just arrived.
     ///
     /// - Parameters:
-    ///   - status: 200 or 203
-    ///   - fields: what the answer says
-    ///   - request: all fields that were sent, for `Vary`
+    ///   - status: the response's status
+    ///   - fields: the response's fields
+    ///   - request: all fields of the request, for `Vary`
     ///   - requestTime: when the request was sent, in seconds since 1970
-    ///   - responseTime: when the head came, in seconds since 1970
+    ///   - responseTime: when the head of the response arrived, in seconds since 1970
     package init(
         status: Int, fields: ResponseFields, request: [(name: String, value: String)], requestTime: Int,
         responseTime: Int
@@ -31,7 +32,7 @@ package struct StoredResponse: Sendable, Hashable {
             status: status, fields: fields, variant: variant, requestTime: requestTime, responseTime: responseTime)
     }
 
-    /// Makes a record again that was kept.
+    /// Recreates metadata that was stored.
     package init(
         status: Int, fields: ResponseFields, variant: Variant, requestTime: Int, responseTime: Int,
         staleSince: Int? = nil
@@ -44,22 +45,20 @@ package struct StoredResponse: Sendable, Hashable {
         self.staleSince = staleSince
     }
 
-    /// `Cache-Control`, understood.
     package var cacheControl: CacheControl { CacheControl(fields.joined("cache-control") ?? "") }
 
-    /// What to send along to ask whether it is still current.
+    /// The validator for a conditional request; nil if the response has none.
     package var validator: Validator? {
         Validator(etag: fields.first("etag"), lastModified: fields.first("last-modified"))
     }
 
-    /// The entity tag, if it stands for these very bytes (RFC 9110, section 8.8.3): what `If-Range` needs.
+    /// The entity tag if it is strong (RFC 9110, section 8.8.3), as `If-Range` requires; nil otherwise.
     package var strongTag: String? {
         fields.first("etag").flatMap { $0.hasPrefix("\"") && $0.utf8.count > 1 ? $0 : nil }
     }
 
-    /// Why it may not be kept, or nothing if it may (RFC 9111, section 3).
-    ///
-    /// Only whole answers are kept; what is remembered of failures is no matter of this record.
+    /// The reason why the response must not be stored (RFC 9111, section 3); nil if it may be stored. Failures and
+    /// partial responses are never stored.
     package var reasonNotToStore: String? {
         if status != 200 && status != 203 { return "the status is \(status)" }
         if cacheControl.forbidsStoring { return "Cache-Control says no-store" }
@@ -67,11 +66,10 @@ package struct StoredResponse: Sendable, Hashable {
         return nil
     }
 
-    /// Takes what a 304 says in answer to our validator (RFC 9111, sections 3.2 and 4.3.4). Its `Location`, if any, means
-    /// nothing.
+    /// Applies the fields of a 304 response to a request with our validator (RFC 9111, sections 3.2 and 4.3.4).
     ///
-    /// - Returns: whether it speaks of this response. If not, nothing changed, and the image must be fetched anew
-    ///   without a condition: an entity tag that is not ours stands for other bytes.
+    /// - Returns: whether the 304 response refers to this response. If false, nothing was changed and the image must be
+    ///   fetched without a condition, because a different entity tag stands for different bytes.
     package mutating func freshen(
         with update: ResponseFields, request: [(name: String, value: String)], requestTime: Int, responseTime: Int
     ) -> Bool {

@@ -1,27 +1,28 @@
 internal import LarderEncoding
 
-/// For which requests a stored response is an answer: those that have the same fields as ours had, as far as `Vary`
-/// names them (RFC 9111, section 4.1).
+/// The requests that a stored response can answer: those whose fields named by `Vary` equal the fields of the original
+/// request (RFC 9111, section 4.1).
 package struct Variant: Sendable, Hashable {
-    /// The fields that count, by name in lower case; a field that was not sent has nothing.
+    /// The request fields that `Vary` names, by name in lower case. The value is nil if the request did not have the
+    /// field.
     package let fields: [String: String?]
-    /// `Vary: *`: no request can be known to be the same.
+    /// `Vary: *`: the response matches no later request.
     package let matchesNothing: Bool
 
-    /// Stands for the whole request, so that one that is the same in all fields is known without a look at these: see
-    /// ``fingerprint(of:)``. 0 if the response answers every request, the largest number if it answers none.
+    /// ``fingerprint(of:)`` of the original request, so that an identical request is recognised without comparing
+    /// fields. It is 0 if the response matches every request, and `UInt64.max` if it matches none.
     package let fingerprint: UInt64
 
-    /// Makes the variant of a response.
+    /// Creates the variant of a response.
     ///
     /// - Parameters:
-    ///   - vary: the response's `Vary`, all lines as one list
+    ///   - vary: the response's `Vary` field, all lines joined with commas
     ///   - request: all fields of the request
     package init(vary: String?, request: [(name: String, value: String)]) {
         self.init(vary: vary, request: request, fingerprint: Self.fingerprint(of: request))
     }
 
-    /// Makes a variant again of which only the fields that count are known.
+    /// Recreates a stored variant. `request` needs to have only the fields that `Vary` names.
     package init(vary: String?, request: [(name: String, value: String)], fingerprint: UInt64) {
         let names = (vary ?? "").split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
         matchesNothing = names.contains("*")
@@ -33,12 +34,12 @@ package struct Variant: Sendable, Hashable {
         self.fingerprint = matchesNothing ? .max : fields.isEmpty ? 0 : fingerprint
     }
 
-    /// The FNV-1a hash of all fields of a request, in their order; never 0 and never the largest number. The agent makes the
-    /// requests, so no attacker can choose two with the same hash.
+    /// The FNV-1a hash of all request fields, in order; never 0 or `UInt64.max`. The agent composes the requests, so an
+    /// attacker cannot construct a collision.
     package static func fingerprint(of request: [(name: String, value: String)]) -> UInt64 {
         var hash = FNV1a()
         for field in request {
-            // A 0 ends each part, so that no part runs into the next.
+            // The zero byte separates the parts, so that moving a character from one to the next changes the hash.
             hash.add(field.name.lowercased().utf8)
             hash.add(0)
             hash.add(field.value.utf8)
@@ -47,12 +48,13 @@ package struct Variant: Sendable, Hashable {
         return min(max(hash.value, 1), .max - 1)
     }
 
-    /// Whether a request would be answered by the response.
+    /// Whether the response can answer a request with these fields.
     package func matches(_ request: [(name: String, value: String)]) -> Bool {
         !matchesNothing && fields.allSatisfy { Self.value(of: $0.key, in: request) == $0.value }
     }
 
-    /// The lines of a field as one, with the white space that the section tells not to look at made the same.
+    /// All lines of a request field, joined with commas and with white space normalised as section 4.1 allows. Nil if
+    /// the field is absent.
     private static func value(of name: String, in request: [(name: String, value: String)]) -> String? {
         let lines = request.filter { $0.name.lowercased() == name }.map(\.value)
         guard !lines.isEmpty else { return nil }
