@@ -1,10 +1,11 @@
-/// Tells from the first bytes what the image is, and from what is no image what it looks like.
+/// Detects the format of an image from its first bytes. If the bytes are not an image, it names the format that they
+/// resemble.
 ///
-/// No declared media type is asked: HTML named .png is HTML.
+/// The declared media type and the file name are ignored: HTML named `.png` is detected as HTML.
 struct FormatSniffer: HeaderParser {
     static var lookAhead: Int { 64 }
 
-    /// Enough for every signature below.
+    /// The number of bytes that the longest signature needs.
     static let signatureLength = 18
 
     mutating func step(_ window: Span<UInt8>) -> HeaderStep {
@@ -13,19 +14,19 @@ struct FormatSniffer: HeaderParser {
         return .refused(Self.refusal(window))
     }
 
-    /// A file shorter than a signature is no image; the smallest SVG that says anything is longer.
+    /// A file that is shorter than a signature is not an image. Every SVG that draws something is longer.
     func ended(_ window: Span<UInt8>) -> ImageFormatError {
         switch window.count {
         case 0: .notAnImage("an empty file")
         case 1..<8: .notAnImage("a file of \(window.count) bytes")
-        // What begins like an image was cut off.
+        // Bytes that begin like an image were truncated.
         default: Self.parser(window).map { $0.ended(window) } ?? Self.refusal(window)
         }
     }
 
     var tooLong: ImageFormatError { .notAnImage("data of an unknown kind") }
 
-    /// The parser for what begins like this, if any does.
+    /// The parser for bytes that begin like this; nil if no format matches.
     private static func parser(_ window: Span<UInt8>) -> (any HeaderParser)? {
         switch type(window) {
         case .png: PNGHeaderParser()
@@ -41,7 +42,8 @@ struct FormatSniffer: HeaderParser {
         }
     }
 
-    /// The type of what begins like this, in at least eight bytes, if it has one.
+    /// The image type of bytes that begin like this; nil if no format matches. The window must have at least eight
+    /// bytes.
     static func type(_ window: Span<UInt8>) -> ImageType? {
         if window[0] == 0x89, window.has("PNG\r\n\u{1a}\n", at: 1) { return .png }
         if window[0] == 0xFF, window[1] == 0xD8, window[2] == 0xFF { return .jpeg }
@@ -52,25 +54,25 @@ struct FormatSniffer: HeaderParser {
         if window[0] == 0xFF, window[1] == 0x0A { return .jxl }
         if window.has("\0\0\0\u{0c}JXL ") { return .jxl }
         if window.little16(0) == 0, [1, 2].contains(window.little16(2)), window.little16(4) > 0 { return .ico }
-        // Two letters are little to go by, so the size of the second header is looked at too.
+        // Two letters are a weak signature, so the size of the second header is checked too.
         if window.has("BM"), window.count < 18 || BMPHeaderParser.knownSizes.contains(window.little32(14)) {
             return .bmp
         }
-        // Not more than was waited for, so that the answer does not depend on how the bytes came.
+        // Only the required bytes are checked, so that the result does not depend on how the input is split.
         let start = window.extracting(first: signatureLength)
         return SVGHeaderParser.mayBegin(start) ? .svg : nil
     }
 
-    /// What the bytes are instead.
+    /// The error for bytes that match no supported format. It names the format that they resemble.
     private static func refusal(_ window: Span<UInt8>) -> ImageFormatError {
         for (bytes, offset, name) in unsupportedImages where window.has(bytes, at: offset) { return .unsupported(name) }
         for (bytes, offset, name) in others where window.has(bytes, at: offset) { return .notAnImage(name) }
-        // Signatures with bytes that are no UTF-8.
+        // These signatures contain bytes that are not valid UTF-8 and so cannot be in a `StaticString`.
         if window[0] == 0x1F, window[1] == 0x8B { return .notAnImage("gzip data; a compressed SVG must be unpacked") }
         if isUTF16(window) {
             return .unsupported("text in UTF-16 (an SVG must be in UTF-8)")
         }
-        // Not more than was waited for, so that the answer does not depend on how the bytes came.
+        // Only the required bytes are checked, so that the result does not depend on how the input is split.
         let isText = (0..<min(window.count, signatureLength)).allSatisfy {
             window[$0] >= 0x20 || [0x09, 0x0A, 0x0D].contains(window[$0])
         }

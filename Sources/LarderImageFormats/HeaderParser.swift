@@ -1,36 +1,39 @@
-/// What a parser wants after it has looked at its window.
+/// The next action of a parser.
 enum HeaderStep {
-    /// The first bytes are done with; how many may be more than the window has, then the rest goes by unseen.
+    /// Consume this many bytes. If the window has fewer, the remaining ones are skipped on arrival.
     case consume(Int)
-    /// Look again when the window has so many bytes, more than it has now.
+    /// Call `step` again when the window has this many bytes, which must be more than it has now.
     case need(Int)
-    /// Another parser goes on from here.
+    /// Continue with another parser.
     case becomes(any HeaderParser)
-    /// The header is read.
+    /// The header was read.
     case found(ImageHeader)
-    /// There is no header, or none that is acceptable.
+    /// The bytes have no acceptable header.
     case refused(ImageFormatError)
 }
 
-/// Reads one format's header, without input and output: it is shown a window of the bytes and says what it wants next.
+/// Reads the header of one format without performing I/O. It is given a window of the bytes and returns the next
+/// action.
 ///
-/// Each step must make progress (consume something, ask for more than there is, or end), so that reading takes time in
-/// proportion to the bytes however they are cut. What is passed over is never held in memory.
+/// Each step must make progress: consume bytes, require more bytes than the window has, or end. Parsing then takes time
+/// in proportion to the input, however it is split. Skipped bytes are never buffered.
 protocol HeaderParser: Sendable {
-    /// How many bytes from the start of the image may go by before the header ends. Nothing beyond is waited for.
+    /// The maximum number of bytes from the start of the image to the end of its header. The reader gives up when a
+    /// step exceeds it.
     static var lookAhead: Int { get }
 
-    /// Looks at the bytes that were not consumed yet, at least as many as were asked for (one, if nothing was).
+    /// Parses the unconsumed bytes. The window has at least the number of bytes that the last step required, and at
+    /// least one.
     mutating func step(_ window: Span<UInt8>) -> HeaderStep
 
-    /// Why an image that ends here is refused. The window has fewer bytes than were asked for.
+    /// The error for an image that ends here. The window has fewer bytes than the last step required.
     func ended(_ window: Span<UInt8>) -> ImageFormatError
 
-    /// Why an image is refused whose header does not end within ``lookAhead``.
+    /// The error for an image whose header does not end within ``lookAhead``.
     var tooLong: ImageFormatError { get }
 }
 
-/// A parser that knows the type already.
+/// A parser for one known image type.
 protocol TypedHeaderParser: HeaderParser {
     var type: ImageType { get }
 }
@@ -61,7 +64,7 @@ extension Span where Element == UInt8 {
     func little24(_ offset: Int) -> Int { Int(self[offset + 2]) << 16 | little16(offset) }
     func little32(_ offset: Int) -> Int { little16(offset + 2) << 16 | little16(offset) }
 
-    /// Whether these bytes are at an offset; no if the span ends before.
+    /// Whether the span contains these bytes at `offset`; false if it ends before their last one.
     func has(_ bytes: StaticString, at offset: Int = 0) -> Bool {
         let length = bytes.utf8CodeUnitCount
         guard offset >= 0, length <= count - offset else { return false }

@@ -1,11 +1,11 @@
-/// The reason why bytes are refused as an image.
+/// The reason why bytes are rejected as an image.
 package struct ImageFormatError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Reason: String, Sendable, Hashable {
-        /// The bytes are something else; the message says what they look like.
+        /// The bytes are not an image. The message names the format that they resemble.
         case notAnImage
-        /// The image has a type that has no header parser.
+        /// The bytes are an image of a type that is not supported.
         case unsupportedType
-        /// The settings exclude images of the type.
+        /// The settings exclude this image type.
         case excludedType
         /// The header contradicts itself or the rules of the format.
         case damagedImage
@@ -16,7 +16,7 @@ package struct ImageFormatError: Error, Sendable, Hashable, CustomStringConverti
     }
 
     package let reason: Reason
-    /// What happened and what to do, in one line.
+    /// One line that describes the problem and what to do about it.
     package let message: String
 
     package init(_ reason: Reason, _ message: String) {
@@ -28,36 +28,32 @@ package struct ImageFormatError: Error, Sendable, Hashable, CustomStringConverti
 }
 
 extension ImageFormatError {
-    /// The header contradicts itself or the rules of the format.
     static func damaged(_ type: ImageType, _ what: String) -> ImageFormatError {
         ImageFormatError(.damagedImage, "the \(type.name) image is damaged: \(what); serve or store a whole one")
     }
 
-    /// The bytes end within the header.
+    /// The image ends within its header.
     static func truncated(_ type: ImageType) -> ImageFormatError {
         ImageFormatError(
             .truncatedImage, "the \(type.name) image ends within its header; serve or store a whole one")
     }
 
-    /// The bytes end before the image does.
+    /// The image ends after its header, but before the end that its format defines.
     package static func cutOff(_ type: ImageType, after bytes: Int) -> ImageFormatError {
         ImageFormatError(
             .truncatedImage,
             "the \(type.name) image does not come to its end in its \(bytes) bytes; serve or store a whole one")
     }
 
-    /// The header does not end within the limit.
     static func headerTooLong(_ type: ImageType, limit: Int) -> ImageFormatError {
         damaged(type, "its size is not among its first \(limit) bytes")
     }
 
-    /// The bytes are not an image.
     static func notAnImage(_ looksLike: String) -> ImageFormatError {
         ImageFormatError(
             .notAnImage, "this is not an image but looks like \(looksLike); use the URL of an image, or store an image")
     }
 
-    /// The image has a type that has no header parser.
     static func unsupported(_ name: String) -> ImageFormatError {
         let known = ImageType.allCases.map(\.name).joined(separator: ", ")
         return ImageFormatError(.unsupportedType, "\(name) is not supported; serve one of \(known)")

@@ -1,8 +1,8 @@
-/// A type of image whose header can be read.
+/// An image type whose header can be parsed.
 package enum ImageType: String, Sendable, Hashable, CaseIterable {
-    /// Portable Network Graphics (W3C PNG, third edition), with APNG's animations.
+    /// Portable Network Graphics (W3C PNG, third edition), including APNG animations.
     case png
-    /// JPEG (ITU-T T.81) with JFIF or EXIF, or without.
+    /// JPEG (ITU-T T.81), with or without JFIF or EXIF.
     case jpeg
     /// GIF 87a and 89a.
     case gif
@@ -14,14 +14,14 @@ package enum ImageType: String, Sendable, Hashable, CaseIterable {
     case bmp
     /// Windows icons and cursors.
     case ico
-    /// Scalable Vector Graphics, not compressed.
+    /// Scalable Vector Graphics, uncompressed.
     case svg
     /// HEVC images and image sequences (ISO/IEC 23008-12).
     case heic
     /// JPEG XL (ISO/IEC 18181), with or without a container.
     case jxl
 
-    /// The type for `Content-Type` and for clients.
+    /// The media type, as in `Content-Type`.
     package var mediaType: String {
         switch self {
         case .ico: "image/vnd.microsoft.icon"
@@ -30,7 +30,7 @@ package enum ImageType: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The name that people use.
+    /// The common name, for messages.
     package var name: String {
         switch self {
         case .webp: "WebP"
@@ -40,23 +40,23 @@ package enum ImageType: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// What an image's header says.
+/// The properties that an image's header gives.
 package struct ImageHeader: Sendable, Hashable {
-    /// The type, by what the bytes are and not by what anybody called them.
+    /// The type detected from the bytes, whatever the file name or the declared media type.
     package let type: ImageType
-    /// The width in pixels as the image is shown, that is after ``orientation``; at least 1.
+    /// The width in pixels as displayed, that is, after ``orientation`` has been applied. At least 1.
     package let width: Int
-    /// The height in pixels as the image is shown, at least 1.
+    /// The height in pixels as displayed. At least 1.
     package let height: Int
-    /// How many pictures are shown one after the other: 1 for what cannot move, nothing where only the whole file would
-    /// tell (GIF, animated WebP, AVIF sequences, icons).
+    /// The number of frames: 1 for a still image. Nil if the header does not show it (GIF, icons, and animations in
+    /// WebP, AVIF, HEIC and JPEG XL).
     package let frameCount: Int?
-    /// How a decoder has to turn or mirror the picture, 2 to 8 as EXIF counts (tag 0x0112); nothing where it is upright
-    /// already. Only JPEG says it like that.
+    /// How a decoder must rotate or mirror the picture: 2 to 8, numbered as in EXIF (tag 0x0112). Nil if the picture
+    /// needs no change. Only JPEG has such a value; decoders of other formats apply the rotation themselves.
     package let orientation: Int?
-    /// Whether the image is an animation; nil if only the whole file shows it (GIF, icons).
+    /// Whether the image is an animation. Nil if the header does not show it (GIF, icons).
     package let isAnimated: Bool?
-    /// Whether pixels may be transparent; nil if the header does not show it.
+    /// Whether pixels may be transparent. Nil if the header does not show it.
     package let hasAlpha: Bool?
 
     package init(
@@ -72,14 +72,14 @@ package struct ImageHeader: Sendable, Hashable {
         self.hasAlpha = hasAlpha
     }
 
-    /// The header of the first frame alone.
+    /// The same header with a frame count of 1.
     package var still: ImageHeader {
         ImageHeader(
             type, width: width, height: height, frameCount: 1, orientation: orientation, hasAlpha: hasAlpha)
     }
 
-    /// How many pixels a decoder would have to hold: width times height times the frames that are known of; nothing
-    /// where that is more than 2^63.
+    /// The number of pixels that a decoder must hold in memory: width times height times the number of frames, if
+    /// known. Nil if the product is 2^63 or more.
     package var pixelCount: Int? {
         let (area, areaOverflows) = width.multipliedReportingOverflow(by: height)
         let (pixels, pixelsOverflow) = area.multipliedReportingOverflow(by: frameCount ?? 1)
@@ -87,14 +87,15 @@ package struct ImageHeader: Sendable, Hashable {
     }
 }
 
-/// What the settings allow an image to be, whatever the size of its file.
+/// Limits on images that are independent of the file size.
 package struct ImageLimits: Sendable, Hashable {
-    /// The most pixels, all known frames together.
+    /// The maximum number of pixels, all known frames together.
     package var maximumPixels: Int
-    /// Types that are refused.
+    /// Types that are rejected.
     package var excludedTypes: Set<ImageType>
 
-    /// Makes limits. The default of 1,000 megapixels admits the photos of all phones; nothing is decoded here.
+    /// Creates limits. The default of 1,000 megapixels admits the photos of all phones. The agent itself decodes no
+    /// image.
     package init(maximumPixels: Int = 1_000_000_000, excludedTypes: Set<ImageType> = Self.rare) {
         self.maximumPixels = maximumPixels
         self.excludedTypes = excludedTypes
@@ -103,7 +104,7 @@ package struct ImageLimits: Sendable, Hashable {
     /// Types that most clients cannot decode. They are excluded unless the settings name other types.
     package static let rare: Set<ImageType> = [.heic, .jxl]
 
-    /// Refuses an image that is over a limit.
+    /// Throws if the image exceeds a limit.
     ///
     /// - Throws: ``ImageFormatError/Reason/excludedType``, ``ImageFormatError/Reason/tooManyPixels``
     package func check(_ header: ImageHeader) throws(ImageFormatError) {

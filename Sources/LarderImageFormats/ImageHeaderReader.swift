@@ -1,38 +1,38 @@
-/// Reads the type and size of an image from its first bytes as they arrive, before anything of it is published.
+/// Reads the type and size of an image from its first bytes as they arrive, before any of them is published.
 ///
-/// Bytes may be given in pieces of any size; the answer does not depend on how they are cut. The reader holds no more
-/// than the few bytes that it waits for (1 MiB for AVIF and HEIC, 64 KiB for JPEG, far less for the others) and gives an
-/// image up whose header does not end within a limit: 16 MiB for PNG, JPEG, JPEG XL, AVIF, HEIC and icons, whose metadata
-/// may come first and are passed over; 1 MiB for GIF and SVG; 128 bytes for bitmaps; 64 bytes for WebP.
+/// The input may be split into pieces of any size; the result is the same. The reader buffers only the bytes that its
+/// parser requires: up to 1 MiB for AVIF and HEIC, 64 KiB for JPEG, far less for the other formats.
+///
+/// It rejects an image whose header does not end within a limit. The limit is 16 MiB for PNG, JPEG, JPEG XL, AVIF, HEIC
+/// and icons, in which other data may precede the size; it is 1 MiB for GIF and SVG, 128 bytes for bitmaps, and 64
+/// bytes for WebP.
 package struct ImageHeaderReader: Sendable {
-    /// What is known so far.
+    /// The state of reading.
     package enum Progress: Sendable, Hashable {
-        /// Nothing yet; give more bytes, or call ``ImageHeaderReader/finish()``.
+        /// The header is incomplete. Feed more bytes, or call ``ImageHeaderReader/finish()``.
         case needMore
-        /// The header; further bytes are ignored.
+        /// The header was read. Further bytes are ignored.
         case found(ImageHeader)
-        /// No image that we would keep; further bytes are ignored.
+        /// The bytes are not an acceptable image. Further bytes are ignored.
         case refused(ImageFormatError)
     }
 
-    /// What is known so far.
     package private(set) var progress = Progress.needMore
 
     private var parser: any HeaderParser = FormatSniffer()
     private var lookAhead = FormatSniffer.lookAhead
-    /// Bytes that were given and not consumed.
+    /// Bytes received but not consumed.
     private var window: [UInt8] = []
-    /// How many bytes the parser waits for.
+    /// The number of bytes that the parser requires in the window.
     private var need = 1
-    /// How many of the coming bytes go by unseen.
+    /// The number of coming bytes to skip.
     private var skip = 0
-    /// How many bytes were consumed, those to be skipped included.
+    /// The number of bytes consumed so far, including those still to be skipped.
     private var position = 0
 
-    /// Makes a reader of one image.
     package init() {}
 
-    /// Takes the next bytes.
+    /// Parses the next bytes and returns the new state.
     package mutating func feed(_ bytes: Span<UInt8>) -> Progress {
         var start = 0
         while progress == .needMore, start < bytes.count {
@@ -42,7 +42,7 @@ package struct ImageHeaderReader: Sendable {
                 start += passed
                 continue
             }
-            // Little more than is waited for: the rest of a large piece is most likely not the header's.
+            // Copies little more than the parser requires: most of a large piece is beyond the header.
             let taken = min(max(need - window.count, 512), bytes.count - start)
             for index in start..<start + taken { window.append(bytes[index]) }
             start += taken
@@ -51,10 +51,10 @@ package struct ImageHeaderReader: Sendable {
         return progress
     }
 
-    /// Takes the next bytes.
+    /// Parses the next bytes and returns the new state.
     package mutating func feed(_ bytes: [UInt8]) -> Progress { feed(bytes.span) }
 
-    /// Says that there are no more bytes: what was not found by now is not there.
+    /// Ends the input. If the header is still incomplete, the image is rejected.
     package mutating func finish() -> Progress {
         if progress == .needMore { end(.refused(parser.ended(window.span))) }
         return progress
@@ -70,7 +70,7 @@ package struct ImageHeaderReader: Sendable {
             switch step {
             case .consume(let count):
                 assert(count > 0)
-                // Compared before it is added: lengths in hostile headers come near the largest integer.
+                // Compare before adding: lengths in malicious headers may be close to `Int.max`.
                 guard count > 0, count <= rest else { return giveUp() }
                 position += count
                 let held = min(count, window.count - start)

@@ -1,11 +1,11 @@
-/// Windows and OS/2 bitmaps: a file header of 14 bytes, then a header that begins with its own size, by which its
-/// versions are told apart.
+/// Windows and OS/2 bitmaps. A file header of 14 bytes is followed by a second header, which begins with its own size.
+/// That size identifies the version.
 struct BMPHeaderParser: TypedHeaderParser {
     var type: ImageType { .bmp }
     static var lookAhead: Int { 128 }
 
-    /// The sizes of the second header: OS/2 1 (12), OS/2 2 short (16) and whole (64), Windows 3 (40), with masks (52,
-    /// 56), version 4 (108), version 5 (124).
+    /// Valid sizes of the second header: OS/2 1 (12), OS/2 2 short (16) and full (64), Windows 3 (40), Windows 3 with
+    /// colour masks (52, 56), version 4 (108), version 5 (124).
     static let knownSizes: Set<Int> = [12, 16, 40, 52, 56, 64, 108, 124]
 
     mutating func step(_ window: Span<UInt8>) -> HeaderStep {
@@ -15,7 +15,7 @@ struct BMPHeaderParser: TypedHeaderParser {
         let isOld = size == 12
         guard window.little16(isOld ? 22 : 26) == 1 else { return damaged("it does not have one plane") }
         if isOld { return found(window.little16(18), window.little16(20), frames: 1, hasAlpha: false) }
-        // A mask for alpha, which counts only if masks are used (BI_BITFIELDS, BI_ALPHABITFIELDS).
+        // The alpha mask is used only if the compression field selects masks (BI_BITFIELDS, BI_ALPHABITFIELDS).
         let hasMask = [56, 108, 124].contains(size)
         if hasMask, window.count < 70 { return .need(70) }
         let hasAlpha = hasMask && [3, 6].contains(window.little32(30)) && window.little32(66) != 0
@@ -23,7 +23,8 @@ struct BMPHeaderParser: TypedHeaderParser {
             ?? damaged("its size is negative")
     }
 
-    /// The size in a header of 16 bytes or more; a negative height means that the rows run downwards.
+    /// The size in a header of at least 16 bytes; nil if the width is not positive. A negative height means that rows
+    /// are stored from top to bottom.
     static func size(_ window: Span<UInt8>, at header: Int) -> (width: Int, height: Int)? {
         let width = Int(Int32(truncatingIfNeeded: window.little32(header + 4)))
         let height = Int(Int32(truncatingIfNeeded: window.little32(header + 8)))

@@ -1,16 +1,16 @@
-/// The length at the beginning of a box (ISO/IEC 14496-12, section 4.2). Four bytes with the type follow at offset 4.
+/// The header of a box (ISO/IEC 14496-12, section 4.2): its length, with the type in the four bytes at offset 4.
 struct BoxHeader {
     enum Reading {
         case header(BoxHeader)
-        /// The window has to have so many bytes first.
+        /// The window must have at least this many bytes.
         case needs(Int)
-        /// The box is damaged in this way.
+        /// The box is damaged; the text gives the reason.
         case invalid(String)
     }
 
-    /// The length of the header itself, which is a part of the box.
+    /// The length of the header, which is part of the box.
     let headerLength: Int
-    /// The length of the box, at least ``headerLength``; nil if the box extends to the end of what it is in.
+    /// The length of the box, at least ``headerLength``. Nil if the box extends to the end of its container.
     let length: Int?
 
     static func read(_ window: Span<UInt8>) -> Reading {
@@ -21,7 +21,7 @@ struct BoxHeader {
             return length >= 8
                 ? .header(BoxHeader(headerLength: 8, length: length)) : .invalid("a box has an invalid length")
         }
-        // The length has 64 bits, behind the type.
+        // A 64-bit length follows the type.
         guard window.count >= 16 else { return .needs(16) }
         guard window.big32(8) <= 0x7FFF_FFFF else { return .invalid("a box is too long") }
         let longLength = window.big32(8) << 32 | window.big32(12)

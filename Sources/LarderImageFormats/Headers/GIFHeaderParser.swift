@@ -1,7 +1,8 @@
-/// GIF (GIF89a specification, sections 17 to 20): the logical screen, and the first picture, which must not be larger
-/// than the screen but may be in files that were made to fool somebody; viewers grow the screen then.
+/// GIF (GIF89a specification, sections 17 to 20). The size is that of the logical screen, extended to contain the first
+/// picture. A picture must not exceed the screen, but malicious files violate that, and viewers then enlarge the
+/// screen.
 ///
-/// The number of frames is said nowhere.
+/// GIF does not record the number of frames.
 struct GIFHeaderParser: TypedHeaderParser {
     var type: ImageType { .gif }
     static var lookAhead: Int { 1 << 20 }
@@ -25,7 +26,7 @@ struct GIFHeaderParser: TypedHeaderParser {
             switch window[0] {
             case 0x21:
                 guard window.count >= 2 else { return .need(2) }
-                // The graphic control of the first picture has a flag for a transparent colour (section 23).
+                // The graphic control extension of the first picture has a flag for a transparent colour (section 23).
                 if window[1] == 0xF9 {
                     guard window.count >= 4 else { return .need(4) }
                     hasAlpha = window[3] & 1 == 1

@@ -1,14 +1,14 @@
-/// AVIF and HEIC: boxes as in ISO/IEC 14496-12. The `meta` box (ISO/IEC 23008-12) names the primary item (`pitm`) and has a list of
-/// properties (`iprp`), of which the item's `ispe` is its size and `irot` turns it.
+/// AVIF and HEIC: boxes as in ISO/IEC 14496-12. The `meta` box (ISO/IEC 23008-12) names the primary item (`pitm`) and
+/// lists properties (`iprp`). The item's `ispe` property is its size; `irot` rotates it.
 ///
-/// A clean aperture (`clap`), which cuts the edges of the picture off, is applied to HEIC only, where encoders pad with it.
+/// A clean aperture (`clap`) crops the picture. It is applied to HEIC only, whose encoders use it to remove padding.
 /// For AVIF the size is that of the decoded picture.
 struct HEIFHeaderParser: TypedHeaderParser {
-    /// Known once the brands were read.
+    /// Provisional until the brands have been read.
     private(set) var type = ImageType.avif
     static var lookAhead: Int { 16 << 20 }
 
-    /// The properties may hold colour profiles. Larger ones than this are not known.
+    /// Properties may contain colour profiles. Larger boxes are rejected as damaged.
     private static let longestProperties = 1 << 20
     private static let longestBrands = 4096
     private static let sequenceBrands: [StaticString] = ["avis", "hevc", "hevx", "msf1"]
@@ -18,7 +18,7 @@ struct HEIFHeaderParser: TypedHeaderParser {
     private var position = 0
     private var mayMove = false
     private var primaryItem: Int?
-    /// The `iprp` box without its header, kept until the primary item is known.
+    /// The contents of the `iprp` box, kept until the primary item is known.
     private var properties: [UInt8]?
 
     mutating func step(_ window: Span<UInt8>) -> HeaderStep {
@@ -56,11 +56,11 @@ struct HEIFHeaderParser: TypedHeaderParser {
         return .consume(count)
     }
 
-    /// `ftyp`: the major brand, a version, and the brands that it is compatible with.
+    /// `ftyp`: the major brand, a version, and the compatible brands.
     private mutating func brands(_ window: Span<UInt8>, size: Int) -> HeaderStep {
         guard size >= 16, size <= Self.longestBrands else { return .refused(.notAnImage("a damaged video (MP4)")) }
         guard window.count >= size else { return .need(size) }
-        // The major brand counts more than those that the file is compatible with.
+        // The major brand is listed first and so takes precedence.
         let places = [8] + Array(stride(from: 16, through: size - 4, by: 4))
         for place in places where Self.sequenceBrands.contains(where: { window.has($0, at: place) }) {
             mayMove = true
@@ -97,14 +97,14 @@ struct HEIFHeaderParser: TypedHeaderParser {
         return resolved() ?? consume(size)
     }
 
-    /// The answer, once both parts of it are there.
+    /// The result, once both the primary item and the properties have been read; nil before.
     private func resolved() -> HeaderStep? {
         guard let primaryItem, let properties else { return nil }
         guard let item = HEIFProperties(properties.span, of: primaryItem) else {
             return damaged("the properties of its primary item are invalid")
         }
         guard var size = item.size else { return damaged("its primary item has no size") }
-        // Encoders of HEVC pad to whole blocks and cut the padding off by it.
+        // HEVC encoders pad the picture to whole blocks and crop the padding with `clap`.
         if type == .heic, let crop = item.crop { size = (min(size.width, crop.width), min(size.height, crop.height)) }
         let isTurned = item.quarterTurns % 2 == 1
         return found(
@@ -113,14 +113,14 @@ struct HEIFHeaderParser: TypedHeaderParser {
     }
 }
 
-/// What an `iprp` box says of one item (ISO/IEC 23008-12, section 9.3): `ipco` is the list of all properties, `ipma` says
-/// which of them, counted from 1, belong to which item.
+/// The properties of one item in an `iprp` box (ISO/IEC 23008-12, section 9.3). The `ipco` box lists all properties.
+/// The `ipma` box associates items with properties by an index that counts from 1.
 struct HEIFProperties {
     private(set) var size: (width: Int, height: Int)?
     private(set) var quarterTurns = 0
-    /// The size of a clean aperture.
+    /// The size of the clean aperture (`clap`).
     private(set) var crop: (width: Int, height: Int)?
-    /// Whether there is an auxiliary image of alpha.
+    /// Whether the file contains an auxiliary alpha image.
     private(set) var hasAlpha = false
 
     private enum Property {
@@ -131,7 +131,7 @@ struct HEIFProperties {
         case other
     }
 
-    /// Reads the content of the box, or nothing where it is damaged.
+    /// Parses the contents of the box; nil if it is damaged.
     init?(_ box: Span<UInt8>, of item: Int) {
         var properties: [Property] = []
         var indices: [Int] = []
@@ -162,14 +162,14 @@ struct HEIFProperties {
         }
     }
 
-    /// The types of auxiliary images of alpha, for AVIF and for HEIC.
+    /// The types of auxiliary alpha images in AVIF and in HEIC.
     private static let alphaNames: [StaticString] = [
         "urn:mpeg:mpegB:cicp:systems:auxiliary:alpha", "urn:mpeg:hevc:2015:auxid:1",
     ]
 
     private enum Pass { case list, associations }
 
-    /// Where the box at an offset ends, if it is whole.
+    /// The end of the box at `offset`; nil if the box is invalid or extends beyond `limit`.
     private static func end(_ box: Span<UInt8>, _ offset: Int, _ limit: Int) -> Int? {
         guard limit - offset >= 8 else { return nil }
         let size = box.big32(offset)
@@ -188,7 +188,7 @@ struct HEIFProperties {
                 guard end - offset >= 9 else { return nil }
                 result.append(.turn(Int(box[offset + 8] & 3)))
             } else if box.has("clap", at: offset + 4) {
-                // Two fractions, then the offsets.
+                // The width and the height of the aperture, each a fraction, followed by its offsets.
                 guard end - offset >= 40, box.big32(offset + 12) > 0, box.big32(offset + 20) > 0 else { return nil }
                 result.append(
                     .crop(
@@ -204,7 +204,8 @@ struct HEIFProperties {
         return result
     }
 
-    /// The properties of an item: version and flags say how wide items and indices are.
+    /// The property indices of an item. The box's version determines the width of item IDs, its flags the width of
+    /// indices.
     private static func indices(_ box: Span<UInt8>, _ start: Int, _ limit: Int, _ item: Int) -> [Int]? {
         guard limit - start >= 8 else { return nil }
         let itemLength = box[start] == 0 ? 2 : 4
@@ -220,7 +221,7 @@ struct HEIFProperties {
             if isItem {
                 for number in 0..<count {
                     let place = offset + number * indexLength
-                    // The first bit says that the property is essential.
+                    // The highest bit marks the property as essential.
                     result.append(indexLength == 1 ? Int(box[place] & 0x7F) : box.big16(place) & 0x7FFF)
                 }
             }

@@ -1,16 +1,17 @@
 /// Windows icons (.ico) and cursors (.cur): a directory, then pictures, each a PNG file or a bitmap without its file
 /// header. The size is that of the largest picture.
 ///
-/// The directory has one byte for each side (0 means 256), and decoders do not believe it: what counts is the header of
-/// each picture. So all of them are looked at, or an icon of "16 by 16" could hide a bomb.
+/// The directory has one byte for each side (0 means 256), which decoders ignore in favour of each picture's own
+/// header. All picture headers are therefore read. Otherwise an icon listed as 16 by 16 could contain a decompression
+/// bomb.
 struct IconHeaderParser: TypedHeaderParser {
     var type: ImageType { .ico }
     static var lookAhead: Int { 16 << 20 }
 
-    /// Icons have ten pictures, some have fifty.
+    /// The maximum number of pictures. Typical icons have about ten; a few have fifty.
     static let maxPictures = 256
 
-    /// Where the pictures begin, in the order of the file; nothing before the directory is read.
+    /// The offsets of the remaining pictures in the file, in ascending order. Nil until the directory has been read.
     private var offsets: ArraySlice<Int>?
     private var position = 0
     private var largest = (width: 0, height: 0)
@@ -44,12 +45,12 @@ struct IconHeaderParser: TypedHeaderParser {
         if window[0] == 0x89, window.has("PNG", at: 1), window.has("IHDR", at: 12) {
             size = (window.big32(16), window.big32(20))
         } else if window.little32(0) == 40, let bitmap = BMPHeaderParser.size(window, at: 0) {
-            // The height counts the mask too, which lies above the picture.
+            // The height includes the mask, which is as high as the picture.
             size = (bitmap.width, bitmap.height / 2)
         } else {
             return damaged("a picture in it is neither PNG nor a bitmap")
         }
-        // A PNG's sides have 31 bits, so that their product cannot overflow.
+        // Sides of a PNG have at most 31 bits, so their product cannot overflow.
         guard size.width > 0, size.height > 0, max(size.width, size.height) <= 1 << 31 else {
             return damaged("a picture in it is \(size.width) by \(size.height) pixels")
         }

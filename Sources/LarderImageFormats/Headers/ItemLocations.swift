@@ -1,11 +1,11 @@
-/// The end of the last extent of all items in an `iloc` box (ISO/IEC 14496-12, section 8.11.3).
+/// The ends of the data of all items in an `iloc` box (ISO/IEC 14496-12, section 8.11.3).
 struct ItemLocations {
-    /// The end of the data in the file, as an offset from its beginning; 0 without such data.
+    /// The end of the last extent in the file, as an offset from the start of the file. 0 if no extent is stored there.
     private(set) var fileEnd = 0
-    /// The end of the data in the `idat` box, as an offset in it; 0 without such data.
+    /// The end of the last extent in the `idat` box, as an offset in the box. 0 if no extent is stored there.
     private(set) var dataBoxEnd = 0
 
-    /// Reads the content of the box; nil if it is damaged.
+    /// Parses the contents of the box; nil if it is damaged.
     init?(_ box: Span<UInt8>) {
         var reader = Reader(box)
         guard let version = reader.number(1), version <= 2, reader.number(3) != nil, let sizes = reader.number(2) else {
@@ -24,7 +24,7 @@ struct ItemLocations {
                 guard reader.number(indexSize) != nil, let offset = reader.number(offsetSize),
                     let length = reader.number(lengthSize)
                 else { return nil }
-                // Another source is another file. A length of 0 is the rest of the file.
+                // Extents with another data source are in other files. A length of 0 means the rest of the file.
                 guard source == 0, length > 0 else { continue }
                 let (start, overflows) = base.addingReportingOverflow(offset)
                 let (end, carries) = start.addingReportingOverflow(length)
@@ -38,14 +38,15 @@ struct ItemLocations {
         }
     }
 
-    /// Reads numbers one after another.
+    /// Reads big-endian numbers in sequence.
     private struct Reader {
         private let box: [UInt8]
         private var offset = 0
 
         init(_ box: Span<UInt8>) { self.box = (0..<box.count).map { box[$0] } }
 
-        /// The next `length` bytes as a number; 0 for no bytes, nil at the end and from 2^63.
+        /// Reads `length` bytes as a number; 0 if `length` is 0. Nil if the box ends before, or if the number is 2^63
+        /// or more.
         mutating func number(_ length: Int) -> Int? {
             guard box.count - offset >= length else { return nil }
             var value: UInt64 = 0

@@ -1,5 +1,5 @@
-/// JPEG (ITU-T T.81, annex B): segments up to the first frame header. Thumbnails lie within application segments, which
-/// are passed over as a whole, so that none is taken for the picture.
+/// JPEG (ITU-T T.81, annex B): segments up to the first frame header. Thumbnails are inside application segments, which
+/// are skipped as a whole, so a thumbnail is never mistaken for the picture.
 struct JPEGHeaderParser: TypedHeaderParser {
     var type: ImageType { .jpeg }
     static var lookAhead: Int { 16 << 20 }
@@ -10,9 +10,9 @@ struct JPEGHeaderParser: TypedHeaderParser {
     mutating func step(_ window: Span<UInt8>) -> HeaderStep {
         guard isStarted else {
             isStarted = true
-            return .consume(2)  // SOI, which the sniffer has seen
+            return .consume(2)  // SOI, which the sniffer has checked
         }
-        // Decoders pass over stray bytes between segments and over fill bytes (B.1.1.2), so this does too.
+        // Decoders skip fill bytes (B.1.1.2) and stray bytes between segments.
         guard window[0] == 0xFF else { return .consume(1) }
         guard window.count >= 2 else { return .need(2) }
         switch window[1] {
@@ -28,7 +28,7 @@ struct JPEGHeaderParser: TypedHeaderParser {
         }
     }
 
-    /// `length` counts itself but not the marker.
+    /// Skips a segment. `length` includes its own two bytes but not the marker.
     private func passing(_ length: Int) -> HeaderStep {
         length >= 2 ? .consume(length + 2) : damaged("a segment says to be \(length) bytes long")
     }
@@ -40,7 +40,7 @@ struct JPEGHeaderParser: TypedHeaderParser {
         guard window.big16(2) == 8 + 3 * components, components > 0 else {
             return damaged("its frame header is invalid")
         }
-        // B.2.5 lets the height follow the first scan. No encoder of the last decades does that.
+        // B.2.5 allows the height to follow the first scan, but current encoders do not use this.
         guard height > 0 else { return damaged("its height is not in its frame header") }
         let turned = (orientation ?? 1) >= 5
         return found(
@@ -48,7 +48,7 @@ struct JPEGHeaderParser: TypedHeaderParser {
             orientation: orientation == 1 ? nil : orientation, hasAlpha: false)
     }
 
-    /// APP1, which has EXIF, XMP or anything else. The first EXIF block counts.
+    /// APP1 contains EXIF, XMP or other data. The first EXIF block counts.
     private mutating func application(_ window: Span<UInt8>) -> HeaderStep {
         guard window.count >= 4 else { return .need(4) }
         let length = window.big16(2)
@@ -62,9 +62,9 @@ struct JPEGHeaderParser: TypedHeaderParser {
     }
 }
 
-/// The orientation in an EXIF block, which is a small TIFF file (CIPA DC-008, section 4.5).
+/// Reads the orientation from an EXIF block, which is a small TIFF file (CIPA DC-008, section 4.5).
 enum EXIFOrientation {
-    /// 1 to 8, or nothing where the block says nothing or is damaged: the picture is shown as it is then.
+    /// Returns 1 to 8; nil if the block has no orientation or is damaged, in which case the picture is shown unrotated.
     static func read(_ tiff: Span<UInt8>) -> Int? {
         guard tiff.count >= 8 else { return nil }
         let isBig: Bool
@@ -73,7 +73,7 @@ enum EXIFOrientation {
         case (0x49, 0x49): isBig = false
         default: return nil
         }
-        // Asked only where it is within the block.
+        // The callers check that the offset is inside the block.
         func word(_ offset: Int) -> Int { isBig ? tiff.big16(offset) : tiff.little16(offset) }
         func long(_ offset: Int) -> Int { isBig ? tiff.big32(offset) : tiff.little32(offset) }
         guard word(2) == 42 else { return nil }
@@ -82,7 +82,7 @@ enum EXIFOrientation {
         for index in 0..<word(directory) {
             let entry = directory + 2 + index * 12
             guard entry <= tiff.count - 12 else { return nil }
-            // Tag 0x0112, type SHORT, one of them.
+            // Tag 0x0112, type SHORT, one value.
             if word(entry) == 0x0112, word(entry + 2) == 3, long(entry + 4) == 1 {
                 let value = word(entry + 8)
                 return (1...8).contains(value) ? value : nil

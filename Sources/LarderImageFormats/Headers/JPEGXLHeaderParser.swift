@@ -1,10 +1,10 @@
-/// JPEG XL (ISO/IEC 18181-1, annex D): a codestream, alone or in the boxes of a container (ISO/IEC 18181-2). In a container
-/// the codestream is one `jxlc` box or begins in the first `jxlp` box.
+/// JPEG XL (ISO/IEC 18181-1, annex D): a codestream, either on its own or in a container of boxes (ISO/IEC 18181-2). In
+/// a container the codestream is in one `jxlc` box or starts in the first `jxlp` box.
 struct JPEGXLHeaderParser: TypedHeaderParser {
     static var lookAhead: Int { 16 << 20 }
     var type: ImageType { .jxl }
 
-    /// The size and the image metadata that is read here have fewer bytes.
+    /// The size and image metadata up to the first extra channel are always shorter than this.
     private static let longestHeader = 128
 
     private enum Place { case start, boxes, codestream }
@@ -40,7 +40,7 @@ struct JPEGXLHeaderParser: TypedHeaderParser {
         guard isPart || window.has("jxlc", at: 4) else {
             return box.length.map { .consume($0) } ?? damaged("it has no picture")
         }
-        // A part begins with its number. The codestream begins with its signature.
+        // A `jxlp` box begins with a part number. The codestream begins with its signature.
         let start = headerLength + (isPart ? 4 : 0)
         guard window.count >= start + 2 else { return .need(start + 2) }
         guard window[start] == 0xFF, window[start + 1] == 0x0A else {
@@ -51,17 +51,17 @@ struct JPEGXLHeaderParser: TypedHeaderParser {
     }
 }
 
-/// The beginning of a codestream behind its signature: the size and the image metadata up to the first extra channel.
+/// The start of a codestream after its signature: the size and the image metadata up to the first extra channel.
 struct JPEGXLHeader {
     private(set) var width = 0
     private(set) var height = 0
-    /// 1 to 8, as EXIF counts. Decoders apply it.
+    /// 1 to 8, numbered as in EXIF. Decoders apply it.
     private(set) var orientation = 1
     private(set) var isAnimated = false
-    /// Whether a channel is known to be alpha; nil if only a later channel could be.
+    /// Whether the first extra channel is alpha. Nil if it is not but there are further channels, which are not read.
     private(set) var hasAlpha: Bool? = false
 
-    /// Nil if there are too few bytes.
+    /// Returns nil if there are too few bytes.
     init?(_ bytes: Span<UInt8>) {
         var bits = BitReader(bytes)
         (width, height) = bits.size()
@@ -69,7 +69,7 @@ struct JPEGXLHeader {
         if bits.isExhausted { return nil }
     }
 
-    /// ImageMetadata (D.3), unless all of it is the default.
+    /// Reads ImageMetadata (D.3). Not called if all of its fields have their defaults.
     private mutating func metadata(_ bits: inout BitReader) {
         if bits.read(1) == 1 {
             orientation = 1 + bits.read(3)
@@ -82,7 +82,7 @@ struct JPEGXLHeader {
         _ = bits.read(1)
         let channels = bits.number((0, 0), (1, 0), (2, 4), (1, 12))
         guard channels > 0 else { return }
-        // The default of an extra channel is alpha.
+        // An extra channel is alpha by default.
         if bits.read(1) == 1 || bits.number((0, 0), (1, 0), (2, 4), (18, 6)) == 0 {
             hasAlpha = true
         } else {
@@ -91,14 +91,14 @@ struct JPEGXLHeader {
     }
 }
 
-/// Reads bits, the lowest of each byte first. Beyond the end they are 0.
+/// Reads bits, starting with the lowest bit of each byte. Bits beyond the end are 0.
 private struct BitReader {
     private let bytes: [UInt8]
     private var position = 0
 
     init(_ bytes: Span<UInt8>) { self.bytes = (0..<bytes.count).map { bytes[$0] } }
 
-    /// Whether more was read than there is.
+    /// Whether more bits were requested than there are.
     var isExhausted: Bool { position > bytes.count * 8 }
 
     mutating func read(_ count: Int) -> Int {
@@ -111,7 +111,7 @@ private struct BitReader {
         return value
     }
 
-    /// U32 (B.2.2): two bits choose an offset and the number of bits that are added to it.
+    /// U32 (B.2.2): two bits select an offset and the number of bits to add to it.
     mutating func number(
         _ first: (Int, Int), _ second: (Int, Int), _ third: (Int, Int), _ fourth: (Int, Int)
     ) -> Int {

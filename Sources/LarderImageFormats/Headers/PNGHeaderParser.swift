@@ -1,12 +1,12 @@
-/// PNG, section 5 of its specification: a signature, then chunks of length, type, data and checksum. `IHDR` comes first
-/// and has the size; `acTL`, which makes it an animation, comes before the first `IDAT` (section 11.3.5).
+/// PNG (section 5 of its specification): a signature, then chunks of length, type, data and checksum. `IHDR` comes
+/// first and contains the size. `acTL`, which marks an animation, comes before the first `IDAT` (section 11.3.5).
 struct PNGHeaderParser: TypedHeaderParser {
     var type: ImageType { .png }
     static var lookAhead: Int { 16 << 20 }
 
     private var size: (width: Int, height: Int)?
     private var frames = 1
-    /// Whether the colour type has an alpha channel, or a `tRNS` chunk makes colours transparent.
+    /// Whether the colour type has an alpha channel or a `tRNS` chunk makes colours transparent.
     private var hasAlpha = false
 
     mutating func step(_ window: Span<UInt8>) -> HeaderStep {
@@ -17,7 +17,7 @@ struct PNGHeaderParser: TypedHeaderParser {
         if window.has("IDAT", at: 4) { return found(size.width, size.height, frames: frames, hasAlpha: hasAlpha) }
         if window.has("acTL", at: 4), length == 8 {
             guard window.count >= 16 else { return .need(16) }
-            // Decoders ignore an invalid number and show the still image.
+            // Decoders ignore an invalid number of frames and show the still image.
             let count = window.big32(8)
             if (1...0x7FFF_FFFF).contains(count) { frames = count }
         }
@@ -44,7 +44,7 @@ struct PNGHeaderParser: TypedHeaderParser {
         return .consume(33)
     }
 
-    /// The combinations of table 11.1.
+    /// The combinations of colour type and bit depth in table 11.1.
     private static func isColour(depth: UInt8, type: UInt8) -> Bool {
         switch type {
         case 0: [1, 2, 4, 8, 16].contains(depth)

@@ -1,13 +1,13 @@
-/// SVG (version 2, with XML 1.0 around it): the start tag of the root element, after a prolog of declarations, comments,
-/// processing instructions and a document type, all of which are passed over. Entities are never expanded.
+/// SVG (version 2, in XML 1.0): the start tag of the root element, after a prolog of declarations, comments, processing
+/// instructions and a document type, all of which are skipped. Entities are never expanded.
 ///
-/// The root's namespace is not looked at, because widespread editors write it as an entity. Any encoding will do that
-/// has ASCII in it; UTF-16 is refused before it comes here.
+/// The namespace of the root element is ignored, because widespread editors write it as an entity. Any ASCII-compatible
+/// encoding is accepted; ``FormatSniffer`` rejects UTF-16.
 struct SVGHeaderParser: TypedHeaderParser {
     var type: ImageType { .svg }
     static var lookAhead: Int { 1 << 20 }
 
-    /// Longer names and values are none that matter.
+    /// No relevant name or value is this long. Longer ones are treated as empty.
     private static let longestText = 128
 
     private enum State {
@@ -17,11 +17,11 @@ struct SVGHeaderParser: TypedHeaderParser {
     }
 
     private var state = State.prolog
-    /// Whether comments and instructions are those of a document type's internal subset.
+    /// Whether the current comment, instruction or declaration is in the internal subset of the document type.
     private var isInSubset = false
-    /// What ends the quoted text that is being read.
+    /// The delimiter that ends the current quoted text.
     private var quote: UInt8 = 0
-    /// The last bytes of a comment or an instruction, the newest lowest.
+    /// The last four bytes of the current comment or instruction, with the latest in the lowest byte.
     private var tail: UInt32 = 0
     private var count = 0
     private var text: [UInt8] = []
@@ -29,7 +29,7 @@ struct SVGHeaderParser: TypedHeaderParser {
     private var isNameWhole = false
     private var attributes: [String: String] = [:]
 
-    /// Whether a document may begin like this: a byte order mark, white space, then a `<`.
+    /// Whether a document may begin like this: an optional byte order mark, optional white space, then `<`.
     static func mayBegin(_ window: Span<UInt8>) -> Bool {
         var offset = window[0] == 0xEF && window[1] == 0xBB && window[2] == 0xBF ? 3 : 0
         while offset < window.count, isSpace(window[offset]) { offset += 1 }
@@ -77,7 +77,7 @@ struct SVGHeaderParser: TypedHeaderParser {
             case UInt8(ascii: "!"): state = .exclamation
             case UInt8(ascii: "?"): state = .instruction
             default:
-                // An element in an internal subset is an error that decoders find.
+                // An element in an internal subset is an error; it is skipped here and left to decoders to report.
                 state = isInSubset ? .declaration : .rootName
                 return take(byte)
             }
@@ -96,7 +96,7 @@ struct SVGHeaderParser: TypedHeaderParser {
             }
         case .comment, .instruction:
             tail = tail << 8 | UInt32(byte)
-            // "-->" and "?>". The two dashes of the end must not be those of the beginning, which tail does not have.
+            // "-->" and "?>". `tail` starts empty, so the dashes of "<!--" cannot end the comment.
             let isEnd = state == .comment ? tail & 0xFF_FFFF == 0x2D2D3E : tail & 0xFFFF == 0x3F3E
             if isEnd { state = isInSubset ? .subset : .prolog }
         default: break
@@ -133,7 +133,7 @@ struct SVGHeaderParser: TypedHeaderParser {
         return nil
     }
 
-    /// The document type's name tells HTML at once.
+    /// Rejects a document type named `html`; nil for any other name.
     private func refusalOfType() -> HeaderStep? {
         String(decoding: text, as: UTF8.self).lowercased() == "html" ? .refused(.notAnImage("HTML")) : nil
     }

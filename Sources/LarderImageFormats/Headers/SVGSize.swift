@@ -1,16 +1,16 @@
-/// The size that a viewer without further instructions gives to an SVG (SVG 2, section 7; CSS Images 3, section 5): its
-/// `width` and `height`; what is missing follows from the other by the `viewBox`'s ratio, or is the `viewBox`'s own; and
-/// without any of them 300 by 150.
+/// The size at which a viewer shows an SVG by default (SVG 2, section 7; CSS Images 3, section 5): its `width` and
+/// `height`. If one is missing, it follows from the other and the aspect ratio of `viewBox`. If both are missing, the
+/// size is that of `viewBox`. Without a `viewBox` a missing width is 300 and a missing height 150.
 struct SVGSize {
-    /// The width in CSS pixels.
+    /// In CSS pixels.
     let width: Double
-    /// The height in CSS pixels.
+    /// In CSS pixels.
     let height: Double
 
-    /// More pixels than any side can have.
+    /// The maximum length of a side, in pixels.
     static let largest = 2_147_483_647.0
 
-    /// Works the size out from the attributes of the root element. What is not understood counts as missing.
+    /// Computes the size from the attributes of the root element. Invalid attributes count as missing.
     init(width: String?, height: String?, viewBox: String?) {
         let box = viewBox.flatMap(Self.box)
         switch (width.flatMap(Self.length), height.flatMap(Self.length)) {
@@ -21,8 +21,8 @@ struct SVGSize {
         }
     }
 
-    /// A positive length in CSS pixels (CSS Values 4, section 6.2: an inch is 96 of them). Lengths that depend on fonts
-    /// or on what is around are none.
+    /// A positive length, converted to CSS pixels, 96 per inch (CSS Values 4, section 6.2). Nil if the text is invalid
+    /// or its unit is relative to a font or the viewport.
     static func length(_ text: String) -> Double? {
         let text = text.utf8.drop(while: SVGHeaderParser.isSpace)
         let number = text.prefix(numberLength(text))
@@ -45,7 +45,7 @@ struct SVGSize {
         }
     }
 
-    /// The last two of four numbers, if both are positive.
+    /// The last two of four numbers; nil if either is not positive or the text does not have four numbers.
     static func box(_ text: String) -> (width: Double, height: Double)? {
         let words = text.utf8.split { SVGHeaderParser.isSpace($0) || $0 == UInt8(ascii: ",") }
         let numbers = words.compactMap { word -> Double? in
@@ -58,8 +58,8 @@ struct SVGSize {
         return (numbers[2], numbers[3])
     }
 
-    /// How many of the first bytes are a number of CSS: sign, digits, fraction, exponent. An `e` that no digit follows
-    /// belongs to a unit.
+    /// The length in bytes of the CSS number at the start of `text`: sign, digits, fraction, exponent. 0 if there is
+    /// none. An `e` that is not followed by digits belongs to the unit.
     private static func numberLength(_ text: Substring.UTF8View.SubSequence) -> Int {
         let bytes = Array(text)
         var index = 0

@@ -1,6 +1,7 @@
-/// WebP (RFC 9649): a RIFF file whose first chunk has the size: `VP8 ` lossy, `VP8L` lossless, `VP8X` extended.
+/// WebP (RFC 9649): a RIFF file whose first chunk contains the size. The chunk is `VP8 ` (lossy), `VP8L` (lossless) or
+/// `VP8X` (extended).
 ///
-/// An animation's frames follow one by one and are counted nowhere.
+/// WebP does not record the number of frames of an animation.
 struct WebPHeaderParser: TypedHeaderParser {
     var type: ImageType { .webp }
     static var lookAhead: Int { 64 }
@@ -17,7 +18,7 @@ struct WebPHeaderParser: TypedHeaderParser {
         return damaged("its first chunk is unknown")
     }
 
-    /// A key frame of VP8 (RFC 6386, section 9.1): three bytes of tag, a start code, 14 bits each.
+    /// A VP8 key frame (RFC 6386, section 9.1): a tag of three bytes, a start code, and 14 bits for each side.
     private func lossy(_ window: Span<UInt8>) -> HeaderStep {
         guard window[20] & 1 == 0, window[23] == 0x9D, window[24] == 0x01, window[25] == 0x2A else {
             return damaged("it does not begin with a key frame")
@@ -25,14 +26,15 @@ struct WebPHeaderParser: TypedHeaderParser {
         return found(window.little16(26) & 0x3FFF, window.little16(28) & 0x3FFF, frames: 1, hasAlpha: false)
     }
 
-    /// RFC 9649, section 3.4: a signature, 14 bits each less one, one bit for alpha, three for the version 0.
+    /// RFC 9649, section 3.4: a signature, 14 bits for each side minus one, one bit for alpha, and three for the
+    /// version, which is 0.
     private func lossless(_ window: Span<UInt8>) -> HeaderStep {
         let bits = window.little32(21)
         guard window[20] == 0x2F, bits >> 29 == 0 else { return damaged("its lossless header is invalid") }
         return found((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1, frames: 1, hasAlpha: bits >> 28 & 1 == 1)
     }
 
-    /// RFC 9649, section 2.7: flags, then the canvas, 24 bits each less one.
+    /// RFC 9649, section 2.7: flags, then 24 bits for each side of the canvas minus one.
     private func extended(_ window: Span<UInt8>) -> HeaderStep {
         guard window.little32(16) >= 10 else { return damaged("its VP8X chunk is too short") }
         let isAnimated = window[20] & 0x02 != 0

@@ -1,11 +1,12 @@
-/// Bitmaps: rows that are padded to four bytes, up to a known number, or runs up to the last row. The size in the file
-/// header is wrong in many files and no decoder reads it; it is used only for the other compressions.
+/// Bitmaps end after a known number of rows, each padded to four bytes. Run-length compressed bitmaps end after their
+/// last row. The file size in the header is used only for other compressions, because it is wrong in many files and
+/// decoders ignore it.
 struct BMPTruncationCheck: TruncationCheck {
     mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         guard window.count >= 34 else { return .need(34) }
         let (header, start) = (window.little32(14), window.little32(10))
         let isOld = header == 12
-        // The short header of OS/2 2 has no such field.
+        // The short OS/2 2 header has no compression field.
         let compression = header <= 16 ? 0 : window.little32(30)
         let bits = window.little16(isOld ? 24 : 28)
         let size =
@@ -14,13 +15,13 @@ struct BMPTruncationCheck: TruncationCheck {
             : BMPHeaderParser.size(window, at: 14).map { ($0.width, $0.height) }
         guard let (width, height) = size else { return .endless }
         switch compression {
-        // BI_RGB, and the same with masks.
+        // BI_RGB, BI_BITFIELDS, BI_ALPHABITFIELDS.
         case 0, 3, 6: break
         case 1 where bits == 8, 2 where bits == 4:
             return .becomes(RunLengthTruncationCheck(start: start, width: width, height: height, isFourBits: bits == 4))
         default: return .complete(after: max(window.little32(2), start))
         }
-        // At most 2^31 by 2^16 bits, and so many bytes 2^31 times.
+        // A row has at most 2^31 pixels of 2^16 bits, so only the product with up to 2^31 rows can overflow.
         let row = (width * bits + 31) / 32 * 4
         let (rows, overflows) = row.multipliedReportingOverflow(by: height)
         let (end, carries) = rows.addingReportingOverflow(start)
@@ -28,13 +29,13 @@ struct BMPTruncationCheck: TruncationCheck {
     }
 }
 
-/// BI_RLE8 and BI_RLE4: pairs of a count and a value, and escapes that begin with 0. The image ends with the mark of its
-/// end, or with the last pixel of the last row: some encoders write no mark.
+/// BI_RLE8 and BI_RLE4: pairs of a count and a value, and escapes that begin with 0. The image ends with an end marker
+/// or with the last pixel of the last row, because some encoders omit the marker.
 struct RunLengthTruncationCheck: TruncationCheck {
     private let width: Int
     private let height: Int
     private let isFourBits: Bool
-    /// The number of bytes before the runs; 0 after these were passed.
+    /// The number of bytes before the runs; 0 once they have been skipped.
     private var start: Int
     private var x = 0
     private var y = 0
@@ -60,7 +61,7 @@ struct RunLengthTruncationCheck: TruncationCheck {
             (x, y) = (x + Int(window[2]), y + Int(window[3]))
             length = 4
         case (0, _):
-            // Pixels without runs, padded to an even number of bytes.
+            // Literal pixels, padded to an even number of bytes.
             x += value
             let bytes = isFourBits ? (value + 1) / 2 : value
             length += bytes + bytes % 2

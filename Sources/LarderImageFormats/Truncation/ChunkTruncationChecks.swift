@@ -1,4 +1,4 @@
-/// PNG: chunks up to `IEND` and its checksum. A frame of an animation has one `fcTL` chunk.
+/// PNG: chunks up to and including `IEND`. Each frame of an animation has one `fcTL` chunk.
 struct PNGTruncationCheck: TruncationCheck {
     private var isStarted = false
     private var frames = 0
@@ -37,12 +37,12 @@ struct GIFTruncationCheck: TruncationCheck {
             case 0x2C:
                 guard window.count >= 10 else { return .need(10) }
                 place = .subBlocks
-                // The byte after the colours is the size of a code.
+                // The colour table is followed by one byte, the minimum code size.
                 return .consume(10 + Self.colours(window[9]) + 1)
             case 0x3B: return .complete(after: 1)
-            // Some encoders leave an empty block too many.
+            // Some encoders write a superfluous empty block.
             case 0x00: return .consume(1)
-            // Viewers stop where they understand no more, and show what they have.
+            // Viewers stop at an unknown block and show the picture so far.
             default: return .complete(after: 1)
             }
         case .subBlocks:
@@ -54,17 +54,17 @@ struct GIFTruncationCheck: TruncationCheck {
     private static func colours(_ flags: UInt8) -> Int { flags & 0x80 != 0 ? 3 << (Int(flags & 7) + 1) : 0 }
 }
 
-/// WebP: as long as its RIFF header says, which is without the first eight bytes.
+/// WebP: as long as its RIFF header says. That length excludes the first eight bytes.
 struct WebPTruncationCheck: TruncationCheck {
     mutating func step(_ window: Span<UInt8>) -> TruncationStep { .complete(after: 8 + window.little32(4)) }
 }
 
-/// Icons: up to the last byte of the last picture.
+/// Icons: up to the last byte of the picture that ends last.
 struct IconTruncationCheck: TruncationCheck {
     mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         let count = window.little16(4)
         let directory = 6 + 16 * count
-        // The header's reader takes no more than so many.
+        // ``IconHeaderParser`` rejects larger icons.
         guard count <= IconHeaderParser.maxPictures else { return .endless }
         guard window.count >= directory else { return .need(directory) }
         let ends = (0..<count).map { window.little32(6 + 16 * $0 + 8) + window.little32(6 + 16 * $0 + 12) }

@@ -1,6 +1,6 @@
-/// AVIF and HEIC: boxes at the top level, up to the end of the description of the picture (`meta`) and of its data (`mdat`,
-/// or `idat` in `meta`). A sequence also has a description of its own (`moov`). Boxes that extend to the end of the file
-/// end with the last extent of the `iloc` box.
+/// AVIF and HEIC: top-level boxes, up to the end of the picture's description (`meta`) and of its data (`mdat`, or
+/// `idat` inside `meta`). A sequence also has a separate description (`moov`). A box that extends to the end of the
+/// file counts as complete at the end of the last extent in the `iloc` box.
 struct HEIFTruncationCheck: TruncationCheck {
     private enum Place { case brands, top, meta(end: Int) }
     private var place = Place.brands
@@ -9,7 +9,7 @@ struct HEIFTruncationCheck: TruncationCheck {
     private var isMetaOpen = false
     private var locations: ItemLocations?
     private var isSequence = false
-    // The parts that were passed.
+    // Parts that have been seen.
     private var hasMeta = false
     private var hasMovie = false
     private var hasMediaData = false
@@ -17,7 +17,7 @@ struct HEIFTruncationCheck: TruncationCheck {
     private var hasPrimaryItem = false
     private var hasProperties = false
 
-    /// Larger `iloc` boxes are not read.
+    /// Larger `iloc` boxes are not parsed.
     private static let longestLocations = 1 << 20
 
     mutating func step(_ window: Span<UInt8>) -> TruncationStep {
@@ -37,7 +37,7 @@ struct HEIFTruncationCheck: TruncationCheck {
         guard size >= headerLength, size <= Int.max - position else { return .endless }
         switch place {
         case .brands:
-            // The window is as long as the signature that the sniffer waited for.
+            // The window has all these bytes, because the sniffer has waited for a whole signature.
             isSequence = window.has("avis", at: 8) || window.has("hevc", at: 8) || window.has("hevx", at: 8)
             place = .top
             return consume(size)
@@ -62,14 +62,14 @@ struct HEIFTruncationCheck: TruncationCheck {
             if window.has("iprp", at: 4) { hasProperties = true }
             if window.has("idat", at: 4) {
                 hasDataBox = true
-                // Without a size it is the last box.
+                // A box without a length is the last one.
                 if isOpen { return complete(after: headerLength + (locations?.dataBoxEnd ?? 0)) }
             }
             return passing(size, isEndOfMeta: size == end - position)
         }
     }
 
-    /// Passes over a box in the `meta` box, which may be the last that is needed.
+    /// Skips a box inside `meta`. It may be the last one needed.
     private mutating func passing(_ size: Int, isEndOfMeta: Bool) -> TruncationStep {
         let isDescribed = isEndOfMeta || (isMetaOpen && hasPrimaryItem && hasProperties && locations != nil)
         return isDescribed && isWhole ? complete(after: size) : consume(size)
@@ -80,7 +80,7 @@ struct HEIFTruncationCheck: TruncationCheck {
         return hasMeta && (hasMediaData || hasDataBox) && (hasDataBox || !needsDataBox) && (hasMovie || !isSequence)
     }
 
-    /// The end is after `count` bytes, and not before the end of the last extent.
+    /// The image ends after `count` bytes, or at the end of the last extent if that is later.
     private func complete(after count: Int) -> TruncationStep {
         .complete(after: max(count, (locations?.fileEnd ?? 0) - position))
     }

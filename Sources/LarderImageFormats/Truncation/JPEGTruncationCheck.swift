@@ -1,8 +1,8 @@
 import Glibc
 
-/// JPEG: from marker to marker up to EOI. Segments are passed over by their lengths, so that the end of a thumbnail in one is
-/// not taken for the picture's; in a scan a marker is what is not followed by 0 (B.1.1.5), and stray bytes anywhere are
-/// passed over in the same way.
+/// JPEG: markers up to EOI. Segments are skipped by their lengths, so that the EOI of an embedded thumbnail is ignored.
+/// In a scan, 0xFF followed by 0 is data and not a marker (B.1.1.5). Bytes before the next 0xFF are skipped, in scans
+/// as well as between segments.
 struct JPEGTruncationCheck: TruncationCheck {
     private var isStarted = false
 
@@ -26,7 +26,7 @@ struct JPEGTruncationCheck: TruncationCheck {
 }
 
 extension Span where Element == UInt8 {
-    /// Where a byte is for the first time.
+    /// The index of the first occurrence of a byte.
     func first(_ byte: UInt8) -> Int? {
         withUnsafeBytes { bytes in
             guard let start = bytes.baseAddress, let place = memchr(start, CInt(byte), bytes.count) else { return nil }

@@ -1,7 +1,7 @@
-/// JPEG XL in a container: boxes up to the whole codestream (`jxlc`) or to its last part (`jxlp`).
+/// JPEG XL in a container: boxes up to the complete codestream (`jxlc`) or its last part (`jxlp`).
 ///
-/// A codestream without a container does not record its length, so only a decoder finds its end. It counts as complete after
-/// its first bytes, and so does a `jxlc` box that extends to the end of the file.
+/// A codestream without a container does not record its length, so only a decoder can find its end. It counts as
+/// complete after its first bytes, and so does a `jxlc` box that extends to the end of the file.
 struct JPEGXLTruncationCheck: TruncationCheck {
     private var isStarted = false
 
@@ -20,7 +20,7 @@ struct JPEGXLTruncationCheck: TruncationCheck {
         if window.has("jxlc", at: 4) { return .complete(after: box.length ?? headerLength) }
         if window.has("jxlp", at: 4) {
             guard window.count >= headerLength + 4 else { return .need(headerLength + 4) }
-            // The highest bit of the number marks the last part.
+            // The highest bit of the part number marks the last part.
             if window[headerLength] & 0x80 != 0 { return .complete(after: box.length ?? headerLength + 4) }
         }
         return box.length.map { .consume($0) } ?? .endless

@@ -1,22 +1,23 @@
-/// SVG: until the root element is closed. Only what hides an angle bracket is understood: comments, instructions, character
-/// data, quotes in tags and the document type. Whether the names of tags agree is the decoder's to find.
+/// SVG: up to the end tag of the root element. The check parses only constructs that can contain an angle bracket as
+/// text: comments, instructions, character data, quotes in tags, and the document type. It does not compare the names
+/// of start and end tags.
 struct SVGTruncationCheck: TruncationCheck {
     private enum Place {
-        /// Text, or the space before the root.
+        /// Text, or white space outside the root element.
         case content
-        /// Up to one of these texts.
+        /// Inside a construct that ends with `-->`, `?>` or `]]>`.
         case comment, instruction, characterData
-        /// A tag or a declaration, and the quote that is open in it.
+        /// Inside a tag or declaration, or inside a quotation in one.
         case tag, closingTag, declaration
         case quote(UInt8, isTag: Bool)
-        /// The document type, within its brackets and without.
+        /// Inside the document type, outside or inside its brackets.
         case documentType, subset
     }
     private var place = Place.content
     private var depth = 0
-    /// Whether the byte before was a slash.
+    /// Whether the previous byte was a slash.
     private var isSlash = false
-    /// Whether the document type's brackets are open, into which comments and declarations lead back.
+    /// Whether the document type's brackets are open. Comments and declarations then return to `subset`.
     private var isInSubset = false
 
     mutating func step(_ window: Span<UInt8>) -> TruncationStep {
@@ -46,7 +47,7 @@ struct SVGTruncationCheck: TruncationCheck {
         }
     }
 
-    /// After an opening bracket.
+    /// Enters the construct that begins with the `<` at the start of the window.
     private mutating func opened(_ window: Span<UInt8>) -> TruncationStep {
         guard window.count >= 2 else { return .need(2) }
         switch window[1] {
@@ -74,7 +75,7 @@ struct SVGTruncationCheck: TruncationCheck {
         }
     }
 
-    /// Passes over what ends with a text of which no proper part is its beginning twice.
+    /// Skips bytes up to and including the text `end`.
     private mutating func passing(_ window: Span<UInt8>, _ end: StaticString) -> TruncationStep {
         let length = end.utf8CodeUnitCount
         guard window.count >= length else { return .need(length) }
@@ -94,7 +95,7 @@ struct SVGTruncationCheck: TruncationCheck {
         return .consume(end + 1)
     }
 
-    /// Byte by byte: tags are short, and their long parts are quoted.
+    /// Parses byte by byte. This is fast enough, because tags are short and their long parts are quoted.
     private mutating func markup(_ window: Span<UInt8>) -> TruncationStep {
         for index in 0..<window.count {
             let byte = window[index]

@@ -1,33 +1,30 @@
-/// Follows the bytes of an image to the end that its format defines, and so detects an image that was cut off where neither
-/// a length nor a chunk shows it. Bytes after that end are ignored.
+/// Detects truncated images by following the structure of a format up to its end. It finds truncation that no content
+/// length or transfer coding reveals. Bytes after the end are ignored.
 ///
-/// It goes from part to part by their lengths, holds a few bytes at most and decodes no pictures. Bytes may be given in
-/// pieces of any size; the result does not depend on how they are cut. ``ImageHeaderReader`` decides whether the bytes are
-/// an image.
+/// The detector skips from part to part by their lengths, buffers few bytes and decodes no pictures. The input may be
+/// split into pieces of any size; the result is the same. ``ImageHeaderReader`` decides whether the bytes are an image.
 package struct TruncationDetector: Sendable {
-    /// Whether the end was reached.
+    /// Whether the end of the image has been reached.
     package private(set) var isComplete = false
 
-    /// The number of frames, if the format's check counted them.
+    /// The number of frames. Nil before the end, or if the format's check does not count them.
     package private(set) var frameCount: Int?
 
     private var check: (any TruncationCheck)? = TruncationSniffer()
-    /// Bytes that the check has not consumed, always fewer than it waits for.
+    /// Bytes that the check has not consumed. Between calls there are fewer than ``need``.
     private var held: [UInt8] = []
-    /// The number of bytes that the check waits for.
+    /// The number of bytes that the check requires.
     private var need = 1
     /// The number of coming bytes to skip.
     private var skip = 0
-    /// Whether the image ends with the skipped bytes.
+    /// Whether the image ends after the skipped bytes.
     private var isLast = false
 
-    /// Makes a reader of one image.
     package init() {}
 
-    /// Takes the next bytes.
     package mutating func feed(_ bytes: [UInt8]) { feed(bytes.span) }
 
-    /// Takes the next bytes.
+    /// Follows the next bytes.
     package mutating func feed(_ bytes: Span<UInt8>) {
         var start = 0
         while check != nil {
@@ -57,9 +54,9 @@ package struct TruncationDetector: Sendable {
     }
 
     private enum Progress {
-        /// The check has consumed so many bytes of the window.
+        /// The number of bytes of the window that the check consumed.
         case consumed(Int)
-        /// More bytes are needed first.
+        /// The check needs more bytes.
         case waits
     }
 
@@ -100,28 +97,30 @@ package struct TruncationDetector: Sendable {
     }
 }
 
-/// What a check needs next.
+/// The next action of a check.
 enum TruncationStep {
-    /// Consumes bytes. If there are more than the window has, the rest is skipped.
+    /// Consume this many bytes. If the window has fewer, the remaining ones are skipped on arrival.
     case consume(Int)
-    /// Continue when the window has so many bytes, more than it has now. They are held in memory, so the number is small.
+    /// Call `step` again when the window has this many bytes, which must be more than it has now. They are buffered, so
+    /// the number must be small.
     case need(Int)
-    /// Another check continues from here.
+    /// Continue with another check.
     case becomes(any TruncationCheck)
-    /// The end is after so many bytes; they may be more than the window has.
+    /// The image ends after this many bytes, which may be more than the window has.
     case complete(after: Int)
-    /// The end cannot be found.
+    /// The end of the image cannot be determined.
     case endless
 }
 
-/// Follows one format to its end.
+/// Follows an image of one format to its end.
 ///
-/// Each step must make progress, so that a check takes time in proportion to the bytes.
+/// Each step must make progress, so that a check takes time in proportion to the input.
 protocol TruncationCheck: Sendable {
-    /// The number of frames so far; nil if the check does not count them.
+    /// The number of frames so far. Nil if the check does not count them.
     var frameCount: Int? { get }
 
-    /// Reads the bytes that are not consumed, at least as many as the last step needed (one by default).
+    /// Parses the unconsumed bytes. The window has at least the number of bytes that the last step required, and at
+    /// least one.
     mutating func step(_ window: Span<UInt8>) -> TruncationStep
 }
 
@@ -129,7 +128,7 @@ extension TruncationCheck {
     var frameCount: Int? { nil }
 }
 
-/// Recognises the type, as ``FormatSniffer`` does.
+/// Detects the image type, as ``FormatSniffer`` does, and continues with its check.
 struct TruncationSniffer: TruncationCheck {
     mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         guard window.count >= FormatSniffer.signatureLength else { return .need(FormatSniffer.signatureLength) }
