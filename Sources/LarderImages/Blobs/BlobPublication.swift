@@ -2,9 +2,10 @@ import Glibc
 internal import Synchronization
 
 extension BlobStore {
-    /// Begins an image. Room is reserved as its bytes arrive, not for its declared length.
+    /// Creates a writer for a new image. Space is reserved as bytes arrive, not for the declared length.
     ///
-    /// - Parameter declaredLength: how many bytes there will be, if the origin said so and no coding changes it
+    /// - Parameter declaredLength: the length of the body in bytes; nil if the origin does not declare it or a content
+    ///   coding changes it
     /// - Throws: ``ImageError/Code/tooLarge``; ``ImageError/Code/noRoom``, without a shortage, if the declared length
     ///   does not fit beside the leased and pinned images; ``ImageError/Code/storageFailed``
     package func begin(declaredLength: Int? = nil) throws(ImageError) -> BlobWriter {
@@ -13,7 +14,8 @@ extension BlobStore {
         let expected = space(of: length)
         let free = try freeBytes()
         let hasRoom = state.withLock { state in
-            // A newly published image has no row yet. It can be evicted when it has one.
+            // Leased blobs without a row do not count: most of them have just been published and can be evicted once
+            // they have a row.
             let held = state.held.bytes - state.leftoverBytes + state.directories.heldBytes
             return state.ledger.canEverHold(expected, held: held, free: free)
         }
@@ -25,7 +27,7 @@ extension BlobStore {
         return BlobWriter(self, name: "tmp/\(session)-\(number)", declaredLength: declaredLength)
     }
 
-    /// Reserves room for bytes that arrived.
+    /// Reserves disk space for bytes that arrived.
     func reserve(_ bytes: Int, isNew: Bool) throws(ImageError) {
         let free = try freeBytes()
         let shortage = state.withLock { $0.ledger.reserve(bytes, isNew: isNew, free: free) }
@@ -52,18 +54,19 @@ extension BlobStore {
         )
     }
 
-    /// Ends a writer without an image.
+    /// Ends a writer without publishing an image, and removes its file.
     func abandon(_ name: String, reserved: Int, written: Int) {
-        // What cannot be removed is an orphan, for the sweep of the next process.
+        // A file that cannot be removed is an orphan. The next process removes it in a sweep.
         _ = try? files.remove(name)
         state.withLock { $0.ledger.settle(reserved: reserved, written: written) }
     }
 
-    /// Gives a temporary file its name, counts a reference and settles the writer; or throws, and neither was done.
+    /// Publishes a temporary file under its digest, adds a reference and settles the writer. If it throws, no reference
+    /// was added and the writer is not settled.
     func publish(_ name: String, _ file: any CacheFile, _ blob: PublishedBlob, reserved: Int) throws(ImageError) {
         do throws(CacheFileError) {
             try file.seal()
-            // After fsync(2), because a file system may not allocate the blocks before that.
+            // Measured after fsync(2), because a file system may allocate blocks only then.
             let bytes = try file.allocatedBytes()
             try names.withLock { _ throws(CacheFileError) in
                 if try !link(name, blob.digest) { try takeOver(name, blob.digest) }
@@ -75,8 +78,8 @@ extension BlobStore {
         }
     }
 
-    /// Gives a temporary file the name of a blob, or returns false if that name exists. The shard directory is created if
-    /// it does not exist or was removed with its last blob. Call it with ``names`` locked, as removals of shards are.
+    /// Publishes a temporary file under the name of a blob; false if that name exists. Creates the shard directory if
+    /// it does not exist or was removed with its last blob. The caller must have locked ``names``.
     private func link(_ name: String, _ digest: BlobDigest) throws(CacheFileError) -> Bool {
         do throws(CacheFileError) {
             return try files.publish(name, as: Self.name(digest))
@@ -87,19 +90,20 @@ extension BlobStore {
         }
     }
 
-    /// Makes the name of a blob durable that was published just now, or takes it back.
+    /// Makes the name of a newly published blob durable. On failure releases the reference, and removes the file if
+    /// that was the last one.
     func makeDurable(_ digest: BlobDigest) throws(ImageError) {
         do throws(CacheFileError) {
             try files.synchronizeDirectory(Self.shard(digest))
         } catch {
-            // The name may not last, so there must be no row for it.
+            // The name may not survive a crash, so no row may refer to it.
             if release(digest) { try removeUnreferenced(digest) }
             throw error.asImageError
         }
     }
 
-    /// There is a file of that name: another URL has the same bytes, or it is an orphan. If it was not looked at yet it is
-    /// now, and replaced where it is damaged.
+    /// Uses the existing file of a blob, which another URL has stored or which is an orphan, and removes the temporary
+    /// file. If the existing file is not verified yet, it is verified now, and replaced if it is damaged or missing.
     private func takeOver(_ name: String, _ digest: BlobDigest) throws(CacheFileError) {
         let isVerified = state.withLock { $0.entries[digest]?.isVerified ?? false }
         if !isVerified {
@@ -113,9 +117,9 @@ extension BlobStore {
 }
 
 extension BlobStore.State {
-    /// Counts a reference to a blob that was written just now, and settles its writer.
+    /// Adds a reference to a newly written blob, and settles its writer.
     ///
-    /// - Parameter bytes: its disk space
+    /// - Parameter bytes: the disk space of the blob
     fileprivate mutating func publish(_ blob: PublishedBlob, bytes: Int, reserved: Int) {
         let known = entries[blob.digest]
         ledger.settle(reserved: reserved, written: blob.size)

@@ -1,6 +1,6 @@
 internal import LarderImageFormats
 
-/// The state that a ``BlobStore`` keeps about its files.
+/// The state that a ``BlobStore`` keeps in memory about its files.
 extension BlobStore {
     /// The state of one blob. It is small, because every blob on disk has one in memory.
     struct Entry: Sendable {
@@ -10,7 +10,7 @@ extension BlobStore {
         private var shortPins: UInt32 = 0
         var isVerified: Bool
 
-        /// - Parameter bytes: its disk space. 4 GiB and more count as one byte less than 4 GiB.
+        /// - Parameter bytes: the disk space of the blob. 4 GiB and more count as one byte less than 4 GiB.
         init(bytes: Int, references: Int, rows: Int = 0, isVerified: Bool) {
             shortBytes = UInt32(clamping: bytes)
             shortReferences = UInt32(clamping: references)
@@ -18,7 +18,7 @@ extension BlobStore {
             self.isVerified = isVerified
         }
 
-        /// Its disk space.
+        /// The disk space of the blob.
         var bytes: Int {
             get { Int(shortBytes) }
             set { shortBytes = UInt32(clamping: newValue) }
@@ -27,26 +27,26 @@ extension BlobStore {
             get { Int(shortReferences) }
             set { shortReferences = UInt32(clamping: newValue) }
         }
-        /// How many of the references are rows of the index.
+        /// The number of references that are rows of the index.
         var rows: Int {
             get { Int(shortRows) }
             set { shortRows = UInt32(clamping: newValue) }
         }
-        /// How many of the rows are pinned.
+        /// The number of rows that are pinned.
         var pins: Int {
             get { Int(shortPins) }
             set { shortPins = UInt32(clamping: newValue) }
         }
-        /// Whether it is leased or pinned, and is not evicted.
+        /// Whether the blob is leased or pinned and so must not be evicted.
         fileprivate var isHeld: Bool { references > rows || pins > 0 }
-        /// Its disk space if it is leased, otherwise 0.
+        /// The disk space of the blob if it is leased, otherwise 0.
         fileprivate var leasedBytes: Int { references > rows ? bytes : 0 }
-        /// Its disk space if it has leases and no rows, otherwise 0.
+        /// The disk space of the blob if it has leases and no rows, otherwise 0.
         fileprivate var leftoverBytes: Int { references > 0 && rows == 0 ? bytes : 0 }
     }
 
     struct State: Sendable {
-        /// Change them by ``change(_:_:)`` only.
+        /// Change the entries only with ``change(_:_:)``.
         private(set) var entries: [BlobDigest: Entry] = [:]
         var ledger: SpaceLedger
         var directories = BlobDirectories()
@@ -62,7 +62,7 @@ extension BlobStore {
             self.imageLimits = imageLimits
         }
 
-        /// Changes, adds or removes the entry of a blob.
+        /// Changes, adds or removes the entry of a blob, and updates the totals.
         mutating func change<T>(_ digest: BlobDigest, _ body: (inout Entry?) -> T) -> T {
             count(digest, entries[digest], -1)
             let result = body(&entries[digest])

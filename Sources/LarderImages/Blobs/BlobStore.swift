@@ -3,51 +3,53 @@ package import LarderImageFormats
 internal import LarderPlatform
 internal import Synchronization
 
-/// The images on disk: each file is named by the SHA-256 of its bytes, is never changed, and stays as long as somebody
-/// refers to it.
+/// Stores images on disk. Each file is named by the SHA-256 of its bytes, never changes, and stays as long as it is
+/// referenced.
 ///
-/// Below the cache directory are `lock`, `clean` (there only while nobody runs, after an orderly stop), `tmp/` and
-/// `blobs/ab/abcd…`, in up to 256 shard directories. What makes it safe to be killed (`kill -9`) at any point:
+/// The cache directory contains `lock`, `clean` (present only after an orderly stop, while no agent runs), `tmp/`, and
+/// up to 256 shard directories with files such as `blobs/ab/abcd…`. The store survives `kill -9` at any point:
 ///
-/// - Bytes are written to a name in `tmp/` that nobody reads. A file gets its name in `blobs/` by link(2), in one step, after
-///   its length, digest and header were found right and its bytes are durable. So no name there ever stands for a part.
+/// - Bytes are written to a file in `tmp/`, which no reader opens. link(2) adds the name in `blobs/` in one step, after
+///   length, digest and header have been checked and the bytes are durable. A name in `blobs/` therefore never refers
+///   to a partial file.
 /// - The caller writes an index row after ``BlobWriter/finish(expectedDigest:)`` and deletes it before
-///   ``removeUnreferenced(_:)``. So a row has its file, and what a kill leaves behind is a file without a row: an orphan.
-/// - Orphans are found by ``sweep(_:)``, slice by slice. It removes only what nobody refers to at that moment, under the
-///   same lock under which names are given and taken away; a new image that finds its file there already takes it over.
-/// - A disk loses bits, and a loss of power may damage what the file system had promised. So each process hashes a file
-///   before it opens it for the first time, and one whose bytes are not its name is removed. After a stop that was not
-///   orderly all are looked at in the background, too.
+///   ``removeUnreferenced(_:)``. A row therefore always has its file. A kill can leave a file without a row: an orphan.
+/// - ``sweep(_:)`` finds orphans, slice by slice. It removes only files that are unreferenced at that moment, under the
+///   lock that also guards the addition and removal of names. If a new image has the same bytes as an orphan, it uses
+///   the existing file.
+/// - Disks can corrupt data, and a power failure may damage files that were reported as durable. Each process therefore
+///   hashes a file before it opens it for the first time, and removes the file if the hash differs from its name. After
+///   a stop that was not orderly, all files are also verified in the background.
 ///
-/// All methods but ``retain(_:)``, ``release(_:)``, ``adopt(_:size:)``, ``update(limits:imageLimits:)`` and ``usage`` wait for
-/// the disk.
+/// ``retain(_:)``, ``release(_:)``, ``adopt(_:size:)``, ``update(limits:imageLimits:)`` and ``usage`` access only
+/// memory. Methods that access files block the calling thread.
 package final class BlobStore: Sendable {
-    /// How much is held.
+    /// The space in use.
     package struct Usage: Sendable, Hashable {
-        /// Disk space of images and their directories.
+        /// Disk space of images and their directories, in bytes.
         package let bytes: Int
-        /// Images.
+        /// The number of images.
         package let count: Int
-        /// Disk space that is reserved for images being written, with the directories that they may add.
+        /// Disk space reserved for images that are being written, including the directories that they may add.
         package let reservedBytes: Int
     }
 
-    /// The directory, as it was given.
+    /// The path of the cache directory, as passed to the initialiser.
     package let path: String
-    /// Whether the last stop was not orderly, so that all files have to prove themselves soon.
+    /// Whether the last stop was not orderly. All files are then verified in the background.
     package let isUnclean: Bool
     let files: any CacheFiles
     let state: Mutex<State>
-    /// Held while names in `blobs/` are given or taken away. Taken before ``state``, which is never held while the disk is
-    /// waited for: a hit takes it on an event loop.
+    /// Locked while names in `blobs/` are added or removed. Lock it before ``state``. ``state`` is never locked during
+    /// disk I/O, because a cache hit locks it on an event loop.
     let names = Mutex(())
-    /// Tells our temporary files from those of a process that died.
+    /// A random prefix that distinguishes our temporary files from those of an earlier process.
     let session = String(UInt64.random(in: .min ... .max), radix: 16)
     private let lock: FileLock
 
-    /// Opens the directory, making it if it does not exist.
+    /// Opens the cache directory, and creates it if it does not exist.
     ///
-    /// - Throws: ``ImageError/Code/cacheInUse`` with the pid of the process that holds it,
+    /// - Throws: ``ImageError/Code/cacheInUse`` with the PID of the process that has locked it;
     ///   ``ImageError/Code/storageFailed``
     package convenience init(
         path: String, limits: SpaceLimits = SpaceLimits(), imageLimits: ImageLimits = ImageLimits()
@@ -68,7 +70,7 @@ package final class BlobStore: Sendable {
         do throws(CacheFileError) {
             let isNew = try files.createDirectory("blobs")
             _ = try files.createDirectory("tmp")
-            // It must be gone for good before anything is changed.
+            // The removal of `clean` must be durable before anything else changes.
             isUnclean = try !files.remove("clean") && !isNew
             try files.synchronizeDirectory(".")
             try measureDirectories()
@@ -77,7 +79,7 @@ package final class BlobStore: Sendable {
         }
     }
 
-    /// How much is held now.
+    /// The space in use now.
     package var usage: Usage {
         state.withLock { state in
             Usage(
@@ -86,22 +88,20 @@ package final class BlobStore: Sendable {
         }
     }
 
-    /// Bytes of images that somebody refers to besides the index, and of those among them that no row has.
+    /// The disk space of leased blobs, and of those among them that have no row.
     var leases: (bytes: Int, leftoverBytes: Int) { state.withLock { ($0.leasedBytes, $0.leftoverBytes) } }
 
-    /// The blobs that are not evicted because they are leased or pinned: their number, and their disk space with that of
-    /// their directories.
+    /// The blobs that must not be evicted because they are leased or pinned: their number, and their disk space
+    /// including that of their directories.
     var held: (bytes: Int, count: Int) {
         state.withLock { ($0.held.bytes + $0.directories.heldBytes, $0.held.count) }
     }
 
-    /// The limits of what may be held.
     var limits: SpaceLimits { state.withLock { $0.ledger.limits } }
 
-    /// The limits of what an image may be.
     var imageLimits: ImageLimits { state.withLock { $0.imageLimits } }
 
-    /// Takes other limits, from the next bytes on. What is held over them is for the caller to remove: ``excess()``.
+    /// Changes the limits, with effect from the next bytes. The caller evicts the excess: ``excess()``.
     package func update(limits: SpaceLimits, imageLimits: ImageLimits) {
         state.withLock { state in
             state.ledger.limits = limits
@@ -109,7 +109,8 @@ package final class BlobStore: Sendable {
         }
     }
 
-    /// What has to go before the limits hold again: they were lowered, or others filled the disk.
+    /// The images and bytes to evict before the limits hold again, because the limits were lowered or other files
+    /// filled the disk. Nil if the limits hold.
     ///
     /// - Throws: ``ImageError/Code/storageFailed``
     func excess() throws(ImageError) -> SpaceShortage? {
@@ -118,12 +119,12 @@ package final class BlobStore: Sendable {
         return state.withLock { $0.ledger.shortage(0, writers: 0, free: free) }
     }
 
-    /// Where a blob is, for clients.
+    /// The path of a blob's file, for clients.
     package func path(of digest: BlobDigest) -> String { path + "/" + Self.name(digest) }
 
     // MARK: References
 
-    /// Counts a reference from a row of the index that was there before this process.
+    /// Adds a reference for an index row that an earlier process wrote.
     package func adopt(_ digest: BlobDigest, size: Int) { adopt(CollectionOfOne((digest: digest, size: size))) }
 
     func adopt(_ blobs: some Collection<(digest: BlobDigest, size: Int)>) {
@@ -144,11 +145,11 @@ package final class BlobStore: Sendable {
         }
     }
 
-    /// Counts a reference: a lease. No if there is no such blob.
+    /// Adds a reference, a lease. Returns false if there is no such blob.
     package func retain(_ digest: BlobDigest) -> Bool { retain(digest, ifVerified: false) }
 
-    /// Counts a reference; no if there is no such blob, or, if asked for, one that has to be opened first to see whether
-    /// its bytes are right.
+    /// Adds a reference. Returns false if there is no such blob, or if `ifVerified` is true and the blob must be opened
+    /// first to verify it.
     func retain(_ digest: BlobDigest, ifVerified: Bool) -> Bool {
         state.withLock { state in
             state.change(digest) { entry in
@@ -159,18 +160,18 @@ package final class BlobStore: Sendable {
         }
     }
 
-    /// Takes a reference back.
+    /// Releases a reference.
     ///
-    /// - Returns: whether it was the last; then ``removeUnreferenced(_:)`` removes the file
+    /// - Returns: whether it was the last one. Then call ``removeUnreferenced(_:)`` to remove the file.
     package func release(_ digest: BlobDigest) -> Bool { release(digest, isRow: false) }
 
-    /// Makes a row's of a reference that the caller has.
+    /// Turns one of the caller's references into the reference of a row.
     func giveToRow(_ digest: BlobDigest) { state.withLock { $0.change(digest) { $0?.rows += 1 } } }
 
-    /// Counts a row that is pinned, or with -1 one that no longer is.
+    /// Adds `change` to the number of pinned rows: 1 for a new pin, -1 for a removed one.
     func countPin(_ digest: BlobDigest, _ change: Int) { state.withLock { $0.change(digest) { $0?.pins += change } } }
 
-    /// Takes a row's reference back; whether it was the last.
+    /// Releases the reference of a row. Returns whether it was the last reference.
     func releaseRow(_ digest: BlobDigest) -> Bool { release(digest, isRow: true) }
 
     private func release(_ digest: BlobDigest, isRow: Bool) -> Bool {
@@ -184,22 +185,22 @@ package final class BlobStore: Sendable {
         }
     }
 
-    /// Whether somebody refers to a blob besides the index.
+    /// Whether a blob has references other than those of rows.
     func isLeased(_ digest: BlobDigest) -> Bool {
         state.withLock { $0.entries[digest].map { $0.references > $0.rows } ?? false }
     }
 
-    /// How many rows refer to a blob.
+    /// The number of rows that refer to a blob.
     func rowCount(of digest: BlobDigest) -> Int { state.withLock { $0.entries[digest]?.rows ?? 0 } }
 
-    /// Whether a blob can be answered with without a look at its file.
+    /// Whether a blob can be served without opening its file first.
     func isVerified(_ digest: BlobDigest) -> Bool { state.withLock { $0.entries[digest]?.isVerified ?? false } }
 
-    /// Removes the file of a blob that nobody refers to; does nothing if somebody does again.
+    /// Removes the file of a blob, unless the blob has been referenced again.
     ///
-    /// - Returns: the disk space that it took, if it is gone now
-    /// - Throws: ``ImageError/Code/storageFailed``; the file is then an orphan that the next sweep removes, and counts
-    ///   until then
+    /// - Returns: the disk space that the file took; nil if it was not removed
+    /// - Throws: ``ImageError/Code/storageFailed``. The file is then an orphan. The next sweep removes it; until then
+    ///   it counts as used space
     @discardableResult
     package func removeUnreferenced(_ digest: BlobDigest) throws(ImageError) -> Int? {
         do throws(CacheFileError) {
@@ -219,7 +220,8 @@ package final class BlobStore: Sendable {
         }
     }
 
-    /// Makes a blob unknown that nobody refers to, so that from now on nobody can. Its bytes count until its file is gone.
+    /// Removes the entry of an unreferenced blob, so that no caller can retain it any longer. Its disk space counts
+    /// until its file is removed.
     private func takeUnreferenced(_ digest: BlobDigest) -> Entry? {
         state.withLock { state in
             state.change(digest) { entry in
@@ -232,10 +234,10 @@ package final class BlobStore: Sendable {
 
     // MARK: Reading
 
-    /// Opens a blob to which the caller refers.
+    /// Opens a blob to which the caller has a reference.
     ///
-    /// - Throws: ``ImageError/Code/damagedBlob`` if its bytes are not what its name says or there is no file; it is
-    ///   removed then, and the caller deletes its rows. ``ImageError/Code/storageFailed``
+    /// - Throws: ``ImageError/Code/damagedBlob`` if the file is missing, or if its hash differs from its name. A
+    ///   damaged file is removed, and the caller must delete the rows of the blob. ``ImageError/Code/storageFailed``
     package func open(_ digest: BlobDigest) throws(ImageError) -> BlobFile {
         let isVerified = state.withLock { $0.entries[digest]?.isVerified ?? false }
         let opening: Opening
@@ -258,7 +260,8 @@ package final class BlobStore: Sendable {
         }
     }
 
-    /// A blob that turned out to be gone or damaged is never answered with again before it was opened.
+    /// Sets whether the blob is verified. A missing or damaged blob is marked unverified so that it is not served
+    /// before it has been opened again.
     private func setVerified(_ digest: BlobDigest, _ isVerified: Bool) {
         state.withLock { $0.change(digest) { $0?.isVerified = isVerified } }
     }
@@ -273,7 +276,7 @@ package final class BlobStore: Sendable {
         guard let file = try files.open(Self.name(digest)) else { return .missing }
         if !isVerified {
             guard try Self.hash(file) == digest else {
-                // Not if it was replaced by a good one while we read.
+                // Another thread may have replaced the file by an undamaged one in the meantime.
                 return try names.withLock { _ throws(CacheFileError) in
                     if state.withLock({ $0.entries[digest]?.isVerified ?? false }) {
                         return try openFile(digest, isVerified: true)
@@ -286,8 +289,8 @@ package final class BlobStore: Sendable {
         return .whole(BlobFile(file, size: try file.size()))
     }
 
-    /// Says that everything was put away in order, unless there are files that did not prove themselves yet since a stop
-    /// that was not. Call it last; the lock ends with the store itself.
+    /// Records an orderly stop by creating `clean`, unless the previous stop was not orderly and some files have not
+    /// been verified since. Call it last; the lock on the directory is released when the store is deallocated.
     package func markClean() throws(ImageError) {
         guard !isUnclean || state.withLock({ $0.entries.values.allSatisfy(\.isVerified) }) else { return }
         do throws(CacheFileError) {
@@ -304,7 +307,7 @@ package final class BlobStore: Sendable {
 
     static func name(_ digest: BlobDigest) -> String { shard(digest) + "/" + digest.description }
 
-    /// The digest of a file's bytes as they are on disk.
+    /// The SHA-256 of a file's bytes on disk.
     static func hash(_ file: any CacheFile) throws(CacheFileError) -> BlobDigest? {
         var hash = SHA256()
         var offset = 0
@@ -317,7 +320,7 @@ package final class BlobStore: Sendable {
     }
 }
 
-/// A blob, open for reading. It stays readable as long as it is referenced, whatever happens to its name.
+/// A blob that is open for reading. It stays readable as long as this value exists, even if its name is removed.
 package struct BlobFile: Sendable {
     private let file: any CacheFile
     /// The size in bytes.
@@ -325,10 +328,10 @@ package struct BlobFile: Sendable {
 
     init(_ file: any CacheFile, size: Int) { (self.file, self.size) = (file, size) }
 
-    /// The descriptor, read-only, to pass to a client while this value is kept.
+    /// The read-only descriptor, to pass to a client while this value exists.
     package var descriptor: CInt? { file.descriptor }
 
-    /// Reads bytes at an offset; none at the end.
+    /// Reads up to `count` bytes at an offset; empty at the end.
     ///
     /// - Throws: ``ImageError/Code/storageFailed``
     package func read(at offset: Int, count: Int) throws(ImageError) -> [UInt8] {

@@ -1,29 +1,29 @@
 internal import Synchronization
 
 extension BlobStore {
-    /// How far a sweep has come.
+    /// The progress of a sweep.
     package struct SweepPosition: Sendable, Hashable {
-        /// 0: the temporary files; then 1 to 256 for the shard directories.
+        /// 0 for the temporary files, then 1 to 256 for the shard directories.
         fileprivate var step = 0
 
-        /// The beginning.
         package static let start = SweepPosition()
     }
 
-    /// What one slice of a sweep did.
+    /// The result of one slice of a sweep.
     package struct SweepSlice: Sendable, Hashable {
-        /// Where to go on, or nothing at the end.
+        /// Where to continue; nil at the end.
         package let next: SweepPosition?
-        /// Files that were removed.
+        /// The number of removed files.
         package let removed: Int
-        /// Their bytes.
+        /// The size of the removed files in bytes.
         package let removedBytes: Int
     }
 
-    /// Looks for files that nobody refers to and removes them: a 257th of the cache at a time. To be run once after each
-    /// start, when all rows of the index have been adopted, and again after a removal failed.
+    /// Removes unreferenced files from one of the 257 parts of the cache. Run a whole sweep after each start, once all
+    /// rows of the index have been adopted, and again after a removal failed.
     ///
-    /// A file whose name is not ours is left where it is: somebody else put it there.
+    /// In `tmp/` it removes all files that an earlier process created. In `blobs/` it ignores files whose names are not
+    /// digests, because another program put them there.
     ///
     /// - Throws: ``ImageError/Code/storageFailed``
     package func sweep(_ position: SweepPosition) throws(ImageError) -> SweepSlice {
@@ -50,9 +50,9 @@ extension BlobStore {
         return SweepSlice(next: next, removed: removed, removedBytes: bytes)
     }
 
-    /// Returns the blobs whose files another program removed, and corrects the disk space of the others. A missing blob
-    /// answers no request until it has been opened. The caller deletes its rows, unless it was published again in the
-    /// meantime.
+    /// Returns the blobs whose files another program removed, and corrects the disk space of the others. Marks missing
+    /// blobs as unverified, so that they are not served before they have been opened again. The caller deletes the rows
+    /// of missing blobs, unless a blob has been published again in the meantime.
     ///
     /// - Throws: ``ImageError/Code/storageFailed``
     func missing(among digests: [BlobDigest]) throws(ImageError) -> Set<BlobDigest> {
@@ -63,7 +63,7 @@ extension BlobStore {
                     try correctSpace(of: digest, file)
                     continue
                 }
-                // Again while nobody gives or takes names: it may just have been removed by us, or published.
+                // Check again with the lock: this process may just have removed or published the file.
                 try names.withLock { _ throws(CacheFileError) in
                     guard try files.open(Self.name(digest)) == nil else { return }
                     state.withLock { $0.change(digest) { $0?.isVerified = false } }
@@ -76,9 +76,10 @@ extension BlobStore {
         return missing
     }
 
-    /// Removes the file of a blob, and its shard directory if that is empty then. Call it with ``names`` locked, so that
-    /// no blob is published into the directory at the same time.
-    /// - Returns: whether there was a file
+    /// Removes the file of a blob, and its shard directory if that is then empty. The caller must have locked
+    /// ``names``, so that no blob is published in the directory at the same time.
+    ///
+    /// - Returns: whether the file existed
     func removeFile(_ digest: BlobDigest) throws(CacheFileError) -> Bool {
         let existed = try files.remove(Self.name(digest))
         removeEmptyDirectory(digest.shard)
@@ -86,10 +87,10 @@ extension BlobStore {
     }
 
     private func removeOrphan(_ digest: BlobDigest) throws(CacheFileError) -> Int? {
-        // Asked without the lock on names first: nearly all files are referred to.
+        // Check without locking `names` first, because nearly all files are referenced.
         guard state.withLock({ ($0.entries[digest]?.references ?? 0) == 0 }) else { return nil }
         return try names.withLock { _ throws(CacheFileError) in
-            // Known, but referred to by nobody: its removal failed once.
+            // If an unreferenced blob has an entry, an earlier removal of its file failed.
             let (isWanted, known) = state.withLock { state in
                 state.change(digest) { entry in
                     guard (entry?.references ?? 0) == 0 else { return (true, Entry?.none) }

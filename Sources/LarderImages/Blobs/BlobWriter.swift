@@ -2,29 +2,28 @@ internal import Crypto
 package import LarderImageFormats
 internal import Synchronization
 
-/// What was published.
+/// A published image.
 package struct PublishedBlob: Sendable, Hashable {
-    /// Its name.
     package let digest: BlobDigest
-    /// Its size in bytes.
+    /// The size in bytes.
     package let size: Int
-    /// Its type and size in pixels.
+    /// The type and the size in pixels.
     package let header: ImageHeader
 }
 
-/// An image on its way to disk: written to a temporary file while it is hashed, counted and looked at. One caller uses it
-/// at a time. What is not finished is removed with the last reference at the latest.
+/// Writes an image to a temporary file while it hashes the bytes, checks the limits and reads the header. One caller
+/// uses it at a time. If it is released without ``finish(expectedDigest:)``, the file is removed.
 package final class BlobWriter: Sendable {
     private struct State {
-        /// Created when the first bytes have room.
+        /// Created after disk space for the first bytes was reserved.
         var file: (any CacheFile)?
-        /// Whether it was published or discarded.
+        /// Whether the image was published or discarded.
         var isEnded = false
         var hash = SHA256()
         var reader = ImageHeaderReader()
         var end = TruncationDetector()
         var written = 0
-        /// Reserved bytes. A writer that has reserved any also counts towards the limit on images.
+        /// Reserved bytes. A writer with reserved bytes also counts towards the limit on images.
         var reserved = 0
     }
 
@@ -42,14 +41,14 @@ package final class BlobWriter: Sendable {
 
     deinit { discard() }
 
-    /// How many bytes were taken.
+    /// The number of bytes written.
     package var written: Int { state.withLock { $0.written } }
 
-    /// Takes the next bytes. All of them are written, or none.
+    /// Writes the next bytes: all of them or none.
     ///
-    /// - Throws: ``ImageError/Code/noRoom``: call it again with the same bytes when something was removed. Everything
-    ///   else is final: ``ImageError/Code/tooLarge``, ``ImageError/Code/lengthDisagrees``, what ``ImageHeaderReader`` and
-    ///   ``ImageLimits`` refuse, ``ImageError/Code/storageFailed``
+    /// - Throws: ``ImageError/Code/noRoom``: call again with the same bytes after images have been evicted. All other
+    ///   errors are final: ``ImageError/Code/tooLarge``, ``ImageError/Code/lengthDisagrees``, the errors of
+    ///   ``ImageHeaderReader`` and ``ImageLimits``, ``ImageError/Code/storageFailed``
     package func append(_ bytes: [UInt8]) throws(ImageError) {
         try state.withLock { state throws(ImageError) in
             guard !state.isEnded else { throw Self.ended }
@@ -60,13 +59,13 @@ package final class BlobWriter: Sendable {
                     .lengthDisagrees, "the body is longer than the \(declaredLength) bytes that were declared")
             }
             guard total <= store.limits.bytesPerImage else { throw store.tooLarge(total) }
-            // Before anything is written: what is no image is worth no disk.
+            // Check the header before any byte is written, so that other data never takes disk space.
             switch state.reader.progress {
             case .needMore:
                 var reader = state.reader
                 switch reader.feed(bytes) {
                 case .needMore: break
-                // The frame count of a PNG may be wrong. It is checked when the frames have been counted.
+                // The frame count in a PNG header may be wrong. It is checked when the frames have been counted.
                 case .found(let header): try check(header.type == .png ? header.still : header)
                 case .refused(let error): throw ImageError(error)
                 }
@@ -78,7 +77,7 @@ package final class BlobWriter: Sendable {
                 if state.file == nil { state.file = try store.files.create(name) }
                 try state.file?.append(bytes)
             } catch {
-                // A part may be written, so that there is no second try.
+                // Part of the bytes may have been written, so the caller cannot retry.
                 end(&state)
                 remove(state)
                 throw error.asImageError
@@ -90,11 +89,11 @@ package final class BlobWriter: Sendable {
         }
     }
 
-    /// Publishes the image, if its length, digest, header and end are right. The caller then holds a reference to it, as
-    /// ``BlobStore/retain(_:)`` gives one.
+    /// Publishes the image if its length, digest, header and end are valid. The caller then has a reference to it, as
+    /// from ``BlobStore/retain(_:)``.
     ///
-    /// - Parameter expectedDigest: what the caller was told that the bytes are
-    /// - Throws: ``ImageError``; nothing is published then, and the temporary file is gone
+    /// - Parameter expectedDigest: the digest that the caller expects, if any
+    /// - Throws: ``ImageError``. The image is not published then, and the temporary file is removed
     package func finish(expectedDigest: BlobDigest? = nil) throws(ImageError) -> PublishedBlob {
         try state.withLock { state throws(ImageError) in
             guard !state.isEnded else { throw Self.ended }
@@ -113,7 +112,7 @@ package final class BlobWriter: Sendable {
         }
     }
 
-    /// Gives the image up and removes what was written. Does nothing after ``finish(expectedDigest:)``.
+    /// Discards the image and removes its file. Does nothing after ``finish(expectedDigest:)``.
     package func discard() {
         state.withLock { state in
             guard !state.isEnded else { return }
@@ -132,7 +131,7 @@ package final class BlobWriter: Sendable {
         let header: ImageHeader
         switch state.reader.finish() {
         case .found(let found):
-            // Decoders show an animation with a wrong frame count as the still image that it also is.
+            // Decoders show an animation with a wrong frame count as a still image.
             header = found.type == .png && found.frameCount != state.end.frameCount ? found.still : found
         case .refused(let error): throw ImageError(error)
         case .needMore: throw ImageError(.damagedImage, "the image has no header; serve or store a whole one")

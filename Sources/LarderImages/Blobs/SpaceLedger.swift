@@ -1,15 +1,15 @@
-/// The limits of what the cache may take.
+/// Limits on the disk space of the cache.
 package struct SpaceLimits: Sendable, Hashable {
-    /// The maximum disk space of all images together with their directories, in bytes, those being written included.
+    /// The maximum disk space of all images and their directories in bytes, including images that are being written.
     package var bytes: Int
-    /// The most images, those being written included.
+    /// The maximum number of images, including those that are being written.
     package var count: Int
-    /// What must stay free on the disk, in bytes.
+    /// The space that must stay free on the disk, in bytes.
     package var freeBytes: Int
-    /// The most bytes of one image, below 4 GiB.
+    /// The maximum size of one image in bytes, below 4 GiB.
     package let bytesPerImage: Int
 
-    /// Makes limits: 1 GiB in 100,000 images of 64 MiB at most, 256 MiB of the disk left free.
+    /// Creates limits. By default: 1 GiB, 100,000 images, at most 64 MiB per image, and 256 MiB of free disk space.
     package init(bytes: Int = 1 << 30, count: Int = 100_000, freeBytes: Int = 256 << 20, bytesPerImage: Int = 64 << 20)
     {
         self.bytes = bytes
@@ -19,46 +19,46 @@ package struct SpaceLimits: Sendable, Hashable {
     }
 }
 
-/// What has to go before there is room.
+/// The minimum to evict before a reservation fits.
 package struct SpaceShortage: Sendable, Hashable {
-    /// Disk space of images in bytes, at least.
+    /// Disk space of images in bytes.
     package let bytes: Int
-    /// So many images, at least.
+    /// Number of images.
     package let count: Int
-    /// Bytes that were taken or promised when this was found.
+    /// The space that was used or reserved when the shortage was found, in bytes.
     let taken: Int
 }
 
-/// Counts the disk space that images take and that is reserved for writers. Bytes are reserved before they are written, so
-/// the limits hold at every moment, not only between writes.
+/// Accounts for the disk space that images use and that writers have reserved. Bytes are reserved before they are
+/// written, so the limits hold at every moment.
 struct SpaceLedger: Sendable {
     var limits: SpaceLimits
     /// Disk space of published images.
     private(set) var bytes = 0
-    /// Disk space of the directories that they are in.
+    /// Disk space of `blobs` and its shard directories.
     var directoryBytes = 0
-    /// The space of a new directory, which a publication may add. It is reserved for each writer.
+    /// The space of a new directory. It is reserved for each writer, because each publication may create one.
     var newDirectoryBytes = 0
-    /// Published images.
+    /// The number of published images.
     private(set) var count = 0
-    /// Bytes promised to writers, written or not.
+    /// Bytes reserved for writers, written or not.
     private(set) var reservedBytes = 0
-    /// Of those, bytes that are on disk already.
+    /// The part of ``reservedBytes`` that has been written.
     private(set) var writtenBytes = 0
-    /// Writers.
+    /// The number of writers that have reserved bytes.
     private(set) var writers = 0
-    /// Bytes promised to writers, with the space of the directory that each may add.
+    /// Bytes reserved for writers, including the directory that each may create.
     var promisedBytes: Int { reservedBytes + writers * newDirectoryBytes }
 
     init(limits: SpaceLimits) { self.limits = limits }
 
-    /// Promises bytes, and a place for a new writer.
+    /// Reserves bytes, and a place for a new writer.
     ///
     /// - Parameters:
-    ///   - more: how many bytes
-    ///   - isNew: whether the writer has no place yet
-    ///   - free: the bytes that are free on the disk now
-    /// - Returns: nothing if it is promised, or what has to go first
+    ///   - more: the number of bytes
+    ///   - isNew: whether this is the writer's first reservation
+    ///   - free: the free bytes on the disk
+    /// - Returns: nil if the bytes are reserved; otherwise the minimum to evict first
     mutating func reserve(_ more: Int, isNew: Bool, free: Int) -> SpaceShortage? {
         if let shortage = shortage(more, writers: isNew ? 1 : 0, free: free) { return shortage }
         reservedBytes += more
@@ -66,13 +66,13 @@ struct SpaceLedger: Sendable {
         return nil
     }
 
-    /// What has to go first before so many more bytes and writers can be promised; nothing if they can be now.
+    /// The minimum to evict before `more` bytes and `new` writers can be reserved; nil if they fit now.
     func shortage(_ more: Int, writers new: Int, free: Int) -> SpaceShortage? {
         let taken = bytes + directoryBytes + promisedBytes
         let overBytes = taken + new * newDirectoryBytes + more - limits.bytes
-        // A writer that has its place needs no other one, and a limit that was lowered does not stop it.
+        // A writer that is already counted can continue even if the limit on images was lowered.
         let overCount = new > 0 || more == 0 ? count + writers + new - limits.count : 0
-        // What was promised and not written yet is still free on the disk.
+        // Bytes that are reserved but not written are still free on the disk.
         let overDisk = limits.freeBytes + (reservedBytes - writtenBytes) + more - free
         guard max(overBytes, overCount, overDisk) > 0 else { return nil }
         return SpaceShortage(bytes: max(0, overBytes, overDisk), count: max(0, overCount), taken: taken)
@@ -80,31 +80,32 @@ struct SpaceLedger: Sendable {
 
     mutating func wrote(_ more: Int) { writtenBytes += more }
 
-    /// Whether an image fits after all images that may be evicted are gone and all other writers have ended.
+    /// Whether an image would fit once all other writers have ended and all evictable images are gone.
     ///
     /// - Parameters:
-    ///   - size: the disk space of its declared length
-    ///   - held: the disk space of images that may not go, and of their directories
-    ///   - free: the bytes that are free on the disk now
+    ///   - size: the disk space for its declared length
+    ///   - held: the disk space of images that must not be evicted, and of their directories
+    ///   - free: the free bytes on the disk
     func canEverHold(_ size: Int, held: Int, free: Int) -> Bool {
         let onDisk = bytes + directoryBytes + writtenBytes + free - limits.freeBytes
         return size <= min(limits.bytes - newDirectoryBytes, onDisk) - held
     }
 
-    /// Ends a writer. One that reserved nothing was not counted. The caller adds the published image with ``add(_:)``.
+    /// Ends a writer. A writer without reserved bytes was never counted. The caller adds the published image with
+    /// ``add(_:)``.
     mutating func settle(reserved: Int, written: Int) {
         reservedBytes -= reserved
         writtenBytes -= written
         if reserved > 0 { writers -= 1 }
     }
 
-    /// Counts an image that is on disk.
+    /// Adds an image that is on disk.
     mutating func add(_ bytes: Int) {
         self.bytes += bytes
         count += 1
     }
 
-    /// Stops counting one.
+    /// Removes an image.
     mutating func remove(_ bytes: Int) {
         self.bytes -= bytes
         count -= 1

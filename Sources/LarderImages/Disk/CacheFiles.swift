@@ -1,66 +1,66 @@
 import Glibc
 internal import LarderPlatform
 
-/// The system calls on the cache directory, thin and synchronous: no suspension point can hide in them. Names are relative
-/// to the directory and consist of hexadecimal digits and fixed words; they cannot lead out of it (``OpenBeneath``).
+/// The system calls on the cache directory. The methods are thin and synchronous, so that they contain no suspension
+/// point. Names are relative to the directory and consist of hexadecimal digits and constants, so they cannot lead
+/// outside it (``OpenBeneath``).
 ///
-/// ``LocalCacheFiles`` makes the real calls; tests replace it by a failing or slow disk.
+/// ``LocalCacheFiles`` makes the real calls. Tests use failing and slow implementations.
 protocol CacheFiles: Sendable {
-    /// Makes a directory with mode 0750 in an existing one; false if it exists.
+    /// Creates a directory of mode 0750 in an existing directory. Returns false if it exists.
     func createDirectory(_ name: String) throws(CacheFileError) -> Bool
-    /// Makes a new file of mode 0600 and opens it for writing.
+    /// Creates a file of mode 0600 and opens it for writing. Throws if the file exists.
     func create(_ name: String) throws(CacheFileError) -> any CacheFile
-    /// Makes a file of mode 0600 if there is none, and allocates disk space for it (fallocate(2)). If that fails, there is no
-    /// such file.
+    /// Creates a file of mode 0600 if it does not exist, and allocates disk space for it (fallocate(2)). On failure the
+    /// file is removed.
     func allocate(_ name: String, _ bytes: Int) throws(CacheFileError)
-    /// Opens a file for reading; nil if there is none.
+    /// Opens a file for reading. Returns nil if it does not exist.
     func open(_ name: String) throws(CacheFileError) -> (any CacheFile)?
-    /// Gives a file another name; false, without a change, if that is taken.
+    /// Renames a file. Returns false, without a change, if the new name exists.
     func publish(_ name: String, as newName: String) throws(CacheFileError) -> Bool
-    /// Gives a file another name, and replaces the file that has it.
+    /// Renames a file, and replaces an existing file of that name.
     func replace(_ name: String, as newName: String) throws(CacheFileError)
-    /// Removes a file; false if there was none.
+    /// Removes a file. Returns false if it does not exist.
     func remove(_ name: String) throws(CacheFileError) -> Bool
-    /// Removes a directory if it is empty; false if it is not empty or does not exist.
+    /// Removes a directory if it is empty. Returns false if it is not empty or does not exist.
     func removeDirectory(_ name: String) throws(CacheFileError) -> Bool
     /// Makes the names in a directory durable (fsync(2)).
     func synchronizeDirectory(_ name: String) throws(CacheFileError)
-    /// The names in a directory without `.` and `..`, in no order; none if there is no directory.
+    /// The names in a directory without `.` and `..`, in no particular order. Empty if the directory does not exist.
     func list(_ name: String) throws(CacheFileError) -> [String]
-    /// The unit in which the file system allocates space, in bytes: the size of a file rounded up to it estimates its space.
+    /// The unit in which the file system allocates space, in bytes. A file's size, rounded up to it, estimates its disk
+    /// space.
     var blockBytes: Int { get }
-    /// The bytes allocated for a file or directory (`st_blocks`); 0 if it does not exist.
+    /// The bytes allocated for a file or directory (`st_blocks`). Returns 0 if it does not exist.
     func allocatedBytes(_ name: String) throws(CacheFileError) -> Int
-    /// The free bytes of the disk (statvfs(3)).
+    /// The free bytes on the disk (statvfs(3)).
     func freeBytes() throws(CacheFileError) -> Int
 }
 
-/// An open file of the cache directory, closed with its last reference.
+/// An open file in the cache directory. It is closed when the last reference is released.
 protocol CacheFile: Sendable {
-    /// The descriptor, valid while the file is referenced; nil for a test double.
+    /// The descriptor, valid while the file is referenced. Nil for a test double.
     var descriptor: CInt? { get }
     /// The size in bytes.
     func size() throws(CacheFileError) -> Int
-    /// The bytes allocated for it on the disk (`st_blocks`).
+    /// The bytes allocated on the disk (`st_blocks`).
     func allocatedBytes() throws(CacheFileError) -> Int
-    /// Appends bytes.
     func append(_ bytes: [UInt8]) throws(CacheFileError)
-    /// Reads up to `count` bytes at an offset; none at the end.
+    /// Reads up to `count` bytes at an offset; empty at the end.
     func read(at offset: Int, count: Int) throws(CacheFileError) -> [UInt8]
     /// Sets mode 0440 and makes the bytes durable.
     func seal() throws(CacheFileError)
 }
 
-/// A system call that failed.
+/// A failed system call.
 struct CacheFileError: Error, Sendable, Hashable {
     /// The operation, as a verb.
     let operation: String
-    /// The file, relative to the cache directory.
+    /// The name of the file: relative to the cache directory, or absolute.
     let name: String
-    /// The error number.
     let errno: CInt
 
-    /// Whether the disk, or the user's share of it, is full.
+    /// Whether the disk is full or the user's disk quota is used up.
     var isFullDisk: Bool { errno == ENOSPC || errno == EDQUOT }
 
     var asImageError: ImageError {
@@ -69,7 +69,7 @@ struct CacheFileError: Error, Sendable, Hashable {
             return ImageError(
                 .noRoom, "the disk of the cache is full (\(operation) \(name): \(reason)); free some of it")
         }
-        // A unit with ProtectSystem=strict may write only where it says so (systemd.exec(5)).
+        // A unit with ProtectSystem=strict can write only to paths that it lists (systemd.exec(5)).
         let advice = errno == EROFS ? "; a service of systemd needs ReadWritePaths= for it" : ""
         return ImageError(
             .storageFailed,

@@ -4,7 +4,8 @@ internal import LarderPlatform
 extension FileLock {
     /// Locks the cache directory for this process.
     ///
-    /// - Throws: ``ImageError/Code/cacheInUse``, which names the holder; ``ImageError/Code/storageFailed``
+    /// - Throws: ``ImageError/Code/cacheInUse``, which names the process that has the lock;
+    ///   ``ImageError/Code/storageFailed``
     convenience init(cacheDirectory directory: String) throws(ImageError) {
         let path = directory + "/lock"
         let descriptor = uninterrupted { open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o640) }

@@ -1,18 +1,18 @@
 internal import LarderPlatform
 internal import Synchronization
 
-/// The images on disk: their files, and the index that names them. All methods that wait for the disk do so on the threads of
+/// The images on disk: files, and the index of their rows. All methods that access the disk run on the threads of
 /// ``BlockingWork``.
 ///
-/// Changes of the index run one after the other, in the order in which they were submitted. ``ImageCache`` submits each
-/// change in the same step in which it changes its ``ImageCatalog``, so disk and memory change in the same order. The caller
-/// stores a row after its file was published, and removes a file when the removal of its last row is complete.
+/// Changes to the index run one at a time, in the order of submission. ``ImageCache`` submits each change in the same
+/// step in which it changes its ``ImageCatalog``, so disk and memory change in the same order. The caller stores a row
+/// after its file was published, and removes a file after its last row was removed.
 final class ImageDiskCache: Sendable {
     let blobs: BlobStore
     let index: ImageIndex
     let blocking: BlockingWork
     let indexQueue: SerialDiskQueue
-    /// The removal of files whose last reference was released.
+    /// Removes files whose last reference was released.
     private let removals: SerialDiskQueue
     private let hasLeftovers = Atomic(false)
 
@@ -24,14 +24,15 @@ final class ImageDiskCache: Sendable {
 
     // MARK: Rows
 
-    /// Adds a row, or replaces the one with the same key.
+    /// Adds a row, or replaces the row with the same key.
     func store(_ row: ImageRow) -> DiskFuture<Void> {
         indexQueue.submit { [index] () throws(ImageError) in try index.put([row]) }
     }
 
     /// Removes rows.
     ///
-    /// - Parameter hasPins: whether pinned images are among them, so that the copy of the index follows within a minute
+    /// - Parameter hasPins: whether to copy the index within a minute, because an image is pinned or a client requested
+    ///   the removal
     func removeRows(_ keys: [ImageKey], hasPins: Bool) -> DiskFuture<Void> {
         indexQueue.submit { [index] () throws(ImageError) in try index.remove(keys, hasPins: hasPins) }
     }
@@ -40,25 +41,25 @@ final class ImageDiskCache: Sendable {
         indexQueue.submit { [index] () throws(ImageError) in try index.pin(key, isPinned) }
     }
 
-    /// Notes when images were used last.
+    /// Records when images were last used.
     func touch(_ uses: [(key: ImageKey, time: Int)]) -> DiskFuture<Void> {
         indexQueue.submit { [index] () throws(ImageError) in try index.touch(uses) }
     }
 
-    /// Returns the row of an image; nil if there is none or it is damaged.
+    /// Returns the row of an image; nil if it does not exist or is damaged.
     func row(_ key: ImageKey) async throws(ImageError) -> ImageRow? {
         try await indexQueue.submit { [index] () throws(ImageError) in try index.row(key) }.value()
     }
 
-    /// Returns a page of rows in the order of their keys.
+    /// Returns up to `limit` rows in the order of their keys.
     func rows(after key: ImageKey?, limit: Int) async throws(ImageError) -> [ImageRow] {
         try await indexQueue.submit { [index] () throws(ImageError) in try index.rows(after: key, limit: limit) }
             .value()
     }
 
-    /// Returns the keys of images that some credentials opened.
+    /// Returns the keys of images that were fetched with certain credentials.
     ///
-    /// - Parameter isIncluded: whether a credential, by its name, is one of them
+    /// - Parameter isIncluded: whether to include the credential of this name
     func keys(ofCredentials isIncluded: @escaping @Sendable (String) -> Bool) async throws(ImageError) -> [ImageKey] {
         try await indexQueue.submit { [index] () throws(ImageError) in try index.keys(ofCredentials: isIncluded) }
             .value()
@@ -66,7 +67,7 @@ final class ImageDiskCache: Sendable {
 
     // MARK: The index as a whole
 
-    /// Keeps some of the disk back for removals of rows.
+    /// Reserves disk space that allows rows to be removed when the disk is full.
     func keepReserve() async {
         try? await indexQueue.submit { [index] () throws(ImageError) in index.keepReserve() }.value()
     }
@@ -85,21 +86,22 @@ final class ImageDiskCache: Sendable {
         }
     }
 
-    /// Returns the disk space of removed rows to the file system if it is most of the index.
+    /// Compacts the index if removed rows take most of its disk space.
     func compactIndex() async throws(ImageError) {
         try await indexQueue.submit { [index] () throws(ImageError) in try index.compact() }.value()
     }
 
     // MARK: Files
 
-    /// Opens the file of a blob to which the caller refers, and hashes it if this process has not done so yet.
+    /// Opens the file of a blob to which the caller has a reference. Hashes it unless this process has done so before.
     ///
     /// - Throws: as ``BlobStore/open(_:)``
     func verify(_ digest: BlobDigest) async throws(ImageError) {
         _ = try await blocking.run { [blobs] () throws(ImageError) in try blobs.open(digest) }
     }
 
-    /// Releases the references of rows that the index no longer has, and removes the files that have no other reference.
+    /// Releases the references of rows that are no longer in the index, and removes the files that have no other
+    /// reference.
     func releaseRows(of digests: [BlobDigest]) async -> RemovedFiles {
         let last = digests.filter { blobs.releaseRow($0) }
         guard !last.isEmpty else { return RemovedFiles() }
@@ -120,7 +122,7 @@ final class ImageDiskCache: Sendable {
         return removed
     }
 
-    /// Removes the file of a blob, in the background, if it has no reference.
+    /// Removes the file of a blob in the background if it is unreferenced.
     ///
     /// - Parameter done: called on any thread with whether the file was removed
     func removeUnreferenced(_ digest: BlobDigest, done: @escaping @Sendable (Result<Bool, ImageError>) -> Void) {
@@ -133,15 +135,16 @@ final class ImageDiskCache: Sendable {
         }
     }
 
-    /// Whether files that ``releaseRows(of:)`` could not remove are left since this was called last. A sweep removes them.
+    /// Whether ``releaseRows(of:)`` failed to remove a file since the last call of this method. A sweep removes such
+    /// files.
     func takeLeftovers() -> Bool { hasLeftovers.exchange(false, ordering: .relaxed) }
 
-    /// Returns what has to be removed before the limits hold.
+    /// Returns the minimum to evict before the limits hold; nil if they hold.
     func excess() async throws(ImageError) -> SpaceShortage? {
         try await blocking.run { [blobs] () throws(ImageError) in try blobs.excess() }
     }
 
-    /// Removes the files of one slice that have no reference.
+    /// Removes the unreferenced files of one slice.
     func sweep(_ position: BlobStore.SweepPosition) async throws(ImageError) -> BlobStore.SweepSlice {
         try await blocking.run { [blobs] () throws(ImageError) in try blobs.sweep(position) }
     }
@@ -153,36 +156,36 @@ final class ImageDiskCache: Sendable {
 
     // MARK: Start and stop
 
-    /// Removes a part of a cache in an older layout that was set aside when the index was opened.
+    /// Removes up to 1,000 files of a cache in an older layout, which was set aside when the index was opened.
     ///
-    /// - Returns: whether there is more
+    /// - Returns: whether there is more to remove
     func removeOutdated() async throws(ImageError) -> Bool {
         try await blocking.run { [blobs] () throws(ImageError) in try !OutdatedImages(blobs).remove(limit: 1000) }
     }
 
-    /// Returns what a cache in an older layout contained, once.
+    /// Returns the contents of a cache in an older layout, once; nil in later calls.
     func takeOutdatedContents() async throws(ImageError) -> (version: Int, contents: OutdatedImages.Contents)? {
         try await blocking.run { [blobs] () throws(ImageError) in try OutdatedImages(blobs).takeContents() }
     }
 
-    /// Returns once all work that was submitted before is done.
+    /// Waits for all work that was submitted before.
     func settle() async {
         try? await removals.submit { () throws(ImageError) in }.value()
         try? await indexQueue.submit { () throws(ImageError) in }.value()
     }
 
-    /// Notes an orderly stop. Call it last.
+    /// Records an orderly stop. Call it last.
     func markClean() async throws(ImageError) {
         try await indexQueue.submit { [blobs] () throws(ImageError) in try blobs.markClean() }.value()
     }
 }
 
-/// The result of the removal of files.
+/// The result of removing files.
 struct RemovedFiles: Sendable {
     /// The number of removed files.
     var count = 0
-    /// Their disk space.
+    /// The disk space of the removed files.
     var bytes = 0
-    /// Why one of the others could not be removed.
+    /// The last error, if a file could not be removed.
     var failure: ImageError?
 }

@@ -2,15 +2,15 @@ internal import LarderPlatform
 internal import LarderUpstream
 import Glibc
 
-/// The real cache directory.
+/// The cache directory on a real file system.
 final class LocalCacheFiles: CacheFiles {
     private let root: CInt
     let blockBytes: Int
 
-    /// Makes the directory (mode 0750) if it does not exist, and opens it. Its own path may contain symbolic links, because the
-    /// administrator chooses it.
+    /// Opens the directory, and creates it with mode 0750 if it does not exist. Its path may contain symbolic links,
+    /// because the administrator chooses it.
     init(path: String) throws(CacheFileError) {
-        // Regardless of the umask: clients of our group pass through it to the files.
+        // Set the mode regardless of the umask: clients in our group reach the files through this directory.
         if uninterrupted({ mkdir(path, 0o750) }) != 0 ? errno != EEXIST : uninterrupted({ chmod(path, 0o750) }) != 0 {
             throw CacheFileError(operation: "make", name: path, errno: errno)
         }
@@ -22,7 +22,7 @@ final class LocalCacheFiles: CacheFiles {
         }
         var information = statvfs()
         let isKnown = uninterrupted { fstatvfs(root, &information) } == 0
-        // Network file systems report the size of a transfer instead.
+        // Network file systems report the transfer size instead.
         blockBytes = isKnown && (512...65_536).contains(information.f_frsize) ? Int(information.f_frsize) : 4096
     }
 
@@ -33,7 +33,7 @@ final class LocalCacheFiles: CacheFiles {
         try inParent(of: name, "make") { parent, last in
             guard uninterrupted({ mkdirat(parent, last, 0o750) }) == 0 else { return errno == EEXIST }
             isNew = true
-            // Regardless of the umask: clients of our group read the files below.
+            // Set the mode regardless of the umask: clients in our group read the files below.
             return uninterrupted { fchmodat(parent, last, 0o750, 0) } == 0
         }
         return isNew
@@ -46,7 +46,7 @@ final class LocalCacheFiles: CacheFiles {
     func allocate(_ name: String, _ bytes: Int) throws(CacheFileError) {
         let file = try open(name, "make", O_WRONLY | O_CREAT | O_NOFOLLOW, mode: 0o600)
         defer { close(file) }
-        // It returns the error number and does not set errno.
+        // posix_fallocate(3) returns the error number and does not set errno.
         var number: CInt
         repeat { number = posix_fallocate(file, 0, off_t(bytes)) } while number == EINTR
         guard number != 0 else { return }
@@ -63,8 +63,8 @@ final class LocalCacheFiles: CacheFiles {
         }
     }
 
-    /// A hard link and the removal of the old name: link(2) never replaces a file, unlike rename(2). If the process is killed in
-    /// between, the file has both names, and a sweep removes the old one.
+    /// Links the new name and unlinks the old one, because link(2), unlike rename(2), never replaces a file. If the
+    /// process is killed in between, the file has both names, and a sweep removes the old one.
     func publish(_ name: String, as newName: String) throws(CacheFileError) -> Bool {
         let (oldParent, oldName) = try parent(of: name, "publish")
         defer { close(oldParent) }
@@ -167,8 +167,8 @@ final class LocalCacheFiles: CacheFiles {
         return result
     }
 
-    /// Opens the directory of a name, and returns the rest of the name. The *at calls cannot restrict how names are resolved,
-    /// so they get names without a slash.
+    /// Opens the parent directory of a file, and returns it with the file's last name component. The *at calls cannot
+    /// restrict name resolution, so they are only given names without a slash.
     private func parent(of name: String, _ operation: String) throws(CacheFileError) -> (CInt, String) {
         guard let slash = name.lastIndex(of: "/") else {
             return (try open(".", operation, O_RDONLY | O_DIRECTORY), name)
@@ -186,7 +186,6 @@ final class LocalCacheFiles: CacheFiles {
     }
 }
 
-/// An open file.
 private final class LocalCacheFile: CacheFile {
     private let number: CInt
     private let name: String
@@ -229,8 +228,8 @@ private final class LocalCacheFile: CacheFile {
 
     func seal() throws(CacheFileError) {
         guard uninterrupted({ fchmod(number, 0o440) }) == 0 else { throw failure("protect") }
-        // Frees blocks beyond the end. XFS allocates up to twice the size for a file that grows, and keeps the rest until
-        // the file is closed.
+        // Frees blocks beyond the end. XFS allocates up to twice the size for a growing file, and frees the excess only
+        // when the file is closed.
         let size = try size()
         guard uninterrupted({ ftruncate(number, off_t(size)) }) == 0 else { throw failure("truncate") }
         guard uninterrupted({ fsync(number) }) == 0 else { throw failure("fsync") }

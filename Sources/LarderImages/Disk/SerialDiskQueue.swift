@@ -2,10 +2,10 @@ internal import LarderPlatform
 internal import LarderUpstream
 internal import Synchronization
 
-/// Runs work on the disk one piece after the other, in the order in which it was submitted.
+/// Runs disk work one item at a time, in the order of submission.
 ///
-/// It is not an actor, because submitting must not suspend: an actor that changes its memory and submits the same change for
-/// the disk in one step has both change in the same order.
+/// It is not an actor, because submitting must not suspend. An actor that changes its memory and submits the same
+/// change for the disk in one step keeps both in the same order.
 final class SerialDiskQueue: Sendable {
     private struct State {
         var jobs: [@Sendable () -> Void] = []
@@ -17,7 +17,7 @@ final class SerialDiskQueue: Sendable {
 
     init(_ blocking: BlockingWork) { self.blocking = blocking }
 
-    /// Submits work. It runs even if no task waits for its result.
+    /// Submits work. It runs even if no task awaits the result.
     @discardableResult
     func submit<Value: Sendable>(
         _ body: @escaping @Sendable () throws(ImageError) -> Value
@@ -32,7 +32,7 @@ final class SerialDiskQueue: Sendable {
             defer { state.isRunning = true }
             return !state.isRunning
         }
-        // The task is never cancelled: submitted work has to run.
+        // The task is never cancelled, because submitted work must run.
         if isFirst { Task { await blocking.run { self.drain() } } }
         return result
     }
@@ -50,7 +50,7 @@ final class SerialDiskQueue: Sendable {
     }
 }
 
-/// The future result of work on the disk. One task may wait for it.
+/// The future result of disk work. At most one task may await it.
 final class DiskFuture<Value: Sendable>: Sendable {
     typealias Outcome = Result<Value, ImageError>
 

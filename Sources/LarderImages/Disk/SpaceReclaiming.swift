@@ -1,29 +1,31 @@
 internal import LarderPlatform
 
-/// Frees disk space for downloads and puts. ``ImageCache`` does.
+/// Frees disk space for downloads and puts. ``ImageCache`` conforms to it.
 protocol SpaceReclaiming: Sendable {
-    /// Makes room for a shortage.
+    /// Evicts images to resolve a shortage.
     ///
-    /// - Returns: whether there may be room now, so that it is worth trying again
-    /// - Throws: ``ImageError`` if nothing can be removed
+    /// - Returns: whether there may be room now, so that the caller should retry
+    /// - Throws: ``ImageError`` if nothing can be evicted
     func reclaim(_ shortage: SpaceShortage, for id: TransferID) async throws(ImageError) -> Bool
 
-    /// Notes that a transfer has the space that was made for it.
+    /// Records that a transfer has obtained the space that was freed for it.
     func spaceFound(by id: TransferID) async
 }
 
-/// Repeats the steps of a writer until they have their space.
+/// Retries the steps of a writer until disk space is available.
 struct SpaceRetry: Sendable {
-    /// How often space is reclaimed for one step before it fails: other writers may take the space.
+    /// The maximum number of times that space is freed for one step before it fails. Other writers may take the freed
+    /// space.
     private static let maxRequests = 64
 
     let id: TransferID
     let space: any SpaceReclaiming
     let blocking: BlockingWork
 
-    /// Runs a step of the writer, which may wait for the disk.
+    /// Runs a step of the writer on a thread of ``BlockingWork``.
     ///
-    /// - Throws: what the step throws, at last ``ImageError/Code/noRoom``; what ``SpaceReclaiming/reclaim(_:for:)`` throws
+    /// - Throws: the errors of the step, including ``ImageError/Code/noRoom`` after all retries, and those of
+    ///   ``SpaceReclaiming/reclaim(_:for:)``
     func run<Value: Sendable>(
         _ step: @escaping @Sendable () throws(ImageError) -> Value
     ) async throws(ImageError) -> Value {

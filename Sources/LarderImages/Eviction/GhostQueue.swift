@@ -1,30 +1,31 @@
-/// The fingerprints of images that left the small queue recently, oldest first. An image that comes back was worth more
-/// than it seemed.
+/// Fingerprints of images that were recently evicted from the small queue, oldest first. If such an image returns, it
+/// goes to the main queue.
 ///
-/// Two keys may have the same 32 bits. One in 40,000 does among 100,000, and the only effect is that it is kept longer.
+/// Different keys may have the same 32-bit fingerprint. With 100,000 entries, one key in 40,000 matches another's, with
+/// no other effect than that its image is kept longer.
 struct GhostQueue: Sendable {
     private struct Ghost: Sendable {
         let fingerprint: UInt32
-        /// 0 for an entry that was removed.
+        /// 0 for a removed entry.
         var size: UInt32
     }
 
-    /// Smaller images count as this many bytes, the smallest space of a file on a disk, so that the number of entries is
-    /// bounded too.
+    /// Smaller images count as this many bytes, which is the smallest disk space of a file. This also bounds the number
+    /// of entries.
     private static let minSize: UInt32 = 512
 
-    /// In order. The entries before ``start`` were removed.
+    /// In order of insertion. The entries before ``start`` were removed.
     private var ghosts: [Ghost] = []
     private var start = 0
-    /// The places in ``ghosts`` of those that were not removed.
+    /// The indices in ``ghosts`` of the entries that were not removed.
     private var places: [UInt32: Int] = [:]
     private(set) var bytes = 0
 
     var count: Int { places.count }
 
-    /// Adds an entry, and removes the oldest while all together have more than `maximumBytes`.
+    /// Adds an entry, then removes the oldest entries until all have at most `maximumBytes` together.
     mutating func append(_ fingerprint: UInt32, size: UInt32, maximumBytes: Int) {
-        // Another key may have the same fingerprint.
+        // A different key may have the same fingerprint.
         _ = take(fingerprint)
         let size = max(size, Self.minSize)
         places[fingerprint] = ghosts.count
@@ -34,7 +35,7 @@ struct GhostQueue: Sendable {
             if ghosts[start].size > 0 { _ = take(ghosts[start].fingerprint) }
             start += 1
         }
-        // At least half of the array is not removed, so that moving the rest costs constant time, amortised.
+        // Compacts the array when more than half of its entries were removed, at constant amortised cost.
         if ghosts.count > 64, count * 2 < ghosts.count {
             ghosts.removeAll { $0.size == 0 }
             start = 0
@@ -42,7 +43,7 @@ struct GhostQueue: Sendable {
         }
     }
 
-    /// Removes a fingerprint; returns whether there was one.
+    /// Removes a fingerprint. Returns whether it was present.
     mutating func take(_ fingerprint: UInt32) -> Bool {
         guard let place = places.removeValue(forKey: fingerprint) else { return false }
         bytes -= Int(ghosts[place].size)

@@ -1,44 +1,43 @@
-/// Chooses which images to remove when room is needed: S3-FIFO (Yang, Zhang, Qiu, Yue, Vinayak: "FIFO queues are all you
-/// need for cache eviction", SOSP 2023), with sizes in bytes instead of counts.
+/// The S3-FIFO eviction policy (Yang, Zhang, Qiu, Yue, Vinayak: "FIFO queues are all you need for cache eviction", SOSP
+/// 2023), with sizes in bytes instead of counts.
 ///
-/// New images enter a small queue that gets a tenth of the room. Most images are requested once and leave from there.
-/// Images that were used again move to the main queue, which is a clock: an image at its head loses one use and goes to
-/// the end, or leaves if it has none. Images that left the small queue are remembered without their bytes in a ghost
-/// queue, and enter the main queue if they come back. So a pass over many images that are requested once costs a tenth
-/// of the room. A use increments a counter; nothing moves on a hit.
+/// New images enter a small queue, which gets a tenth of the space. Most images are requested once and are evicted from
+/// there. Images that were used again move to the main queue, which is a clock: the image at its head loses one use and
+/// goes to the end, or is evicted if it has no uses left. A ghost queue remembers images that were evicted from the
+/// small queue, without their bytes; if they return, they enter the main queue. A scan over many images that are
+/// requested once therefore displaces only a tenth of the space. A hit increments a counter and moves nothing.
 ///
-/// An image is identified by its slot, a small number that the index reuses after the image is removed. S3FIFO only
-/// orders slots. Each operation takes constant time, amortised.
+/// An image is identified by its slot, a small number that is reused after the image was removed. S3FIFO only orders
+/// slots. Each operation takes constant amortised time.
 package struct S3FIFO: Sendable {
     private var lists = SlotLists()
     private var small = SlotLists.List(number: 1)
     private var main = SlotLists.List(number: 2)
     private var ghosts = GhostQueue()
-    /// How many images in a row were held at the heads of the queues, over all slices: when that is a whole round of both,
-    /// there is nothing to find.
+    /// The number of consecutive images at the head of each queue that must stay (`isHeld`), over all calls. When the
+    /// counts cover both queues entirely, no image can be evicted.
     private var heldInSmall = 0
     private var heldInMain = 0
 
-    /// More uses than this count as this (two bits, section 4.1).
+    /// The maximum of the use counter (two bits, section 4.1).
     private static let maxUses: UInt8 = 3
-    /// An image leaves the small queue for the main one if it was used more often than this since it came.
+    /// An image moves from the small to the main queue if it was used more often than this.
     private static let usesToStay: UInt8 = 1
 
     package init() {}
 
-    /// How many images are in the queues.
     package var count: Int { small.count + main.count }
-    /// The bytes of these images.
+    /// The bytes of all images in the queues.
     package var bytes: Int { small.bytes + main.bytes }
-    /// How many removed images are remembered.
+    /// The number of evicted images that are remembered.
     var ghostCount: Int { ghosts.count }
 
     /// Adds an image.
     ///
     /// - Parameters:
     ///   - slot: a slot without an image
-    ///   - fingerprint: some bits of a hash of the image's key, by which an image that comes back is recognised
-    ///   - size: its bytes
+    ///   - fingerprint: part of a hash of the image's key, to recognise an image that returns
+    ///   - size: the size of the image in bytes
     package mutating func insert(_ slot: UInt32, fingerprint: UInt32, size: Int) {
         if ghosts.take(fingerprint) {
             lists.insert(slot, fingerprint: fingerprint, size: size, into: &main)
@@ -47,13 +46,13 @@ package struct S3FIFO: Sendable {
         }
     }
 
-    /// Counts a use of an image. A slot without an image is ignored.
+    /// Counts a use of an image. Ignores a slot without an image.
     package mutating func touch(_ slot: UInt32) {
         guard lists.list(of: slot) != 0 else { return }
         lists.setUses(min(lists.uses(of: slot) + 1, Self.maxUses), of: slot)
     }
 
-    /// Removes an image. A slot without an image is ignored.
+    /// Removes an image. Ignores a slot without an image.
     package mutating func remove(_ slot: UInt32) {
         switch lists.list(of: slot) {
         case small.number:
@@ -66,15 +65,15 @@ package struct S3FIFO: Sendable {
         }
     }
 
-    /// Takes images to remove out of the queues.
+    /// Chooses images to evict and removes them from the queues.
     ///
     /// - Parameters:
-    ///   - limit: the maximum number of images, which also bounds the work of one call
-    ///   - bytes: stops when the images have this many bytes together
+    ///   - limit: the maximum number of images. It also bounds the work of one call
+    ///   - bytes: stops when the chosen images have this many bytes together
     ///   - isHeld: whether an image must stay because it is pinned or leased
     package mutating func nextVictims(limit: Int, bytes: Int, isHeld: (UInt32) -> Bool) -> EvictionBatch {
         var slice = EvictionBatch()
-        // A round of the main queue may take a use off many images before it comes to one that goes.
+        // In the main queue, many images may lose a use before one can be evicted.
         var steps = 8 * max(limit, 16)
         while slice.victims.count < limit, slice.bytes < bytes, steps > 0 {
             let isSmallHeld = heldInSmall >= small.count
@@ -85,7 +84,7 @@ package struct S3FIFO: Sendable {
                 break
             }
             steps -= 1
-            // The small queue has a tenth of what is there.
+            // Evicts from the small queue while that has at least a tenth of all bytes.
             let isFromSmall = isMainHeld || (!isSmallHeld && small.bytes * 10 >= self.bytes)
             guard let slot = lists.first(of: isFromSmall ? small : main) else { break }
             let isKept = isHeld(slot)
@@ -104,7 +103,8 @@ package struct S3FIFO: Sendable {
         return slice
     }
 
-    /// Takes an image from the head of the small queue; whether it goes.
+    /// Removes the image at the head of the small queue. Returns whether to evict it; otherwise it moves to the main
+    /// queue.
     private mutating func leaveSmall(_ slot: UInt32) -> Bool {
         lists.unlink(slot, from: &small)
         if lists.uses(of: slot) > Self.usesToStay {
@@ -113,12 +113,13 @@ package struct S3FIFO: Sendable {
             return false
         }
         let node = lists.nodes[Int(slot)]
-        // The ghost queue covers as many bytes as the main queue may have (section 4.2).
+        // The ghost queue covers as many bytes as the main queue may have (section 4.2), and at least 1 MiB.
         ghosts.append(node.fingerprint, size: node.size, maximumBytes: max(bytes - bytes / 10, 1 << 20))
         return true
     }
 
-    /// Takes an image from the head of the main queue; whether it goes.
+    /// Removes the image at the head of the main queue. Returns whether to evict it; otherwise it goes to the end of
+    /// the queue.
     private mutating func leaveMain(_ slot: UInt32) -> Bool {
         lists.unlink(slot, from: &main)
         let uses = lists.uses(of: slot)
@@ -131,10 +132,10 @@ package struct S3FIFO: Sendable {
 
 /// The result of ``S3FIFO/nextVictims(limit:bytes:isHeld:)``.
 package struct EvictionBatch: Sendable, Hashable {
-    /// The slots of the images to remove, in order.
+    /// The slots of the images to evict, in order.
     package var victims: [UInt32] = []
-    /// Their bytes.
+    /// The bytes of these images.
     package var bytes = 0
-    /// Whether no image is left that may go. If false, another slice may find more.
+    /// Whether no other image can be evicted. If false, another call may find more.
     package var isExhausted = false
 }

@@ -1,35 +1,33 @@
-/// Lists of slots that are linked through one array: 20 bytes for each slot, whatever list it is in, and nothing is
-/// allocated when it moves from one to another.
+/// Doubly linked lists of slots in one array. A slot takes 20 bytes, and moving it to another list allocates nothing.
 struct SlotLists: Sendable {
-    /// One list, in the order in which slots came to it.
+    /// A list of slots, in the order in which they were appended.
     struct List: Sendable {
         fileprivate var first = none
         fileprivate var last = none
         fileprivate(set) var count = 0
         fileprivate(set) var bytes = 0
-        /// Which it is; 0 is no list.
+        /// Identifies the list. 0 means no list.
         let number: UInt8
 
         init(number: UInt8) { self.number = number }
     }
 
-    /// One slot.
     struct Node: Sendable {
         fileprivate var previous = none
         fileprivate var next = none
-        /// More than 4 GiB count as 4 GiB, both when they come and when they go.
+        /// The size in bytes, limited to 4 GiB minus one.
         fileprivate(set) var size: UInt32 = 0
         fileprivate(set) var fingerprint: UInt32 = 0
-        /// The list that it is in, or 0.
+        /// The number of the list that contains the slot; 0 if none does.
         fileprivate(set) var list: UInt8 = 0
-        /// How often it was used, as far as the policy counts.
+        /// The value of the policy's use counter.
         var uses: UInt8 = 0
     }
 
     private static let none = UInt32.max
     private(set) var nodes: [Node] = []
 
-    /// Makes a slot known and puts it at the end of a list.
+    /// Initialises a slot and appends it to a list.
     mutating func insert(_ slot: UInt32, fingerprint: UInt32, size: Int, into list: inout List) {
         while nodes.count <= Int(slot) { nodes.append(Node()) }
         assert(nodes[Int(slot)].list == 0, "the slot holds another image")
@@ -37,7 +35,7 @@ struct SlotLists: Sendable {
         append(slot, to: &list)
     }
 
-    /// The list that a slot is in, or 0.
+    /// The number of the list that contains a slot; 0 if none does.
     func list(of slot: UInt32) -> UInt8 { Int(slot) < nodes.count ? nodes[Int(slot)].list : 0 }
 
     func uses(of slot: UInt32) -> UInt8 { nodes[Int(slot)].uses }
@@ -57,7 +55,7 @@ struct SlotLists: Sendable {
         list.bytes += Int(nodes[index].size)
     }
 
-    /// Takes a slot out of the list that it is in.
+    /// Removes a slot from the list that contains it.
     mutating func unlink(_ slot: UInt32, from list: inout List) {
         let node = nodes[Int(slot)]
         assert(node.list == list.number)
@@ -68,7 +66,7 @@ struct SlotLists: Sendable {
         list.bytes -= Int(node.size)
     }
 
-    /// Puts a slot at the end of its list.
+    /// Moves a slot to the end of its list.
     mutating func requeue(_ slot: UInt32, in list: inout List) {
         unlink(slot, from: &list)
         append(slot, to: &list)
