@@ -1,17 +1,17 @@
 internal import LarderUpstream
 
-/// An image's URL, taken apart as far as the cache needs to: enough to tell origins apart and to make keys, on an event
-/// loop. Whether it can be fetched is for the fetcher to say, which is stricter.
+/// The parts of an image URL that the cache needs to identify origins and compute keys. Parsing is fast enough for an
+/// event loop. It does not decide whether the URL can be fetched; the HTTP client is stricter.
 struct ImageAddress: Sendable, Hashable {
-    /// `scheme://host`, with the port if it is not the scheme's own, in lower case.
+    /// `scheme://host` in lower case, with the port unless it is the default port of the scheme.
     let origin: String
-    /// The path, which begins with a slash.
+    /// The path, beginning with a slash.
     let path: Substring
-    /// What stands behind the question mark, or nothing where there is none.
+    /// The text after the question mark; nil if there is no question mark.
     let query: Substring?
 
-    /// Reads an absolute `http` or `https` URL. Its host has letters, digits, hyphens and dots, or is an IPv6 address in
-    /// brackets: nothing that another reader of URLs could take for another host.
+    /// Parses an absolute `http` or `https` URL. The host must consist of letters, digits, hyphens, underscores and
+    /// dots, or be an IPv6 address in brackets, so that no other URL parser can read it as a different host.
     init?(_ url: String) {
         let bytes = url.utf8
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return nil }
@@ -29,7 +29,7 @@ struct ImageAddress: Sendable, Hashable {
         query = mark.map { rest[rest.utf8.index(after: $0)...] }
     }
 
-    /// What is wrong with a URL that cannot be read as an address.
+    /// The reason why a URL cannot be parsed, with advice.
     static func refusal(of url: String) -> String {
         let parts = url.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, ["http", "https"].contains(parts[0].lowercased()) else {
@@ -52,7 +52,7 @@ struct ImageAddress: Sendable, Hashable {
         }
     }
 
-    /// The URL without its fragment and without the members of its query that are not looked at.
+    /// The URL without its fragment and without the ignored members of its query.
     func text(ignoring isIgnored: (Substring) -> Bool) -> String {
         guard let query else { return origin + path }
         let members = query.split(separator: "&", omittingEmptySubsequences: false)
@@ -60,7 +60,7 @@ struct ImageAddress: Sendable, Hashable {
         return kept.isEmpty ? origin + path : origin + path + "?" + kept.joined(separator: "&")
     }
 
-    /// The URL for logs and messages: signatures are in queries.
+    /// The URL for logs and messages, without its query because that may contain a signature.
     var display: String {
         let text = (origin + path).middleCut
         return query == nil ? text : text + "?…"

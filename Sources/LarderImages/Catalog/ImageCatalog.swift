@@ -3,17 +3,17 @@ internal import LarderImageFormats
 internal import LarderUpstream
 internal import Synchronization
 
-/// The in-memory table of cached images. Event loops look up images and count hits; only ``ImageCache`` adds and removes
-/// images. The lock is never held across disk I/O.
+/// The in-memory table of cached images. Event loops look up images and count hits; only ``ImageCache`` adds and
+/// removes images. The lock is never held across disk I/O.
 final class ImageCatalog: Sendable {
     struct State: Sendable {
         var table: ImageTable
         let store: BlobStore
         var order = S3FIFO()
         var pinned: PinnedBlobs
-        /// Slots of images that were used since their rows were updated.
+        /// Slots of images that were used after their rows were last written.
         var touched: Set<UInt32> = []
-        /// By slot; nil until the image is used first.
+        /// The details by slot; nil until the image is first used.
         var details: [ImageDetails?] = []
         var keys: ImageKeyResolver
         var maximumAge: Int?
@@ -28,7 +28,7 @@ final class ImageCatalog: Sendable {
     let receivedBytes = ByteCounter()
     private let versions = Atomic(0)
 
-    /// Makes a catalog of the rows of the index, and counts their references.
+    /// Creates a catalog from the rows of the index, and adds their references to the store.
     init(_ entries: [ImageEntry], store: BlobStore, settings: ImageCacheSettings, fingerprint: UInt64) {
         self.store = store
         self.fingerprint = fingerprint
@@ -37,14 +37,14 @@ final class ImageCatalog: Sendable {
             table: ImageTable(capacity: entries.count), store: store, pinned: PinnedBlobs(store),
             keys: ImageKeyResolver(settings.origins),
             maximumAge: settings.maximumAge)
-        // The image that was used last should be evicted last. Positions are sorted, since they are small.
+        // Insert in the order of use, so that the most recently used image is evicted last. Indices are sorted instead
+        // of entries because they are smaller.
         for position in entries.indices.sorted(by: { entries[$0].lastUse < entries[$1].lastUse }) {
             _ = state.put(entries[position])
         }
         self.state = Mutex(state)
     }
 
-    /// Applies new settings.
     func update(_ settings: ImageCacheSettings) {
         state.withLock { state in
             state.keys = ImageKeyResolver(settings.origins)
@@ -53,12 +53,11 @@ final class ImageCatalog: Sendable {
         versions.add(1, ordering: .releasing)
     }
 
-    /// Grows when the settings have changed.
+    /// Increases with every change of the settings.
     var settingsVersion: Int { versions.load(ordering: .acquiring) }
 
     var keys: ImageKeyResolver { state.withLock { $0.keys } }
 
-    /// Whether the settings limit the age of images.
     var hasMaximumAge: Bool { state.withLock { $0.maximumAge != nil } }
 
     func count(_ change: (inout ImageStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
@@ -72,7 +71,7 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    // MARK: Answers
+    // MARK: Lookup
 
     /// Answers a request from the cache; see ``ImageCache/hit(_:now:)``.
     func hit(_ request: ImageRequest, now: Int) -> CachedImage? {
@@ -80,7 +79,7 @@ final class ImageCatalog: Sendable {
         return hit(request, location.key, now: now)
     }
 
-    /// The same for a request whose key is known.
+    /// Answers a request whose key has been computed.
     func hit(_ request: ImageRequest, _ key: ImageKey, now: Int) -> CachedImage? {
         state.withLock { state in
             guard let slot = state.slot(of: key, request.expectedDigest, now), let entry = state.table[slot],
@@ -94,7 +93,7 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Answers with an image if it is still cached and its file is verified: adds a reference and counts the use.
+    /// Answers with an image if it is still cached and its file is verified. Adds a reference and counts the use.
     func take(_ entry: ImageEntry, now: Int) -> CachedImage? {
         state.withLock { state in
             guard let slot = state.table.slot(of: entry.key), state.table[slot]?.digest == entry.digest else {
@@ -115,23 +114,23 @@ final class ImageCatalog: Sendable {
         return image
     }
 
-    /// The cached image of a request, verified or not. It does not count as a use.
+    /// The cached image of a request, verified or not. Does not count as a use.
     func held(_ location: CacheLocation, _ expected: BlobDigest?, now: Int) -> ImageEntry? {
         state.withLock { state in
             state.slot(of: location.key, expected, now).flatMap { state.table[$0] }
         }
     }
 
-    // MARK: Changes, for the actor only
+    // MARK: Changes, called by the actor only
 
-    /// The image of a key, even if it is too old by the settings.
+    /// The image of a key, even if it is older than the settings allow.
     func entry(_ key: ImageKey) -> ImageEntry? {
         state.withLock { state in state.table.slot(of: key).flatMap { state.table[$0] } }
     }
 
     /// Adds or replaces an image.
     ///
-    /// - Returns: the previous image of its key
+    /// - Returns: the previous image with the same key
     func put(_ entry: ImageEntry, _ details: ImageDetails?) -> ImageEntry? {
         state.withLock { state in
             let old = state.put(entry)
@@ -140,7 +139,7 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// The details of an image; nil if they are not loaded.
+    /// The details of an image; nil if they have not been loaded.
     func details(of entry: ImageEntry) -> ImageDetails? {
         state.withLock { state in
             guard let slot = state.table.slot(of: entry.key), state.table[slot]?.digest == entry.digest else {
@@ -150,7 +149,7 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Sets the details of an image, unless it was replaced in the meantime.
+    /// Sets the details of an image, unless it has been replaced in the meantime.
     func setDetails(_ details: ImageDetails, of entry: ImageEntry) {
         state.withLock { state in
             guard let slot = state.table.slot(of: entry.key), state.table[slot] == entry else { return }
@@ -158,7 +157,7 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Removes an image, unless it was replaced in the meantime.
+    /// Removes an image, unless it has been replaced in the meantime.
     func remove(_ entry: ImageEntry) -> Bool {
         state.withLock { state in
             guard let slot = state.table.slot(of: entry.key), state.table[slot]?.digest == entry.digest else {
@@ -168,9 +167,9 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Adds an image again whose removal failed.
+    /// Restores an image whose removal failed.
     ///
-    /// - Returns: false if there is another one by now
+    /// - Returns: false if another image with the same key has been added in the meantime
     func restore(_ entry: ImageEntry) -> Bool {
         state.withLock { state in
             guard state.table.slot(of: entry.key) == nil else { return false }
@@ -179,9 +178,9 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Pins an image or unpins it.
+    /// Pins or unpins an image.
     ///
-    /// - Returns: false if it is not cached
+    /// - Returns: false if the image is not cached
     func pin(_ key: ImageKey, _ isPinned: Bool) -> Bool {
         state.withLock { state in
             guard let slot = state.table.slot(of: key), var entry = state.table[slot] else { return false }
@@ -194,10 +193,9 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// The blobs of pinned images.
     var pinned: PinnedBlobs { state.withLock { $0.pinned } }
 
-    /// The bytes that would be pinned if this image were, instead of the one with its key.
+    /// The total bytes of pinned images if `entry` replaced the image with the same key.
     func pinnedBytes(with entry: ImageEntry) -> Int {
         state.withLock { state in
             if let old = state.table.slot(of: entry.key).flatMap({ state.table[$0] }) { state.pinned.remove(old) }
@@ -207,9 +205,9 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Removes a slice of images that may be evicted.
+    /// Removes a batch of images that may be evicted.
     ///
-    /// - Returns: the images, and whether there are no more
+    /// - Returns: the images, and whether no other image may be evicted
     func takeVictims(limit: Int, bytes: Int) -> (entries: [ImageEntry], isExhausted: Bool) {
         state.withLock { state in
             let slice = Self.victims(&state.order, state.table, store, limit: limit, bytes: bytes)
@@ -227,7 +225,7 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Removes the images of a slice of slots that meet a condition.
+    /// Removes the images in a range of slots that meet a condition.
     ///
     /// - Returns: the images, and the next slot; nil at the end
     func take(
@@ -246,7 +244,7 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// The blobs of a slice of slots, and the next slot; nil at the end.
+    /// The blobs of a range of slots, and the next slot; nil at the end.
     func digests(from slot: UInt32, count: UInt32 = 1024) -> (digests: [BlobDigest], next: UInt32?) {
         state.withLock { state in
             let end = min(slot + count, state.table.slotCount)
@@ -255,7 +253,7 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Returns when images were used since the previous call.
+    /// Returns the time of the last use of images that were used since the previous call.
     func takeTouches(limit: Int) -> [(key: ImageKey, time: Int)] {
         state.withLock { state in
             let slots = Array(state.touched.prefix(limit))
@@ -266,7 +264,7 @@ final class ImageCatalog: Sendable {
 }
 
 extension ImageCatalog.State {
-    /// The slot of the image of a key, unless it is too old by the settings or has another digest.
+    /// The slot of a key's image; nil if it is older than the settings allow or its digest is not `expected`.
     func slot(of key: ImageKey, _ expected: BlobDigest?, _ now: Int) -> UInt32? {
         guard let slot = table.slot(of: key), let entry = table[slot], !isTooOld(entry, now),
             expected == nil || expected == entry.digest
@@ -274,7 +272,7 @@ extension ImageCatalog.State {
         return slot
     }
 
-    /// Whether an image is older than the settings allow.
+    /// Whether an image is older than the settings allow. Pinned images never are.
     func isTooOld(_ entry: ImageEntry, _ now: Int) -> Bool {
         guard let maximumAge, !entry.isPinned else { return false }
         return now - entry.freshness.responseTime > maximumAge
@@ -305,7 +303,7 @@ extension ImageCatalog.State {
             pinned.remove(old)
         }
         pinned.add(entry)
-        // A new body may have another size; a new response for the same body counts as a use.
+        // A new body may have another size. A new response for the same body counts as a use.
         if old?.digest == entry.digest {
             order.touch(slot)
         } else {
@@ -326,11 +324,11 @@ extension ImageCatalog.State {
     }
 }
 
-/// The blobs of pinned images, each counted once however many images have it.
+/// The blobs of pinned images. A blob counts once, however many images have it.
 struct PinnedBlobs: Sendable {
     private let store: BlobStore
     private var images: [BlobDigest: Int] = [:]
-    /// Their disk space together.
+    /// The total disk space of the blobs.
     private(set) var bytes = 0
 
     init(_ store: BlobStore) { self.store = store }

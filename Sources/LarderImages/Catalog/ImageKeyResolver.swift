@@ -1,20 +1,21 @@
-/// The place of an image in the cache.
+/// Identifies an image in the cache.
 struct CacheLocation: Sendable {
     let address: ImageAddress
-    /// The text that ``key`` is the hash of: the name of the credential or nothing, a line feed, and the URL, or an origin and
-    /// the caller's cache key.
+    /// The text whose hash is ``key``. It consists of the name of the credential (or nothing), a line feed, and either
+    /// the URL or an origin, a line feed and the caller's cache key.
     let keyText: String
     let key: ImageKey
-    /// The settings of the origin.
+    /// The settings of the origin, if any.
     let origin: ImageOrigin?
 
-    /// The key of the URL itself: the failure of one signature says nothing about another one.
+    /// The key of the complete URL, including ignored query members. Used for failures, because one signature may fail
+    /// while another is valid.
     func exactKey(of url: String) -> ImageKey {
         ImageKey((origin?.credential == nil ? "" : address.origin) + "\n" + url)
     }
 }
 
-/// Computes the keys of requests, by the settings of origins.
+/// Computes the keys of requests according to the settings of origins.
 struct ImageKeyResolver: Sendable {
     private let origins: [String: ImageOrigin]
 
@@ -22,22 +23,22 @@ struct ImageKeyResolver: Sendable {
         self.origins = Dictionary(origins.map { ($0.name, $0) }) { _, last in last }
     }
 
-    /// The settings of a URL's origin.
+    /// The settings of a URL's origin, if any.
     func origin(of url: String) -> ImageOrigin? {
         guard !origins.isEmpty, let address = ImageAddress(url) else { return nil }
         return origins[address.origin]
     }
 
-    /// The origin of a credential; nil if the credential is no longer in the settings.
+    /// The origin of a credential; nil if the credential has been removed from the settings.
     func origin(ofCredential name: String) -> ImageOrigin? { origins[name].flatMap { $0.credential == nil ? nil : $0 } }
 
-    /// Whether the image of a row was opened by a credential that is no longer in the settings. No request finds it, and who
-    /// may see it is unknown.
+    /// Whether the image of a row was fetched with a credential that has been removed from the settings. No request can
+    /// find such an image, and its permitted users are unknown.
     func belongsToRemovedCredential(_ row: ImageRow) -> Bool {
         row.credential.map { origin(ofCredential: $0) == nil } ?? false
     }
 
-    /// The place of a request's image.
+    /// The location of a request's image.
     ///
     /// - Throws: ``ImageError/Code/invalidURL``
     func location(of request: ImageRequest) throws(ImageError) -> CacheLocation {
@@ -47,11 +48,11 @@ struct ImageKeyResolver: Sendable {
         return location
     }
 
-    /// The place of a request's image; nil if its URL is invalid.
+    /// The location of a request's image; nil if its URL is invalid.
     func resolve(_ request: ImageRequest) -> CacheLocation? {
         guard let address = ImageAddress(request.url) else { return nil }
         let origin = origins[address.origin]
-        // An image that needed a credential is not found by a request without it.
+        // A request without the credential must not find an image that required it.
         let credential = origin?.credential == nil ? "" : address.origin
         let subject =
             request.cacheKey.map { address.origin + "\n" + $0 }

@@ -1,15 +1,15 @@
-/// The beginning of URLs: an origin, or an origin and the beginning of a path and query.
+/// A prefix of URLs: an origin, or an origin and the start of a path and query.
 package struct ImagePrefix: Sendable, Hashable {
     private let origin: String
     private let text: String
     private let isOrigin: Bool
 
-    /// Reads an absolute `http` or `https` URL. Without a path it means all images of the origin.
+    /// Parses an absolute `http` or `https` URL. Without a path it selects all images of the origin.
     ///
     /// - Throws: ``ImageError/Code/invalidURL``
     package init(_ url: String) throws(ImageError) {
         guard let address = ImageAddress(url) else { throw ImageError(.invalidURL, ImageAddress.refusal(of: url)) }
-        // Images are stored without fragments, so that it would be ignored and more images selected than meant.
+        // Images are stored without fragments. Ignoring the fragment would select more images than intended.
         guard !url.utf8.contains(UInt8(ascii: "#")) else {
             throw ImageError(
                 .invalidURL, "the prefix has a fragment, which no image is stored under; end it before \"#\"")
@@ -19,8 +19,8 @@ package struct ImagePrefix: Sendable, Hashable {
         isOrigin = address.path == "/" && address.query == nil
     }
 
-    /// Whether the prefix selects an image: by the URL that it is looked up by, or, for an image with a cache key, by the
-    /// URL that it was fetched from, if both have the same origin.
+    /// Whether the prefix selects an image. It is compared with the URL in the image's key. For an image with a cache
+    /// key, it is compared with the URL from which the image was fetched, if both have the same origin.
     func contains(_ row: ImageRow) -> Bool {
         let (url, cacheKey) = row.lookup
         guard let address = ImageAddress(url), address.origin == origin else { return false }

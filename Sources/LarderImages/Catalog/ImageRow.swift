@@ -1,26 +1,25 @@
 package import LarderHTTPSemantics
 package import LarderImageFormats
 
-/// All that is known of an image that is held.
+/// The complete record of a cached image, as stored in the index.
 package struct ImageRow: Sendable, Hashable {
-    /// The text of its key.
+    /// The text whose hash is the key; see ``CacheLocation/keyText``.
     package var keyText: String
-    /// Where it was fetched from, after redirects.
+    /// The URL from which the image was fetched, after redirects.
     package var url: String
-    /// Its file.
+    /// The digest of the bytes, which names the file.
     package var digest: BlobDigest
-    /// The file's size in bytes.
+    /// The size of the file in bytes.
     package var size: Int
-    /// Its type and size in pixels.
+    /// The type and the size in pixels.
     package var header: ImageHeader
-    /// What the origin said.
+    /// The metadata of the origin's response.
     package var response: StoredResponse
-    /// When it was used last, in seconds since 1970.
+    /// The time of the last use, in seconds since 1970.
     package var lastUse: Int
-    /// Whether it must stay until it is unpinned.
+    /// Whether the image must stay until it is unpinned.
     package var isPinned: Bool
 
-    /// Makes a row.
     package init(
         keyText: String, url: String, blob: PublishedBlob, response: StoredResponse, lastUse: Int,
         isPinned: Bool = false
@@ -35,10 +34,10 @@ package struct ImageRow: Sendable, Hashable {
         self.isPinned = isPinned
     }
 
-    /// The key.
     package var key: ImageKey { ImageKey(keyText) }
 
-    /// The name of the credential that opened it, which is its origin's, if one did.
+    /// The name of the credential with which the image was fetched, that is, the name of its origin. Nil if no
+    /// credential was used.
     var credential: String? { Self.credential(keyText) }
 
     static func credential(_ keyText: String) -> String? {
@@ -46,7 +45,7 @@ package struct ImageRow: Sendable, Hashable {
         return name.isEmpty ? nil : String(name)
     }
 
-    /// What of it is kept in memory.
+    /// The part of the row that is kept in memory.
     package var entry: ImageEntry {
         ImageEntry(
             key: key, digest: digest, size: size, freshness: ResponseFreshness(response), lastUse: lastUse,
@@ -55,25 +54,23 @@ package struct ImageRow: Sendable, Hashable {
     }
 }
 
-/// What is kept in memory of an image that is held: enough to decide whether it answers a request, and to find its file.
+/// The part of a cached image's record that is kept in memory. It is enough to decide whether the image answers a
+/// request, and to find its file.
 package struct ImageEntry: Sendable, Hashable {
-    /// Under what it is looked up.
     package let key: ImageKey
-    /// Its file.
+    /// The digest of the bytes, which names the file.
     package let digest: BlobDigest
-    /// How long it is good.
     package let freshness: ResponseFreshness
     private let shortSize: UInt32
     private var shortUse: UInt32
-    /// Whether it must stay until it is unpinned.
+    /// Whether the image must stay until it is unpinned.
     package var isPinned: Bool
-    /// The type.
     package let type: ImageType
     private let shortWidth: UInt32
     private let shortHeight: UInt32
     let variant: UInt64
 
-    /// Makes an entry; `variant` is ``Variant/fingerprint``.
+    /// Creates an entry. `variant` is ``Variant/fingerprint``.
     package init(
         key: ImageKey, digest: BlobDigest, size: Int, freshness: ResponseFreshness, lastUse: Int, isPinned: Bool,
         variant: UInt64, type: ImageType, width: Int, height: Int
@@ -96,9 +93,9 @@ package struct ImageEntry: Sendable, Hashable {
     /// The height in pixels.
     package var height: Int { Int(shortHeight) }
 
-    /// Whether it answers a request, or nothing if only its row can tell.
+    /// Whether the image's `Vary` allows it to answer a request. Nil if only the complete row can show it.
     ///
-    /// - Parameter fingerprint: ``Variant/fingerprint(of:)`` of the request, which is nearly always the same
+    /// - Parameter fingerprint: ``Variant/fingerprint(of:)`` of the request. It is the same for nearly all requests
     package func matches(_ fingerprint: UInt64) -> Bool? {
         switch variant {
         case 0, fingerprint: true
@@ -107,10 +104,10 @@ package struct ImageEntry: Sendable, Hashable {
         }
     }
 
-    /// The file's size in bytes. No image of 4 GiB is ever let in.
+    /// The size of the file in bytes. Images are always smaller than 4 GiB.
     package var size: Int { Int(shortSize) }
 
-    /// When it was used last, in seconds since 1970.
+    /// The time of the last use, in seconds since 1970.
     package var lastUse: Int {
         get { Int(shortUse) }
         set { shortUse = UInt32(clamping: newValue) }
@@ -118,14 +115,14 @@ package struct ImageEntry: Sendable, Hashable {
 }
 
 extension ResponseFields {
-    /// One line for each, as HTTP has them.
+    /// The fields in HTTP syntax, one per line.
     var text: String { Self.text(lines) }
 
-    /// Reads what ``text`` gave.
+    /// Parses the format of ``text``.
     init(text: String) { self.init(Self.lines(text)) }
 
     static func text(_ lines: [(name: String, value: String)]) -> String {
-        // No field that came over HTTP has an end of line in it.
+        // Fields received over HTTP never contain line ends; any others are replaced to keep the format intact.
         lines.map { "\($0.name): \($0.value.map { $0.isNewline ? " " : $0 }.reduce(into: "") { $0.append($1) })\n" }
             .joined()
     }
@@ -139,7 +136,7 @@ extension ResponseFields {
 }
 
 extension Variant {
-    /// The fields that were sent of those that count.
+    /// The fields of the original request that `Vary` names, without those that the request did not have.
     var requestLines: [(name: String, value: String)] {
         fields.keys.sorted().compactMap { name in (fields[name] ?? nil).map { (name, $0) } }
     }

@@ -1,30 +1,28 @@
-/// The cached images by key and by slot. A slot is a small number that identifies an image, and is reused after it is
-/// removed.
+/// The cached images by key and by slot. A slot is a small number that identifies an image. It is reused after the
+/// image was removed.
 package struct ImageTable: Sendable {
     private var entries: [ImageEntry?] = []
     private var slots: [ImageKey: UInt32] = [:]
     private var free: [UInt32] = []
 
-    /// Makes an empty table with room for a number of images.
+    /// Creates an empty table with space for `capacity` images.
     package init(capacity: Int = 0) {
         entries.reserveCapacity(capacity)
         slots.reserveCapacity(capacity)
     }
 
-    /// One more than the highest slot that ever held an image.
+    /// One more than the highest slot ever used.
     var slotCount: UInt32 { UInt32(entries.count) }
 
     package var count: Int { slots.count }
 
-    /// The slot of a key.
     package func slot(of key: ImageKey) -> UInt32? { slots[key] }
 
-    /// The image in a slot.
     package subscript(slot: UInt32) -> ImageEntry? { Int(slot) < entries.count ? entries[Int(slot)] : nil }
 
-    /// Adds an image, or replaces the one with its key.
+    /// Adds an image, or replaces the image with the same key.
     ///
-    /// - Returns: its slot, and the previous image
+    /// - Returns: the slot, and the previous image
     package mutating func put(_ entry: ImageEntry) -> (slot: UInt32, old: ImageEntry?) {
         if let slot = slots[entry.key] {
             let old = entries[Int(slot)]
@@ -37,7 +35,7 @@ package struct ImageTable: Sendable {
         return (slot, nil)
     }
 
-    /// Changes when an image was used last, or whether it is pinned.
+    /// Changes the time of an image's last use, or whether the image is pinned.
     package mutating func update(_ slot: UInt32, lastUse: Int? = nil, isPinned: Bool? = nil) {
         guard Int(slot) < entries.count else { return }
         if let lastUse { entries[Int(slot)]?.lastUse = lastUse }

@@ -2,8 +2,8 @@ internal import LarderHTTPSemantics
 internal import LarderUpstream
 
 extension CacheRequest {
-    /// Whether a stale image answers a request after a failed download: after an outage, or if there was no room for the
-    /// response.
+    /// Whether a stale image may answer a request after a failed download: after an outage of the origin, or if the
+    /// response could not be stored.
     func answersStale(after error: ImageError, _ held: StoredCandidate, now: Int) -> Bool {
         switch error.code {
         case .noRoom, .storageFailed: mayBeStale(held, now: now)
@@ -11,10 +11,10 @@ extension CacheRequest {
         }
     }
 
-    /// Whether a stale image answers a request after a failed request to the origin.
+    /// Whether a stale image may answer a request after a request to the origin failed.
     ///
     /// - Parameters:
-    ///   - error: only an outage counts, not a response such as 404
+    ///   - error: the failure. Only an outage allows a stale image; a response such as 404 does not
     ///   - held: the cached image
     ///   - now: the time in seconds since 1970
     func answersStale(after error: UpstreamError, _ held: StoredCandidate, now: Int) -> Bool {
@@ -23,7 +23,8 @@ extension CacheRequest {
 }
 
 extension UpstreamError {
-    /// Whether the network or the origin failed (RFC 5861, section 4). A response such as 404 concerns the image instead.
+    /// Whether the network or the origin failed (RFC 5861, section 4). A response such as 404 is not an outage, because
+    /// it concerns only the image.
     var isOutage: Bool {
         switch code {
         case .connectFailed, .tlsFailed, .timeout, .tooSlow, .connectionClosed, .truncated, .malformedAnswer: true

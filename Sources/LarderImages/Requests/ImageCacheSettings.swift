@@ -1,17 +1,17 @@
 package import LarderImageFormats
 package import LarderUpstream
 
-/// The settings of the image cache. All but the directory can be changed while it runs (``ImageCache/update(_:)``).
+/// The settings of the image cache. All except the directory can be changed at run time (``ImageCache/update(_:)``).
 package struct ImageCacheSettings: Sendable {
     package var directory: String
     package var space: SpaceLimits
     package var images: ImageLimits
-    /// For how many seconds after its origin sent or confirmed it an image is kept; nil for as long as there is room. Pinned
-    /// images stay.
+    /// The maximum time in seconds to keep an image after its origin sent or last confirmed it. Nil for no limit.
+    /// Pinned images are exempt.
     package var maximumAge: Int?
     package var flights: DownloadLimits
     package var failures: FailureLifetimes
-    /// Private addresses that images may be downloaded from.
+    /// Private addresses from which images may be downloaded.
     package var allowedNetworks: [AddressRange]
     package var origins: [ImageOrigin]
 

@@ -2,8 +2,8 @@ internal import LarderHTTPSemantics
 internal import LarderImageFormats
 internal import LarderUpstream
 
-/// Details of an image from its header and its response, besides its type and size. They are loaded when the image is used
-/// first, because the table of all images in memory does not have them.
+/// Details of an image from its header and its response, in addition to its type and size. They are loaded when the
+/// image is first used, because the in-memory table of all images does not contain them.
 package final class ImageDetails: Sendable, Hashable {
     /// As in ``ImageHeader/frameCount``.
     package let frames: Int?
@@ -13,15 +13,14 @@ package final class ImageDetails: Sendable, Hashable {
     package let hasAlpha: Bool?
     /// As in ``ImageHeader/orientation``.
     package let orientation: Int?
-    /// The field `Last-Modified`, in seconds since 1970.
+    /// The `Last-Modified` field, in seconds since 1970.
     package let lastModified: Int?
-    /// The field `ETag`, with its quotes.
+    /// The `ETag` field, including its quotes.
     package let etag: String?
 
-    /// No details.
+    /// All details are nil.
     package static let unknown = ImageDetails(header: nil, response: nil)
 
-    /// Takes the facts of a header and of a response.
     init(header: ImageHeader?, response: StoredResponse?) {
         frames = header?.frameCount
         isAnimated = header?.isAnimated
@@ -38,7 +37,7 @@ package final class ImageDetails: Sendable, Hashable {
         etag = Self.etag(response)
     }
 
-    /// The same bytes under another response.
+    /// The details of the same bytes with a newer response.
     func with(_ response: StoredResponse) -> ImageDetails { ImageDetails(self, response) }
 
     private static func lastModified(_ response: StoredResponse?) -> Int? {

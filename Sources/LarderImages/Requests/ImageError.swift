@@ -1,9 +1,9 @@
 internal import LarderImageFormats
 package import LarderUpstream
 
-/// What can go wrong with an image or with its place in the cache, said so that somebody knows what to do next.
+/// An error of the image cache. Its message says what failed and what to do next.
 package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Which kind of error; new kinds may be added, so compare with the static members.
+    /// The kind of error. New kinds may be added, so compare with the static members.
     package struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case notAnImage, unsupportedType, excludedType, damagedImage, truncatedImage, tooManyPixels
@@ -15,73 +15,72 @@ package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         }
         private let kind: Kind
 
-        /// The bytes are something else; the message says what they look like.
+        /// The bytes are not an image. The message names the format that they resemble.
         package static let notAnImage = Self(kind: .notAnImage)
-        /// An image of a type that the cache does not know how to check.
+        /// The bytes are an image of a type that is not supported.
         package static let unsupportedType = Self(kind: .unsupportedType)
-        /// An image of a type that the settings exclude.
+        /// The settings exclude this image type.
         package static let excludedType = Self(kind: .excludedType)
-        /// The header contradicts itself or the format's rules.
+        /// The header contradicts itself or the rules of the format.
         package static let damagedImage = Self(kind: .damagedImage)
         /// The bytes end before the image does.
         package static let truncatedImage = Self(kind: .truncatedImage)
-        /// Decoded, the image would have more pixels than the limit.
+        /// The decoded image would have more pixels than the limit.
         package static let tooManyPixels = Self(kind: .tooManyPixels)
-        /// More bytes than one image may have.
+        /// The image has more bytes than the limit for one image.
         package static let tooLarge = Self(kind: .tooLarge)
-        /// The body is not as long as was declared.
+        /// The body is shorter or longer than its declared length.
         package static let lengthDisagrees = Self(kind: .lengthDisagrees)
-        /// The body is not what was expected by its digest.
+        /// The SHA-256 of the body differs from the expected one.
         package static let digestDisagrees = Self(kind: .digestDisagrees)
-        /// A file changed while it was read.
+        /// The client's file changed while it was read.
         package static let fileChanged = Self(kind: .fileChanged)
-        /// A file that is not a regular one, or that cannot be read.
+        /// The client's file is not in memory or cannot be read.
         package static let unusableFile = Self(kind: .unusableFile)
-        /// A limit of the cache or of the disk leaves no room; nothing that is held was harmed.
+        /// The limits of the cache or the disk leave no room. Cached images are not affected.
         package static let noRoom = Self(kind: .noRoom)
-        /// A file on disk is not what its name says; it was removed.
+        /// A blob was missing or damaged on disk. A damaged file was removed.
         package static let damagedBlob = Self(kind: .damagedBlob)
         /// The cache directory could not be read or written.
         package static let storageFailed = Self(kind: .storageFailed)
-        /// The index's database is damaged; ``ImageIndex/open(in:now:)`` restores it.
+        /// The index database is damaged. ``ImageIndex/open(in:now:)`` restores it at the next start.
         package static let indexDamaged = Self(kind: .indexDamaged)
-        /// A newer agent wrote the index.
+        /// A newer version of the agent wrote the index.
         package static let newerIndex = Self(kind: .newerIndex)
-        /// Another process holds the cache directory.
+        /// Another process has locked the cache directory.
         package static let cacheInUse = Self(kind: .cacheInUse)
-        /// The URL cannot be fetched: it is not absolute, not `http` or `https`, or its host is written in a trick.
+        /// The URL cannot be fetched: it is not absolute, not `http` or `https`, or URL parsers may interpret its host
+        /// differently.
         package static let invalidURL = Self(kind: .invalidURL)
-        /// The host of the URL, or of a redirect, is at an address that the settings do not allow.
+        /// The host of the URL, or of a redirect, has an address that the settings do not allow.
         package static let forbiddenAddress = Self(kind: .forbiddenAddress)
-        /// The origin cannot be reached, and nothing is held that would do.
+        /// The origin cannot be reached, and no usable image is cached.
         package static let offline = Self(kind: .offline)
-        /// The origin was reached and gave no usable answer; ``ImageError/cause`` says more.
+        /// The origin was reached but sent no usable response. See ``ImageError/cause``.
         package static let upstreamFailed = Self(kind: .upstreamFailed)
-        /// The request wanted no network, and nothing is held that would do.
+        /// The request forbids the network, and no usable image is cached.
         package static let notHeld = Self(kind: .notHeld)
-        /// The requester has no access to the image, or lost it.
+        /// The client is not permitted to have the image, or no longer is.
         package static let denied = Self(kind: .denied)
-        /// The request's deadline passed; what it waited for may go on for others.
+        /// The deadline of the request has passed. The download may continue for other requests.
         package static let timeout = Self(kind: .timeout)
-        /// The request was cancelled.
         package static let cancelled = Self(kind: .cancelled)
-        /// The agent is stopping.
         package static let shuttingDown = Self(kind: .shuttingDown)
 
         package var description: String { kind.rawValue }
     }
 
     package let code: Code
-    /// What happened and what to do, in one line, without secrets.
+    /// One line that says what happened and what to do. It contains no secrets.
     package let message: String
-    /// What would have to go to make room, with ``Code/noRoom``; nothing where no removal would help.
+    /// For ``Code/noRoom``: the minimum to evict. Nil if no eviction would help.
     package let shortage: SpaceShortage?
-    /// What asking the origin ended with, where that is the reason.
+    /// The failure of the request to the origin, if that is the reason.
     package let cause: UpstreamError?
-    /// For how many seconds the origin allows its response to be reused: 0 if it must not be kept, nil if it does not say.
+    /// The number of seconds for which the origin allows its response to be reused. 0 if it must not be stored; nil if
+    /// the origin does not specify it.
     let lifetime: Int?
 
-    /// Makes an error.
     package init(_ code: Code, _ message: String, shortage: SpaceShortage? = nil, cause: UpstreamError? = nil) {
         self.init(code, message, shortage: shortage, cause: cause, lifetime: nil)
     }
@@ -94,7 +93,7 @@ package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         self.lifetime = lifetime
     }
 
-    /// The same error of a response that may be reused for so many seconds.
+    /// The same error, for a response that may be reused for `lifetime` seconds.
     func with(lifetime: Int?) -> ImageError {
         ImageError(code, message, shortage: shortage, cause: cause, lifetime: lifetime)
     }
@@ -103,7 +102,7 @@ package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 extension ImageError {
-    /// What asking the origin ended with, as whoever wants the image sees it.
+    /// Converts the failure of a request to the origin.
     package init(_ cause: UpstreamError) {
         let code: Code =
             switch cause.code {
@@ -115,13 +114,13 @@ extension ImageError {
             case .shutDown: .shuttingDown
             default: .upstreamFailed
             }
-        // Fetchers of documents say so; of an image nothing may be held.
+        // Other users of the HTTP client append this text, but an image may never have been cached.
         let kept = "; what was held before stays in use"
         let message = cause.message.hasSuffix(kept) ? String(cause.message.dropLast(kept.count)) : cause.message
         self.init(code, message, cause: cause)
     }
 
-    /// A refusal by what the bytes are.
+    /// Converts the rejection of an image because of its bytes.
     init(_ error: ImageFormatError) {
         let code: Code =
             switch error.reason {

@@ -1,34 +1,32 @@
 package import LarderHTTPSemantics
 internal import LarderUpstream
 
-/// Why a request is a hit or not, and the state of its image.
+/// Explains how a request would be answered, and describes the state of its image.
 package struct ImageExplanation: Sendable {
-    /// A recent failure.
     package struct Failure: Sendable, Hashable {
         package let error: ImageError
-        /// Until when the origin is not asked again, in seconds since 1970.
+        /// The time until which the failure is returned without contacting the origin, in seconds since 1970.
         package let until: Int
     }
 
-    /// A queued or running download.
     package struct Flight: Sendable, Hashable {
         /// The number of waiting requests.
         package let waiters: Int
-        /// The highest priority among them.
+        /// The highest priority of the waiting requests.
         package let priority: ImagePriority
-        /// Whether it waits for its place.
+        /// Whether the download waits for a free slot.
         package let isQueued: Bool
         package let receivedBytes: Int
     }
 
     package let decision: CacheDecision
-    /// The rules that were applied.
+    /// The rules that were applied, in order.
     package let rules: CacheTrace
     /// The row of the cached image, if any.
     package let row: ImageRow?
-    /// A failure that would answer the request instead of the network.
+    /// A recent failure that would be returned instead of contacting the origin.
     package let failure: Failure?
-    /// The download that the request would wait for.
+    /// The download for which the request would wait.
     package let flight: Flight?
 }
 
@@ -36,12 +34,13 @@ extension ImageExplanation {
     /// Explains a request.
     ///
     /// - Parameters:
-    ///   - row: the row of its key, if any
-    ///   - isUsable: whether the cached image may answer the request, by its digest and its age
-    ///   - matchesVariant: whether the row is a response to our request fields
-    ///   - failure: a recent failure of its URL or origin
-    ///   - downloads: the downloads now
+    ///   - row: the row of the request's key, if any
+    ///   - isUsable: whether the digest and age of the cached image allow it to answer the request
+    ///   - matchesVariant: whether the row's variant matches our request fields
+    ///   - failure: a recent failure of the URL or the origin
+    ///   - downloads: the current downloads
     ///   - key: the key of the request
+    ///   - now: the time in seconds since 1970
     init(
         _ request: ImageRequest, row: ImageRow?, isUsable: Bool, matchesVariant: Bool,
         failure: NegativeCache.Failure?, downloads: ImageDownloads.Table, key: ImageKey, now: Int
@@ -80,19 +79,18 @@ extension ImageExplanation {
 }
 
 extension ImageRow {
-    /// When the origin sent it or last confirmed it, in seconds since 1970.
+    /// When the origin sent the image or last confirmed it, in seconds since 1970.
     package var storedAt: Int { response.responseTime }
 
-    /// Further details from its header and its response.
     package var details: ImageDetails { ImageDetails(header: header, response: response) }
 
-    /// Until when it is fresh, in seconds since 1970.
+    /// The time until which the image is fresh, in seconds since 1970.
     package var expiresAt: Int {
         let freshness = ResponseFreshness(response)
         return freshness.responseTime - freshness.initialAge + freshness.lifetime
     }
 
-    /// The key of its requests: a URL without the parts that the settings ignore, or an origin together with a
+    /// The lookup key in readable form: a URL without the query members that the settings ignore, or an origin and a
     /// ``ImageRequest/cacheKey``.
     package var lookup: (url: String, cacheKey: String?) {
         let lines = keyText.split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)

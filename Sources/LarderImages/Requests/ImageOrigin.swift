@@ -1,18 +1,19 @@
-/// What the settings say of one origin of images.
+/// The settings of one origin of images.
 package struct ImageOrigin: Sendable {
-    /// `scheme://host`, with the port if it is not the scheme's own.
+    /// `scheme://host`, with the port unless it is the default port of the scheme.
     package let name: String
-    /// What the origin is shown to let us in, if anything. What it then answers is kept apart from everything else.
+    /// The credential for requests to the origin, if any. Images that are fetched with it are cached separately, and
+    /// only permitted users can have them.
     package var credential: ImageCredential?
-    /// The members of queries that say nothing about the image, such as signatures: names, or beginnings of names with a
-    /// `*` behind them.
+    /// Query members that do not affect the image, such as signatures. Each is a name, or the start of a name followed
+    /// by `*`.
     package var ignoredQuery: [String]
-    /// The users who may have what the credential opens, besides root and the agent's own.
+    /// The users who may have images fetched with the credential, besides root and the agent's own user.
     package var users: Set<UInt32>
-    /// The groups whose members may have it.
+    /// The groups whose members may have images fetched with the credential.
     package var groups: Set<UInt32>
 
-    /// Makes it.
+    /// Creates the settings of an origin.
     ///
     /// - Parameter name: an absolute `http` or `https` URL without a path
     /// - Throws: ``ImageError/Code/invalidURL``
@@ -38,9 +39,9 @@ package struct ImageOrigin: Sendable {
     }
 }
 
-/// What an origin is shown to let us in.
+/// A credential for requests to an origin.
 package struct ImageCredential: Sendable {
-    /// The fields to send, read anew for each request: tokens change. It may wait for the disk.
+    /// Returns the header fields to send. Called for each request, because tokens change. May block on the disk.
     package let fields: @Sendable () throws(ImageError) -> [(name: String, value: String)]
 
     package init(_ fields: @escaping @Sendable () throws(ImageError) -> [(name: String, value: String)]) {

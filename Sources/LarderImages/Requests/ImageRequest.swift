@@ -1,24 +1,22 @@
 package import LarderHTTPSemantics
 
-/// A request for an image.
+/// A client's request for an image.
 package struct ImageRequest: Sendable, Hashable {
     /// An absolute `http` or `https` URL.
     package var url: String
-    /// The key of the image within the URL's origin, instead of the URL: for signed URLs, which differ each time. An image
-    /// cannot be stored under a key of another origin.
+    /// Identifies the image within its origin, instead of the URL. Used for signed URLs, which differ each time. Since
+    /// the origin is part of the key, an image cannot be stored under a key of another origin.
     package var cacheKey: String?
     /// The cache policy and the maximum age.
     package var cache: CacheRequest
-    /// The SHA-256 that the bytes must have. A cached image with another one does not answer the request.
+    /// The required SHA-256 of the bytes. A cached image with a different SHA-256 does not answer the request.
     package var expectedDigest: BlobDigest?
-    /// The order of requests that wait for the network.
     package var priority: ImagePriority
-    /// The user whose share of the downloads a download counts towards; nil for the agent itself, which has no limit.
+    /// The user whose download quota the download counts towards. Nil for the agent itself, which has no quota.
     package var user: UInt32?
-    /// Whether the answer has a reference. A prefetch needs none.
+    /// Whether the result includes a reference to the blob. A prefetch needs none.
     var takesReference = true
 
-    /// Makes a request.
     package init(
         url: String, cacheKey: String? = nil, cache: CacheRequest = CacheRequest(), expectedDigest: BlobDigest? = nil,
         priority: ImagePriority = .normal, user: UInt32? = nil
@@ -32,22 +30,20 @@ package struct ImageRequest: Sendable, Hashable {
     }
 }
 
-/// A request with its key, for requests that are repeated. It is valid until the settings change.
+/// A request with its computed key, for repeated use. It is valid until the settings change.
 package struct PreparedImageRequest: Sendable {
-    /// The request.
     package let request: ImageRequest
     let key: ImageKey
 }
 
-/// The order of requests that wait for the network.
+/// The order in which requests wait for the network.
 package enum ImagePriority: UInt8, Sendable, Hashable, Comparable, CaseIterable {
-    /// No client waits for it. It never takes the last places from requests that clients wait for.
+    /// No client waits for the image. Prefetches never occupy the last download slots.
     case prefetch
-    /// After normal ones.
+    /// After normal requests.
     case low
-    /// The default.
     case normal
-    /// Before all others: a user sees an empty frame.
+    /// Before all other requests: a user is waiting for the image.
     case high
 
     package static func < (left: ImagePriority, right: ImagePriority) -> Bool { left.rawValue < right.rawValue }

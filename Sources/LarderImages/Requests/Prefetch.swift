@@ -1,16 +1,15 @@
-/// The progress of a prefetch.
 package struct PrefetchProgress: Sendable, Hashable {
-    /// Images that are cached now.
+    /// The number of images cached so far.
     package var done = 0
-    /// Images that could not be downloaded.
+    /// The number of images that could not be downloaded.
     package var failed = 0
-    /// Bytes of the downloaded images.
+    /// The total bytes of the downloaded images.
     package var bytes = 0
-    /// Requested images.
+    /// The number of requested images.
     package let total: Int
 }
 
-/// The result of a prefetch. If it was cancelled, the numbers add up to less than ``total``.
+/// The result of a prefetch. After a cancellation the counts add up to less than ``total``.
 package struct PrefetchSummary: Sendable, Hashable {
     /// An image that could not be downloaded.
     package struct Failure: Sendable, Hashable {
@@ -19,25 +18,25 @@ package struct PrefetchSummary: Sendable, Hashable {
         package let error: ImageError
     }
 
-    /// Requested images.
+    /// The number of requested images.
     package let total: Int
-    /// Downloaded images.
+    /// The number of images that were downloaded, for this or for a concurrent request.
     package var fetched = 0
-    /// Images that were cached already.
+    /// The number of images that were already cached.
     package var held = 0
-    /// Bytes of the downloaded images.
+    /// The total bytes of the images that were downloaded for this prefetch.
     package var bytes = 0
-    /// The failed images, in the order of the requests.
+    /// The failures, in the order of the requests.
     package var failures: [Failure] = []
 }
 
 extension ImageCache {
-    /// Downloads images that no client waits for. When its task is cancelled it stops; complete images stay.
+    /// Downloads images into the cache before clients need them. Stops if its task is cancelled; completed images stay.
     ///
     /// - Parameters:
-    ///   - requests: the images; their priority is ignored
-    ///   - concurrency: how many at once, at least 1; downloads have limits of their own
-    ///   - check: throws if the requester may not have an image; called before and after its download
+    ///   - requests: the images. Their priority is ignored
+    ///   - concurrency: the maximum number of simultaneous requests, at least 1. The limits on downloads apply as well
+    ///   - check: throws if the client may not have an image. Called before and after each request
     ///   - progress: called after each image
     package func prefetch(
         _ requests: [ImageRequest], concurrency: Int,
@@ -53,7 +52,7 @@ extension ImageCache {
                 let index = next
                 var request = requests[index]
                 request.priority = .prefetch
-                // An image of the prefetch may be evicted for the next one.
+                // A prefetched image may be evicted to make room for the next one.
                 request.takesReference = false
                 next += 1
                 group.addTask { [request] in
@@ -75,7 +74,7 @@ extension ImageCache {
                     if image.source == .hit { summary.held += 1 } else { summary.fetched += 1 }
                     if image.source == .miss { state.bytes += image.bytes }
                 case .failure(let error):
-                    // A cancelled request did not fail.
+                    // A cancelled request is not a failure.
                     if error.code == .cancelled, Task.isCancelled { continue }
                     state.failed += 1
                     summary.failures.append(PrefetchSummary.Failure(index: index, error: error))

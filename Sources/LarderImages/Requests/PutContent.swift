@@ -2,17 +2,17 @@ import CLinuxShims
 internal import LarderPlatform
 import Glibc
 
-/// The bytes of an image from a client.
+/// The content of an image that a client stores.
 package enum PutContent: Sendable {
     case bytes([UInt8])
     case file(PassedInFile)
 }
 
 extension PutContent {
-    /// Writes the content as a blob, to which the caller then holds a reference. A piece of a file is read once, even if it is
-    /// written only after space was reclaimed.
+    /// Writes the content to a blob and returns it with a reference. Each chunk of a file is read only once, even if it
+    /// has to wait for disk space.
     ///
-    /// - Parameter check: called before each piece of a file; its error ends the put
+    /// - Parameter check: called before each chunk of a file. If it throws, the put fails with that error
     func write(
         to blobs: BlobStore, _ space: SpaceRetry, expectedDigest: BlobDigest?, check: () throws(ImageError) -> Void
     ) async throws(ImageError) -> PublishedBlob {
@@ -34,7 +34,7 @@ extension PutContent {
         }
     }
 
-    /// The content with a known size.
+    /// Content of a known size.
     private enum Source {
         case bytes([UInt8])
         case file(PassedInFile.Reading)
@@ -67,9 +67,11 @@ extension PutContent {
     }
 }
 
-/// An open file of a client, which has to be in memory: reading any other could wait for a program or a host that serves it.
+/// A file that a client has opened. It must be in memory, because reading any other file could block on another program
+/// or host.
 package final class PassedInFile: Sendable {
-    /// The size and modification time, which show a change of the file. A change through a mapping may not show.
+    /// The size and modification time, which detect most changes of the file. A change through a memory mapping may go
+    /// unnoticed.
     fileprivate struct State: Equatable {
         var size: Int
         var seconds: Int
@@ -80,18 +82,19 @@ package final class PassedInFile: Sendable {
     private let close: @Sendable (CInt) -> Void
 
     /// - Parameters:
-    ///   - descriptor: belongs to this object from now on.
-    ///   - close: called once with the descriptor, when the last reference goes.
+    ///   - descriptor: the file. This object takes ownership
+    ///   - close: closes the descriptor. Called once, when the object is deallocated
     package init(_ descriptor: CInt, close: @escaping @Sendable (CInt) -> Void) {
         (self.descriptor, self.close) = (descriptor, close)
     }
 
     deinit { close(descriptor) }
 
-    /// Whether the file of a descriptor is in memory: made by memfd_create(2), or on a tmpfs.
+    /// Whether a descriptor refers to a file in memory, created by memfd_create(2) or on a tmpfs.
     package static func isInMemory(_ descriptor: CInt) -> Bool { larder_get_seals(descriptor) >= 0 }
 
-    /// Checks that it is a file in memory that may be read.
+    /// Checks that the file is in memory and readable.
+    ///
     /// - Throws: ``ImageError/Code/unusableFile``
     func reading() throws(ImageError) -> Reading {
         guard Self.isInMemory(descriptor) else {
@@ -108,7 +111,7 @@ package final class PassedInFile: Sendable {
         return Reading(file: self, size: state.size, start: state)
     }
 
-    /// A file of a known size that is read from its start.
+    /// A file of known size, to be read from its start.
     struct Reading: Sendable {
         private static let chunkBytes = 256 << 10
 
@@ -120,7 +123,8 @@ package final class PassedInFile: Sendable {
             (self.file, self.size, self.start) = (file, size, start)
         }
 
-        /// Reads the next bytes. The position of the descriptor, which the client shares, does not change.
+        /// Reads the next chunk. The file position, which the client shares, does not change.
+        ///
         /// - Throws: ``ImageError/Code/fileChanged`` if the file has become shorter; ``ImageError/Code/unusableFile``
         func chunk(at offset: Int) throws(ImageError) -> [UInt8] {
             let length = min(Self.chunkBytes, size - offset)
@@ -135,7 +139,8 @@ package final class PassedInFile: Sendable {
             return bytes
         }
 
-        /// Checks that the file has not changed since the start.
+        /// Checks that the size and modification time have not changed since reading began.
+        ///
         /// - Throws: ``ImageError/Code/fileChanged``
         func checkUnchanged() throws(ImageError) {
             if try file.state() != start { throw changed }
