@@ -3,31 +3,30 @@ internal import LarderUpstream
 import Glibc
 internal import Synchronization
 
-/// Which images are held: a database on disk (`index.sqlite`), and a copy of it (`index-copy.sqlite`), from which it is
-/// restored when it is damaged.
+/// The persistent table of cached images: a database (`index.sqlite`), and a copy (`index-copy.sqlite`) from which a
+/// damaged database is restored.
 ///
-/// Nothing here is touched by a hit: what that needs is in ``ImageTable``, in memory. All methods wait for the disk.
+/// A cache hit does not use the index; it reads ``ImageTable``, which is in memory. All methods block on the disk.
 package final class ImageIndex: Sendable {
-    /// How the database was found.
+    /// The state in which the database was found at the start.
     package enum Condition: Sendable, Hashable {
-        /// As it was left.
+        /// The database is intact.
         case whole
-        /// There was none.
+        /// There was no database.
         case new
-        /// Damaged or missing. A damaged one is `index.sqlite.damaged` now. `rows` were restored from the copy, of which
-        /// `pins` are pinned; 0 if there is no usable copy.
+        /// The database was damaged or missing. A damaged one has been renamed to `index.sqlite.damaged`. `rows` is the
+        /// number of rows restored from the copy, and `pins` the number of pinned ones among them. Both are 0 if there
+        /// is no usable copy.
         case restored(reason: String, rows: Int, pins: Int)
-        /// Of an older version. It is set aside for ``OutdatedImages`` to remove.
+        /// The database has an older version. It was set aside, and ``OutdatedImages`` removes it.
         case outdated
     }
 
-    /// An index, and what was in it.
+    /// An opened index and its contents.
     package struct Opened: Sendable {
-        /// The index.
         package let index: ImageIndex
-        /// How it was found.
         package let condition: Condition
-        /// All its entries, in no order.
+        /// All entries, in no particular order.
         package let entries: [ImageEntry]
     }
 
@@ -35,17 +34,18 @@ package final class ImageIndex: Sendable {
     private let files: any CacheFiles
     private let store: BlobStore
     private let unsaved = Mutex(Unsaved())
-    /// Whether ``keepReserve()`` has something to give back.
+    /// Whether the file that ``keepReserve()`` allocates exists.
     private let hasReserve = Mutex(false)
 
-    /// Disk space that is kept for removals and unpinning. A removal of 48 rows writes at most two pages of 4 KiB for each, and the pages
-    /// that lead to them.
+    /// The size of the reserve, which removals and unpinning use if the disk is full. A removal of 48 rows writes at
+    /// most two pages of 4 KiB per row, plus their parent pages.
     private static let reserveBytes = 640 << 10
     private static let reserve = "reserve"
-    /// A file that marks an index in which damage was found during use. A start reads one of its tables and may miss the damage.
+    /// Marks an index in which damage was found during use. The start needs it because it reads only one of the tables
+    /// and may miss the damage.
     private static let damageMark = "index-damaged"
 
-    /// What the copy does not have.
+    /// Changes that the copy does not contain yet.
     struct Unsaved: Sendable, Hashable {
         /// Whether rows were added, replaced or removed.
         var hasRows = false
@@ -57,16 +57,16 @@ package final class ImageIndex: Sendable {
         self.database = Mutex(database)
         files = store.files
         self.store = store
-        // The changes of a process that was killed may be missing in the copy.
+        // Changes of a process that was killed may be missing from the copy.
         if store.isUnclean || copyTime == nil { noteChange(ofPins: true) }
     }
 
-    /// Opens the index of a store. A damaged or missing one is restored from its copy, and one of an older version is set
-    /// aside.
+    /// Opens the index of a store. Restores a damaged or missing index from its copy, and sets aside one of an older
+    /// version.
     ///
     /// - Parameters:
-    ///   - store: holds the lock on the directory
-    ///   - now: the seconds since 1970, from which restored rows count as stale
+    ///   - store: the store, which has locked the directory
+    ///   - now: the time in seconds since 1970 from which restored rows count as stale
     /// - Throws: ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``, ``ImageError/Code/noRoom``
     package static func open(in store: BlobStore, now: Int = ImageClock.system.now) throws(ImageError) -> Opened {
         try createFile(store)
@@ -93,7 +93,7 @@ package final class ImageIndex: Sendable {
                 }
             }
             if reason != nil { try setAside(store) }
-            // Before there are tables again: after a kill in between, the next start tries it again.
+            // Restore before any tables are created, so that the next start tries again if the process is killed here.
             if let restored = try IndexCopy(store).restore(now: now) {
                 condition = .restored(reason: reason ?? "there was none", rows: restored.rows, pins: restored.pins)
             } else if let reason {
@@ -107,7 +107,7 @@ package final class ImageIndex: Sendable {
             guard error.isDamage else { throw error.asImageError }
             condition = .restored(reason: error.message, rows: 0, pins: 0)
         }
-        // Without a version number, and so taken for a new one, but not empty.
+        // The database has no version number and so was treated as new, but it is not empty.
         try setAside(store)
         try createFile(store)
         do throws(SQLiteError) { return try opened(store, condition) } catch { throw error.asImageError }
@@ -126,13 +126,14 @@ package final class ImageIndex: Sendable {
 
     private static func path(_ store: BlobStore) -> String { store.path + "/" + IndexFormat.index }
 
-    /// URLs may be secrets: only the agent reads the database, and what SQLite puts beside it has the same mode.
+    /// Creates the database with mode 0600, because URLs may contain secrets. SQLite gives its other files the same
+    /// mode.
     private static func createFile(_ store: BlobStore) throws(ImageError) {
         guard access(path(store), F_OK) != 0 else { return }
         do throws(CacheFileError) { _ = try store.files.create(IndexFormat.index) } catch { throw error.asImageError }
     }
 
-    /// Adds rows, or replaces those with the same keys, as one change.
+    /// Adds rows, or replaces rows with the same keys, in one transaction.
     package func put(_ rows: [ImageRow]) throws(ImageError) {
         try use { database throws(ImageError) in
             do throws(SQLiteError) { try database.put(rows) } catch { throw error.asImageError }
@@ -140,10 +141,11 @@ package final class ImageIndex: Sendable {
         noteChange(ofPins: rows.contains(where: \.isPinned))
     }
 
-    /// Deletes rows, as one change. If the disk is full, the reserve makes room for it. The caller releases their blobs
-    /// afterwards.
+    /// Deletes rows in one transaction. Uses the reserve if the disk is full. The caller then releases the blobs of the
+    /// rows.
     ///
-    /// - Parameter hasPins: whether pinned images are among them, so that the copy follows within a minute
+    /// - Parameter hasPins: whether to copy the index within a minute, because an image is pinned or a client requested
+    ///   the removal
     package func remove(_ keys: [ImageKey], hasPins: Bool = false) throws(ImageError) {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
@@ -155,8 +157,8 @@ package final class ImageIndex: Sendable {
         noteChange(ofPins: hasPins)
     }
 
-    /// Keeps some of the disk back, unless it is full already. Even a removal writes before it frees anything, so that a
-    /// full disk could not be left without this.
+    /// Allocates the reserve, unless the disk is already full. Deleting rows writes to the disk before it frees
+    /// anything, so without the reserve a full disk could never be emptied.
     func keepReserve() {
         hasReserve.withLock { hasReserve in
             if hasReserve { return }
@@ -164,7 +166,7 @@ package final class ImageIndex: Sendable {
         }
     }
 
-    /// Repeats a change that frees disk space, after it released the reserve, if the disk is full.
+    /// Runs a change that frees disk space. If the disk is full, removes the reserve and retries.
     private func spendingReserve(_ change: () throws(SQLiteError) -> Void) throws(SQLiteError) {
         do throws(SQLiteError) {
             try change()
@@ -174,7 +176,7 @@ package final class ImageIndex: Sendable {
         }
     }
 
-    /// Gives back what was kept; no if there was nothing.
+    /// Removes the reserve. Returns false if it did not exist.
     private func giveReserve() -> Bool {
         hasReserve.withLock { hasReserve in
             defer { hasReserve = false }
@@ -182,7 +184,8 @@ package final class ImageIndex: Sendable {
         }
     }
 
-    /// The disk space of the database, its log, its copy and the reserve, in bytes.
+    /// The disk space in bytes of the database, its log, its copy, a damaged database that was set aside, and the
+    /// reserve.
     var diskBytes: Int {
         let names = ["", "-wal"].flatMap { [IndexFormat.index + $0, IndexFormat.copy + $0] }
         return (names + [IndexFormat.index + ".damaged", Self.reserve]).reduce(0) { sum, name in
@@ -190,27 +193,28 @@ package final class ImageIndex: Sendable {
         }
     }
 
-    /// Gives free pages back to the file system, if they are more than half of the database.
+    /// Returns free pages to the file system if they are more than half of the database.
     func compact() throws(ImageError) {
         try use { database throws(ImageError) in
             do throws(SQLiteError) { try database.compact() } catch { throw error.asImageError }
         }
     }
 
-    /// Says when images were used last, many at a time. It need not be precise: eviction starts from it after a restart.
+    /// Records when images were last used. The times need not be exact: they only determine the order of eviction after
+    /// a restart.
     package func touch(_ uses: [(key: ImageKey, time: Int)]) throws(ImageError) {
         try use { database throws(ImageError) in
             do throws(SQLiteError) { try database.touch(uses) } catch { throw error.asImageError }
         }
     }
 
-    /// Pins an image or unpins it. An unknown key is no error.
+    /// Pins or unpins an image. Ignores an unknown key.
     package func pin(_ key: ImageKey, _ isPinned: Bool) throws(ImageError) {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
                 guard var row = try database.row(key)?.row else { return }
                 row.isPinned = isPinned
-                // An administrator unpins images to free disk space, so a full disk does not prevent it.
+                // Unpinning must work on a full disk, because administrators do it to free disk space.
                 if isPinned {
                     try database.put([row])
                 } else {
@@ -223,7 +227,7 @@ package final class ImageIndex: Sendable {
         noteChange(ofPins: true)
     }
 
-    /// All that is known of an image; nil if its row is damaged.
+    /// The row of an image; nil if it does not exist or is damaged.
     package func row(_ key: ImageKey) throws(ImageError) -> ImageRow? {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
@@ -234,11 +238,11 @@ package final class ImageIndex: Sendable {
         }
     }
 
-    /// A page of rows in the order of their keys.
+    /// Up to `limit` rows in the order of their keys. Damaged rows are omitted.
     ///
     /// - Parameters:
-    ///   - key: the last one of the page before, or nothing for the first page
-    ///   - limit: how many at most
+    ///   - key: the last key of the previous page; nil for the first page
+    ///   - limit: the maximum number of rows
     package func rows(after key: ImageKey?, limit: Int) throws(ImageError) -> [ImageRow] {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
@@ -249,9 +253,9 @@ package final class ImageIndex: Sendable {
         }
     }
 
-    /// The keys of images that credentials opened, for some of these.
+    /// The keys of images that were fetched with certain credentials.
     ///
-    /// - Parameter isMeant: is told a credential's name
+    /// - Parameter isMeant: whether to include the credential of this name
     func keys(ofCredentials isMeant: (String) -> Bool) throws(ImageError) -> [ImageKey] {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
@@ -272,13 +276,13 @@ package final class ImageIndex: Sendable {
 
     // MARK: The copy
 
-    /// What the copy does not have yet.
     var unsavedChanges: Unsaved { unsaved.withLock { $0 } }
 
-    /// When the copy was written, in seconds since 1970; nil if there is none.
+    /// When the copy was written, in seconds since 1970; nil if there is no copy.
     var copyTime: Int? { IndexCopy(store).time }
 
-    /// Begins a copy, which replaces one that is under way.
+    /// Begins a copy, and abandons one that is in progress.
+    ///
     /// - Returns: the changes since the previous copy
     func beginCopy() throws(ImageError) -> Unsaved {
         try use { database throws(ImageError) in
@@ -291,7 +295,7 @@ package final class ImageIndex: Sendable {
         }
     }
 
-    /// Copies the next pages; whether these were the last.
+    /// Copies the next pages. Returns whether the copy is complete.
     func continueCopy(pages: Int) throws(ImageError) -> Bool {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
@@ -302,7 +306,7 @@ package final class ImageIndex: Sendable {
         }
     }
 
-    /// Replaces the previous copy by the complete one.
+    /// Replaces the previous copy by the new one. Call it when the new copy is complete.
     func publishCopy() throws(ImageError) {
         do throws(ImageError) {
             try IndexCopy(store).publish()
@@ -312,9 +316,9 @@ package final class ImageIndex: Sendable {
         }
     }
 
-    /// Ends a copy that failed.
+    /// Abandons a copy that failed.
     ///
-    /// - Parameter changes: what ``beginCopy()`` returned
+    /// - Parameter changes: the result of ``beginCopy()``
     func abandonCopy(_ changes: Unsaved) {
         database.withLock { $0.abandonCopy() }
         IndexCopy(store).discard()
@@ -331,7 +335,7 @@ package final class ImageIndex: Sendable {
         }
     }
 
-    /// One thread at a time uses the database.
+    /// Runs `body` with exclusive access to the database. Marks the index as damaged if `body` finds damage.
     private func use<T: Sendable>(_ body: (IndexDatabase) throws(ImageError) -> T) throws(ImageError) -> T {
         do throws(ImageError) {
             return try database.withLock { database throws(ImageError) in try body(database) }
@@ -345,7 +349,7 @@ package final class ImageIndex: Sendable {
         if error.code == .indexDamaged { _ = try? files.create(Self.damageMark) }
     }
 
-    /// Moves a damaged database away, so that its damage can be examined.
+    /// Renames a damaged database, so that the damage can be examined.
     private static func setAside(_ store: BlobStore) throws(ImageError) {
         let path = path(store)
         for suffix in ["-wal", "-shm"] { _ = uninterrupted { unlink(path + suffix) } }

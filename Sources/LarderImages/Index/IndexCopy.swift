@@ -5,30 +5,31 @@ internal import LarderUpstream
 
 /// The copy of the index (`index-copy.sqlite`), from which a damaged index is restored.
 ///
-/// A copy is written under a temporary name, verified, made durable and then renamed, so there is always a whole one or
-/// none. A restored index is made in the same way. All methods wait for the disk.
+/// A copy is written under a temporary name, verified, made durable and then renamed, so the copy is always complete. A
+/// restored index is created in the same way. All methods block on the disk.
 struct IndexCopy {
     private let store: BlobStore
     private var files: any CacheFiles { store.files }
 
     private static let newCopy = "index-copy.new"
     private static let newIndex = "index.new"
-    /// Rows that are restored by one change of the database.
+    /// The number of rows that are read or restored at once.
     private static let slice = 500
 
     init(_ store: BlobStore) { self.store = store }
 
-    /// Where a copy is written before it is published.
+    /// The path of a copy in progress.
     var newPath: String { path(Self.newCopy) }
 
-    /// Makes the file for a copy.
+    /// Creates the file for a new copy.
     func begin() throws(ImageError) { try makeFile(Self.newCopy) }
 
-    /// Replaces the previous copy by a complete one, unless it is damaged: a damaged index must not replace a good copy.
+    /// Replaces the previous copy by a complete one, after verifying that the new one is intact: a damaged index must
+    /// not replace a good copy.
     func publish() throws(ImageError) {
         do throws(SQLiteError) {
             let database = try IndexDatabase(path: path(Self.newCopy))
-            // Both tables: a start reads only one of them, so damage in the other is found here.
+            // Read both tables: the start reads only one of them, so damage in the other is found here.
             var (count, last) = (0, ImageKey?.none)
             while true {
                 let found = try database.rows(after: last, limit: Self.slice)
@@ -45,21 +46,21 @@ struct IndexCopy {
         try rename(Self.newCopy, to: IndexFormat.copy)
     }
 
-    /// Removes a copy that is not complete.
+    /// Removes a copy in progress.
     func discard() { for suffix in ["", "-wal"] { _ = try? files.remove(Self.newCopy + suffix) } }
 
-    /// When the copy was written, in seconds since 1970; nil if there is none.
+    /// When the copy was written, in seconds since 1970; nil if there is no copy.
     var time: Int? {
         var information = stat()
         guard stat(path(IndexFormat.copy), &information) == 0 else { return nil }
         return Int(information.st_mtim.tv_sec)
     }
 
-    /// Makes the index of the rows of the copy whose blobs exist and have the size in the row. Rows behind a damaged page
-    /// of the copy are left out.
+    /// Creates the index from the rows of the copy whose blobs exist and have the size in the row. If a page of the
+    /// copy is damaged, that page's rows and all later ones are lost.
     ///
-    /// - Parameter now: the time from which restored rows count as stale
-    /// - Returns: how many rows were restored, and how many of these are pinned; nil if there is no usable copy
+    /// - Parameter now: the time in seconds since 1970 from which restored rows count as stale
+    /// - Returns: the number of restored rows, and the number of pinned ones among them; nil if there is no usable copy
     func restore(now: Int) throws(ImageError) -> (rows: Int, pins: Int)? {
         guard let copy = try usable() else { return nil }
         try makeFile(Self.newIndex)
@@ -92,7 +93,8 @@ struct IndexCopy {
         }
     }
 
-    /// The size of a blob; nil if it is missing. Any other failure ends the restore, and the next start tries it again.
+    /// The size of a blob's file; nil if it is missing. Any other failure aborts the restoration, and the next start
+    /// tries again.
     private func size(of digest: BlobDigest) throws(ImageError) -> Int? {
         do throws(CacheFileError) {
             return try files.open(BlobStore.name(digest))?.size()
@@ -121,7 +123,7 @@ struct IndexCopy {
 
     private func makeFile(_ name: String) throws(ImageError) {
         do throws(CacheFileError) {
-            // URLs may be secrets: only the agent reads the file, and SQLite gives its log the same mode.
+            // Mode 0600, because URLs may contain secrets. SQLite gives its log the same mode.
             for suffix in ["", "-wal", "-journal"] { _ = try files.remove(name + suffix) }
             _ = try files.create(name)
         } catch {
@@ -129,8 +131,8 @@ struct IndexCopy {
         }
     }
 
-    /// Makes a database durable and gives it its name. A log that the previous file of that name left is removed first,
-    /// because SQLite would apply it to the new file.
+    /// Makes a database durable and renames it. Removes a log of the previous file first, because SQLite would apply it
+    /// to the new file.
     private func rename(_ name: String, to newName: String) throws(ImageError) {
         do throws(CacheFileError) {
             let file = uninterrupted { open(path(name), O_RDWR | O_CLOEXEC | O_NOFOLLOW) }
@@ -148,19 +150,19 @@ struct IndexCopy {
     }
 }
 
-/// When the index is copied: a day after the last copy if rows changed, and within a minute if pins changed.
+/// Decides when to copy the index: a day after the last copy if rows changed, and within a minute if pins changed.
 struct IndexCopySchedule: Sendable {
     private static let day = 86_400
-    /// Pins that change within this time are copied together. The schedule is checked every ten seconds.
+    /// The minimum number of seconds between attempts, so that pins that change together are copied together. The
+    /// schedule is checked every ten seconds.
     private static let pause = 30
 
     private var last: Int?
     private var lastTry: Int?
 
-    /// - Parameter last: when the last copy was written, in seconds since 1970
+    /// - Parameter last: when the last copy was written, in seconds since 1970; nil if there is no copy
     init(last: Int?) { self.last = last }
 
-    /// Whether a copy is due.
     func isDue(_ unsaved: ImageIndex.Unsaved, at now: Int) -> Bool {
         if let lastTry, lastTry <= now, now - lastTry < Self.pause { return false }
         if unsaved.hasPins { return true }

@@ -1,28 +1,29 @@
 internal import LarderHTTPSemantics
 internal import LarderImageFormats
 
-/// The index's database: two tables with a row per image, because the start reads one of them whole and the other not at
-/// all. One thread uses it at a time.
+/// The database of the index. It has two tables with one row per image each, because the start reads all of the one and
+/// nothing of the other. One thread uses the database at a time.
 ///
-/// SQLite has no checksums: a byte that changes by itself in the middle of a value changes the value. So each row has a
-/// ``RowChecksum`` of what it says.
+/// SQLite has no checksums, so a corrupted byte inside a value changes the value unnoticed. Each row therefore has a
+/// ``RowChecksum``.
 final class IndexDatabase {
-    /// The version of the tables below and of the layout of the directory, as SQLite's `user_version`. Version 2 had a
-    /// recovery file for each row and two levels of directories for blobs; see ``OutdatedImages``. A change of the format
-    /// needs another version, a migration, and a test that reads a cache of this version.
+    /// The version of the tables and of the directory layout, stored as SQLite's `user_version`. Version 2 had a
+    /// recovery file per row and two levels of blob directories; see ``OutdatedImages``. A change of the format
+    /// requires a new version, a migration, and a test that reads a cache of this version.
     static let version = 3
 
-    /// Whether the tables were made just now.
+    /// Whether the tables were created by this instance.
     let isNew: Bool
     let database: SQLiteDatabase
     private let putEntry, putDetail, removeEntry, removeDetail, touchEntry: SQLiteStatement
     private let allEntries, oneRow, someRows, restrictedKeys: SQLiteStatement
-    /// A copy that is being made.
+    /// The copy in progress.
     private var backup: SQLiteBackup?
 
-    /// Opens it, making the tables if there are none.
-    /// - Throws: an error that ``SQLiteError/isDamage`` where it has other tables than these, too: the text of their
-    ///   definition can change as everything else.
+    /// Opens the database, and creates the tables if it is empty.
+    ///
+    /// - Throws: an error whose ``SQLiteError/isDamage`` is true also if the database has other tables, because table
+    ///   definitions can be corrupted like any other data.
     convenience init(path: String) throws(SQLiteError) {
         do throws(SQLiteError) {
             try self.init(opening: path)
@@ -33,13 +34,15 @@ final class IndexDatabase {
 
     private init(opening path: String) throws(SQLiteError) {
         database = try SQLiteDatabase(path: path)
-        // Nobody else opens it, for we hold the directory. So the index of the log is in our memory, and not in a file that is
-        // mapped: on a full disk that ends the process by SIGBUS where blocks are smaller than pages.
+        // The lock on the directory ensures that no other process opens the database. In exclusive mode SQLite keeps
+        // the index of its log in memory instead of in a mapped file. Access to a mapped file on a full disk ends the
+        // process with SIGBUS if file system blocks are smaller than memory pages.
         try database.run("PRAGMA locking_mode = EXCLUSIVE")
-        // A commit waits for no disk: after a loss of power the last ones may be missing, but what is there fits together.
+        // Commits do not wait for the disk. After a power failure the last commits may be missing, but the database is
+        // consistent.
         try database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF")
         isNew = try Self.prepareTables(database)
-        // The version has to be in the header of the file itself, where ``IndexFormat`` reads it.
+        // ``IndexFormat`` reads the version from the header of the file, so it must not remain in the log.
         if isNew { try database.run("PRAGMA wal_checkpoint(TRUNCATE)") }
         putEntry = try database.prepare("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         putDetail = try database.prepare(
@@ -51,12 +54,12 @@ final class IndexDatabase {
         let row =
             "SELECT e.digest, e.size, e.last_use, e.pinned, e.variant, e.type, e.width, e.height, d.* FROM entry e JOIN detail d USING (key) "
         oneRow = try database.prepare(row + "WHERE e.key = ?")
-        // What no credential opened has a key text that begins with an end of line; see CacheLocation.keyText.
+        // Key texts without a credential begin with a line feed; see CacheLocation.keyText. Others begin with "http".
         restrictedKeys = try database.prepare("SELECT key, key_text FROM detail WHERE key_text >= 'h'")
         someRows = try database.prepare(row + "WHERE e.key > ? ORDER BY e.key LIMIT ?")
     }
 
-    /// Makes the tables; no if they were there.
+    /// Creates the tables. Returns false if they existed.
     private static func prepareTables(_ database: SQLiteDatabase) throws(SQLiteError) -> Bool {
         let found = try storedVersion(database)
         if found == version { return false }
@@ -81,7 +84,8 @@ final class IndexDatabase {
         return true
     }
 
-    /// The version of a database, or 0 if it has no tables. Closing it moves what is in its log into the file itself.
+    /// The version of a database; 0 if it has no tables. Closing the database moves the contents of its log into the
+    /// file.
     static func version(path: String) throws(SQLiteError) -> Int {
         let database = try SQLiteDatabase(path: path)
         try database.run("PRAGMA locking_mode = EXCLUSIVE")
@@ -94,8 +98,9 @@ final class IndexDatabase {
         return found
     }
 
-    /// Copies some pages to another file, which is created by the first call; writes between two calls are copied too.
-    /// - Returns: whether the copy is complete; the next call then begins another one
+    /// Copies up to `pages` pages to another file, which the first call creates. Writes between calls are copied too.
+    ///
+    /// - Returns: whether the copy is complete. The next call then begins another one.
     func copy(to path: String, pages: Int) throws(SQLiteError) -> Bool {
         do throws(SQLiteError) {
             if backup == nil { backup = try SQLiteBackup(of: database, path: path) }
@@ -108,13 +113,12 @@ final class IndexDatabase {
         return true
     }
 
-    /// Ends a copy that is not complete.
     func abandonCopy() { backup = nil }
 
-    /// Writes what is in the log into the file itself.
+    /// Moves the contents of the log into the file.
     func checkpoint() throws(SQLiteError) { try database.run("PRAGMA wal_checkpoint(TRUNCATE)") }
 
-    /// Writes the database anew without its free pages, if these are more than half of it and no copy is under way.
+    /// Rewrites the database without its free pages, if they are more than half of it and no copy is in progress.
     func compact() throws(SQLiteError) {
         guard backup == nil else { return }
         var (pages, free) = (0, 0)
@@ -194,7 +198,7 @@ final class IndexDatabase {
         }
     }
 
-    /// A row, or the key of one whose checksum is wrong.
+    /// A row, or the key of a row whose checksum is wrong.
     enum Found {
         case row(ImageRow)
         case damaged(ImageKey)
@@ -215,7 +219,7 @@ final class IndexDatabase {
         return result
     }
 
-    /// The keys and their texts of all that a credential opened.
+    /// Calls `each` with the key and key text of every image that was fetched with a credential.
     func restricted(_ each: (ImageKey, String) -> Void) throws(SQLiteError) {
         try restrictedKeys.run { row throws(SQLiteError) in
             guard let key = row.withBlob(0, { ImageKey($0) }) else {
@@ -263,6 +267,6 @@ final class IndexDatabase {
 }
 
 extension SQLiteError {
-    /// A database that is none of ours, or no longer. 11 is `SQLITE_CORRUPT`.
+    /// An error for a database that is not an image index, or is damaged. 11 is `SQLITE_CORRUPT`.
     static func damage(_ message: String) -> SQLiteError { SQLiteError(code: 11, message: message) }
 }

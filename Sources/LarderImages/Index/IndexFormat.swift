@@ -2,14 +2,12 @@ import Glibc
 internal import LarderPlatform
 internal import LarderUpstream
 
-/// The files of the index, and the version of their format.
+/// The files of the index, and the check of their version.
 enum IndexFormat {
-    /// The database.
     static let index = "index.sqlite"
-    /// Its copy.
     static let copy = "index-copy.sqlite"
 
-    /// Checks that the index and its copy are regular files and that no newer agent wrote them, and changes nothing.
+    /// Checks that the index and its copy are regular files and were not written by a newer agent. Changes nothing.
     ///
     /// - Throws: ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``
     static func refuseNewer(in directory: String) throws(ImageError) {
@@ -28,10 +26,10 @@ enum IndexFormat {
         )
     }
 
-    /// The version in the header of an SQLite database (sqlite.org/fileformat2.html, section 1.3.12); nil if the file does
-    /// not exist, is shorter than the header, or is not a database.
+    /// The version in the header of an SQLite database (sqlite.org/fileformat2.html, section 1.3.12). Nil if the file
+    /// does not exist, is shorter than the header, or is not a database.
     private static func version(ofFile path: String) throws(ImageError) -> Int? {
-        // A FIFO without a writer must not block the start.
+        // O_NONBLOCK, because a FIFO without a writer must not block the start.
         let file = uninterrupted { open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
         if file < 0, errno != ELOOP { return nil }
         defer { if file >= 0 { close(file) } }

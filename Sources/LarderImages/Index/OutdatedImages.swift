@@ -1,6 +1,6 @@
 import Glibc
 
-/// An image cache in an older layout. It is moved aside when the index is opened, which takes a few renames, and removed
+/// An image cache in an older layout. It is set aside when the index is opened, which takes a few renames, and removed
 /// in the background.
 struct OutdatedImages {
     private let files: any CacheFiles
@@ -12,21 +12,22 @@ struct OutdatedImages {
 
     init(_ store: BlobStore) { (files, path, session) = (store.files, store.path, store.session) }
 
-    /// How many images and pins a cache had; nil if its index is damaged.
+    /// The numbers of images and pins in a cache; nil if its index is damaged.
     typealias Contents = (images: Int, pins: Int)?
 
-    /// Moves a cache in an older layout aside and makes an empty one. The index goes last, so that after a crash in
-    /// between the rest is moved at the next start.
+    /// Sets aside a cache in an older layout and creates an empty one. The index is moved last, so that the next start
+    /// continues after a crash in between.
     ///
-    /// - Parameter version: of the index; 0 if it is empty or damaged
+    /// - Parameter version: the version of the index; 0 if it is empty or damaged
     /// - Returns: whether the layout is an older one
     /// - Throws: ``ImageError/Code/storageFailed``
     func setAside(version: Int) throws(ImageError) -> Bool {
         do throws(CacheFileError) {
-            // Version 2 and older had the directory "rows", which shows them even if their index is damaged.
+            // Version 2 and older had the directory "rows", which identifies them even if their index is damaged.
             let names = try files.list(".")
             let hasRows = names.contains("rows")
-            // Older versions had no copy of the index: beside one, an older version number is damage.
+            // Older versions had no copy of the index. If there is a copy, an older version number is the result of
+            // damage.
             let isOlder = (1..<IndexDatabase.version).contains(version) && !names.contains(IndexFormat.copy)
             guard hasRows || isOlder else { return false }
             _ = try files.createDirectory(Self.directory)
@@ -42,7 +43,7 @@ struct OutdatedImages {
         return true
     }
 
-    /// Counts what was set aside, once: the next call returns nil.
+    /// Counts the contents of the cache that was set aside, and removes its index. Later calls return nil.
     func takeContents() throws(ImageError) -> (version: Int, contents: Contents)? {
         do throws(CacheFileError) {
             guard try files.open(Self.index) != nil else { return nil }
@@ -68,8 +69,9 @@ struct OutdatedImages {
         return (version, contents)
     }
 
-    /// Removes up to `limit` files and directories of what was set aside.
-    /// - Returns: whether nothing is left
+    /// Removes up to `limit` files and directories of the cache that was set aside.
+    ///
+    /// - Returns: whether everything has been removed
     func remove(limit: Int) throws(ImageError) -> Bool {
         do throws(CacheFileError) {
             var rest = limit

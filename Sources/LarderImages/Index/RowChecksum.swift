@@ -2,13 +2,13 @@ internal import LarderEncoding
 internal import LarderHTTPSemantics
 internal import LarderImageFormats
 
-/// A checksum that shows whether a row of the index is as it was written (FNV-1a, 64 bits). The change of any one byte changes
-/// it. It detects accidents, not forgery.
+/// A checksum that detects accidental changes in a row of the index (64-bit FNV-1a). A change of any single byte
+/// changes it. It does not protect against forgery.
 struct RowChecksum {
     private var hash = FNV1a()
 
-    /// Covers what a start reads of an image, without its last use: that is updated alone, and a wrong time only changes the
-    /// order of eviction.
+    /// The checksum of the columns that the start reads, except for the last use. That column is updated separately,
+    /// and a wrong time affects only the order of eviction.
     static func of(_ entry: ImageEntry) -> Int {
         var checksum = RowChecksum()
         checksum.add(entry.key.bytes)
@@ -23,7 +23,7 @@ struct RowChecksum {
         return Int(bitPattern: UInt(checksum.hash.value))
     }
 
-    /// Covers everything else: the texts and the numbers as the database has them.
+    /// The checksum of the other table's columns, with texts and numbers as stored.
     static func of(texts: [String], numbers: [Int?]) -> Int {
         var checksum = RowChecksum()
         for text in texts { checksum.add(text) }

@@ -1,25 +1,25 @@
 internal import CSQLite
 import Glibc
 
-/// What SQLite says went wrong.
+/// An error of SQLite.
 struct SQLiteError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The primary result code.
     let code: CInt
-    /// SQLite's words.
+    /// SQLite's error message.
     let message: String
 
-    /// Whether the file is damaged or no database, so that trying again is of no use.
+    /// Whether the file is damaged or not a database, so that a retry is pointless.
     var isDamage: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
 
-    /// Whether a statement does not fit to what is there: a column that it names does not exist.
+    /// Whether a statement is invalid for this database, for example because it names a column that does not exist.
     var saysTheStatementIsWrong: Bool { code == SQLITE_ERROR }
 
-    /// Whether a full disk may be the reason; some places where it shows have no code of their own.
+    /// Whether a full disk may be the reason. SQLite does not report it with `SQLITE_FULL` in all cases.
     var mayBeFullDisk: Bool { code == SQLITE_FULL || code == SQLITE_IOERR }
 
     var description: String { "\(message) (SQLite error \(code))" }
 
-    /// As an error for people.
+    /// The error for users of the cache.
     var asImageError: ImageError {
         if code == SQLITE_FULL {
             return ImageError(.noRoom, "the disk of the cache is full (its index says: \(message)); free some of it")
@@ -35,12 +35,12 @@ struct SQLiteError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A connection to a database. One thread uses it at a time; whoever shares it brings a lock.
+/// A connection to a database. It must be used by one thread at a time; callers that share it need a lock.
 final class SQLiteDatabase {
     fileprivate let handle: OpaquePointer
 
-    /// Opens a database, or makes an empty one. A file that is a symbolic link is refused; its directory may be reached
-    /// through one.
+    /// Opens a database, and creates an empty one if it does not exist. Rejects a file that is a symbolic link. Its
+    /// directory may be reached through symbolic links.
     init(path: String) throws(SQLiteError) {
         var handle: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW
@@ -56,7 +56,8 @@ final class SQLiteDatabase {
 
     deinit { sqlite3_close_v2(handle) }
 
-    /// The path without symbolic links in its directory, of which SQLITE_OPEN_NOFOLLOW would refuse every one.
+    /// The path with all symbolic links in its directory resolved, because SQLITE_OPEN_NOFOLLOW rejects links there
+    /// too.
     private static func resolvingDirectory(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/"), let directory = realpath(String(path[...slash]), nil) else {
             return path
@@ -65,22 +66,22 @@ final class SQLiteDatabase {
         return String(cString: directory) + path[slash...]
     }
 
-    /// Runs statements that give no rows.
+    /// Runs statements that return no rows.
     func run(_ sql: String) throws(SQLiteError) {
         guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else { throw failure }
     }
 
-    /// Prepares a statement that is used many times.
+    /// Prepares a statement for repeated use.
     func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement { try SQLiteStatement(self, sql) }
 
-    /// Runs a body as one change: all of it happens, or nothing.
+    /// Runs `body` in a transaction.
     func transaction(_ body: () throws(SQLiteError) -> Void) throws(SQLiteError) {
         try run("BEGIN IMMEDIATE")
         do throws(SQLiteError) {
             try body()
             try run("COMMIT")
         } catch {
-            // Some errors end the transaction themselves; then there is nothing to take back.
+            // Some errors roll the transaction back automatically.
             if sqlite3_get_autocommit(handle) == 0 { try? run("ROLLBACK") }
             throw error
         }
@@ -91,8 +92,8 @@ final class SQLiteDatabase {
     }
 }
 
-/// A copy of a database that is being made, some pages at a time (sqlite.org/backup.html). It is used as its source is, by
-/// one thread at a time. Writes on the source connection during the copy are included.
+/// A copy of a database in progress, made a few pages at a time (sqlite.org/backup.html). One thread may use the copy
+/// and its source at a time. Writes on the source connection during the copy are included.
 final class SQLiteBackup {
     private let source: SQLiteDatabase
     private let copy: SQLiteDatabase
@@ -101,7 +102,7 @@ final class SQLiteBackup {
     init(of source: SQLiteDatabase, path: String) throws(SQLiteError) {
         self.source = source
         copy = try SQLiteDatabase(path: path)
-        // The caller makes it durable when it is complete; a part of one is never used.
+        // The caller makes a complete copy durable; an incomplete one is never used.
         try copy.run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
         guard let handle = sqlite3_backup_init(copy.handle, "main", source.handle, "main") else { throw copy.failure }
         self.handle = handle
@@ -109,7 +110,7 @@ final class SQLiteBackup {
 
     deinit { sqlite3_backup_finish(handle) }
 
-    /// Copies some pages; whether these were the last.
+    /// Copies up to `pages` pages. Returns whether the copy is complete.
     func step(_ pages: Int) throws(SQLiteError) -> Bool {
         switch sqlite3_backup_step(handle, CInt(clamping: pages)) {
         case SQLITE_OK: return false
@@ -120,9 +121,8 @@ final class SQLiteBackup {
     }
 }
 
-/// A prepared statement.
 final class SQLiteStatement {
-    /// What a parameter or a column can be.
+    /// The value of a parameter.
     enum Value: Sendable, Hashable {
         case null
         case integer(Int)
@@ -143,16 +143,16 @@ final class SQLiteStatement {
 
     deinit { sqlite3_finalize(handle) }
 
-    /// Runs it to its end.
+    /// Executes the statement.
     ///
     /// - Parameters:
-    ///   - values: its parameters, in order
-    ///   - body: is called for each row, and reads its columns from the statement
+    ///   - values: the parameters, in order
+    ///   - body: called for each row; reads the columns from the statement
     func run(
         _ values: [Value] = [], _ body: (SQLiteStatement) throws(SQLiteError) -> Void = { _ in }
     ) throws(SQLiteError) {
         defer {
-            // What it returns is the error of the last step, which was thrown already.
+            // sqlite3_reset returns the error of the last step, which has already been thrown.
             sqlite3_reset(handle)
             sqlite3_clear_bindings(handle)
         }
@@ -172,7 +172,7 @@ final class SQLiteStatement {
             case .null: sqlite3_bind_null(handle, index)
             case .integer(let number): sqlite3_bind_int64(handle, index, Int64(number))
             case .text(let text): larder_sqlite_bind_text(handle, index, text, CInt(text.utf8.count))
-            // An empty array may have no address, which would be NULL.
+            // An empty array may have a null address, which SQLite would store as NULL.
             case .blob(let bytes):
                 bytes.isEmpty
                     ? sqlite3_bind_zeroblob(handle, index, 0)
@@ -181,18 +181,18 @@ final class SQLiteStatement {
         guard result == SQLITE_OK else { throw database.failure }
     }
 
-    /// A column of the current row; 0 where it is no number.
+    /// A column of the current row. SQLite converts other types; NULL becomes 0.
     func integer(_ column: CInt) -> Int { Int(sqlite3_column_int64(handle, column)) }
 
-    /// A column of the current row, or nothing where it is NULL.
+    /// A column of the current row; nil if it is NULL.
     func optionalInteger(_ column: CInt) -> Int? {
         sqlite3_column_type(handle, column) == SQLITE_NULL ? nil : integer(column)
     }
 
-    /// A column of the current row; empty where it is NULL. It may have a 0 in it.
+    /// A column of the current row; empty if it is NULL. The text may contain null characters.
     func text(_ column: CInt) -> String { withBlob(column) { String(decoding: $0, as: UTF8.self) } }
 
-    /// A column of the current row, good until the next row.
+    /// Calls `body` with the bytes of a column, which are valid until the next row.
     func withBlob<T>(_ column: CInt, _ body: (UnsafeRawBufferPointer) -> T) -> T {
         let start = sqlite3_column_blob(handle, column)
         return body(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))
