@@ -1,8 +1,8 @@
 internal import LarderImageFormats
 internal import Logging
 
-/// Verifies the files of blobs that this process has not opened yet, one check at a time for each. It belongs to an
-/// ``ImageCache`` and runs there.
+/// Verifies the files of blobs that this process has not opened yet. Concurrent requests for a blob share one check.
+/// The verifier is part of an ``ImageCache`` and isolated to that actor.
 final class BlobVerifier {
     private let disk: ImageDiskCache
     private let rows: ImageRows
@@ -13,7 +13,7 @@ final class BlobVerifier {
         (self.disk, self.rows, self.log) = (disk, rows, log)
     }
 
-    /// Verifies the file of a blob. If it is damaged or missing, its rows are removed.
+    /// Verifies the file of a blob. If it is damaged or missing, removes the blob's rows.
     ///
     /// - Throws: ``ImageError`` if the file cannot be read or the rows cannot be removed
     func verify(_ digest: BlobDigest, on cache: isolated ImageCache) async throws(ImageError) {
@@ -34,7 +34,7 @@ final class BlobVerifier {
             } catch {
                 guard error.code == .damagedBlob else { return error }
                 log.logger.warning("An image on disk was damaged", metadata: ["error": "\(error)"])
-                // It may have been downloaded again during the check.
+                // The image may have been downloaded again during the check.
                 isUsable = disk.blobs.isVerified(digest)
             }
         }

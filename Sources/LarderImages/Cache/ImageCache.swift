@@ -3,14 +3,14 @@ package import LarderPlatform
 package import LarderUpstream
 package import Logging
 
-/// The images of this machine, one verified copy of each, shared by all clients.
+/// The image cache of this machine. It has one verified copy of each image, which all clients share.
 ///
-/// ``hit(_:now:)`` reads the ``ImageCatalog``, behind a lock that is never held for long, and answers requests that need
-/// neither the network nor the disk. ``image(_:)`` answers all others.
+/// ``hit(_:now:)`` reads the ``ImageCatalog``, whose lock is only held briefly, and answers requests that need neither
+/// the network nor the disk. ``image(_:)`` answers all other requests.
 ///
-/// The classes that hold the state of the actor are not `Sendable`: their methods run as steps of the actor. An actor is
-/// re-entrant at each `await`, so each change of a cached image is one step without a suspension: the change of the catalog,
-/// the references, and the submission of the same change to the disk (``ImageRows``).
+/// The state of the actor is in classes that are not `Sendable`, so that their methods are isolated to it. Because an
+/// actor is re-entrant at each `await`, each change of a cached image is one step without suspension: it changes the
+/// catalog and the references, and submits the same change to the disk (``ImageRows``).
 package actor ImageCache {
     nonisolated let catalog: ImageCatalog
     nonisolated let disk: ImageDiskCache
@@ -25,7 +25,7 @@ package actor ImageCache {
     let downloads: ImageDownloads
     let maintenance: ImageMaintenance
 
-    /// Opens the cache: its lock, its index and its catalog. All other work waits for ``run()``.
+    /// Opens the cache: its lock, its index and its catalog. ``run()`` does all other work.
     ///
     /// - Throws: ``ImageError/Code/cacheInUse``, ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``,
     ///   ``ImageError/Code/noRoom``
@@ -43,7 +43,7 @@ package actor ImageCache {
             settings, blobs: blobs, origin: downloader, blocking: blocking, clock: clock, logger: logger)
     }
 
-    /// Opens it over a store and a client of origins.
+    /// Opens the cache with a given store and origin client.
     static func open(
         _ settings: ImageCacheSettings, blobs: BlobStore, origin: any ImageOriginClient, blocking: BlockingWork,
         clock: ImageClock, logger: Logger
@@ -76,11 +76,11 @@ package actor ImageCache {
         maintenance = ImageMaintenance(catalog: catalog, disk: disk, rows: rows, clock: clock, log: log)
     }
 
-    // MARK: From any thread
+    // MARK: Methods for any thread
 
-    /// Answers a request from the cache, if the rules allow it without the network and without the disk.
+    /// Answers a request from the cache, if the caching rules permit it without the network and the disk.
     ///
-    /// - Returns: nil if ``image(_:)`` has to answer
+    /// - Returns: the image with a reference to its blob; nil if ``image(_:)`` has to answer
     package nonisolated func hit(_ request: ImageRequest, now: Int) -> CachedImage? { catalog.hit(request, now: now) }
 
     /// Computes the key of a request.
@@ -90,12 +90,12 @@ package actor ImageCache {
         catalog.keys.resolve(request).map { PreparedImageRequest(request: request, key: $0.key) }
     }
 
-    /// Answers a prepared request as ``hit(_:now:)`` does.
+    /// Answers a prepared request like ``hit(_:now:)``.
     package nonisolated func hit(_ prepared: PreparedImageRequest, now: Int) -> CachedImage? {
         catalog.hit(prepared.request, prepared.key, now: now)
     }
 
-    /// Returns the cached image of a request, however old, without a reference and without counting a use.
+    /// Returns the cached image of a request, fresh or stale. Adds no reference and does not count as a use.
     package nonisolated func peek(_ request: ImageRequest, now: Int) -> CachedImage? {
         guard let location = catalog.keys.resolve(request),
             let entry = catalog.held(location, request.expectedDigest, now: now),
@@ -109,10 +109,10 @@ package actor ImageCache {
     /// - Returns: false if the blob does not exist
     package nonisolated func retain(_ digest: BlobDigest) -> Bool { blobs.retain(digest) }
 
-    /// Releases a reference. With the last one the file is removed in the background, if no row has it.
+    /// Releases a reference. If it was the last one, the file is removed in the background.
     package nonisolated func release(_ digest: BlobDigest) {
         guard blobs.release(digest) else {
-            // Without its last lease an image may be removed.
+            // Without its last lease the image may be evicted.
             if spaceDemand.exists { Task { await noteRemovable() } }
             return
         }
@@ -129,14 +129,14 @@ package actor ImageCache {
     private func noteRemovable() { reclaimer.imagesBecameRemovable() }
     private func noteFreedSpace() { reclaimer.spaceFreed() }
 
-    /// The path of a blob, for clients.
+    /// The path of a blob's file, for clients.
     package nonisolated func path(of digest: BlobDigest) -> String { blobs.path(of: digest) }
 
-    /// Opens a blob to which the caller refers. It waits for open(2) only, unless the file has not been verified since a stop
-    /// that was not orderly.
+    /// Opens a blob to which the caller has a reference. Blocks on open(2) only, unless this process has not verified
+    /// the file yet; it then hashes the whole file.
     ///
-    /// - Throws: ``ImageError/Code/damagedBlob`` if its file is missing or damaged: release the reference, and call
-    ///   ``image(_:)``, which downloads it again. ``ImageError/Code/storageFailed``
+    /// - Throws: ``ImageError/Code/damagedBlob`` if the file is missing or damaged: release the reference, and call
+    ///   ``image(_:)``, which downloads the image again. ``ImageError/Code/storageFailed``
     package nonisolated func openBlob(_ digest: BlobDigest) throws(ImageError) -> BlobFile {
         try blobs.open(digest)
     }
@@ -144,29 +144,29 @@ package actor ImageCache {
     /// The settings of a URL's origin, if any.
     package nonisolated func origin(of url: String) -> ImageOrigin? { catalog.keys.origin(of: url) }
 
-    /// Grows as soon as other settings apply. A ``PreparedImageRequest`` from before is invalid then.
+    /// Increases with every change of the settings, which invalidates each earlier ``PreparedImageRequest``.
     package nonisolated var settingsVersion: Int { catalog.settingsVersion }
 
     package nonisolated var statistics: ImageStatistics { ImageStatistics(catalog, disk) }
 
     // MARK: Life cycle
 
-    /// Applies new settings, and returns when what is over the new limits has been removed, unless it is in use. Another
-    /// directory needs another cache.
+    /// Applies new settings. Returns once images over the new limits have been evicted, except for images that are in
+    /// use. The directory cannot be changed; open a new cache instead.
     package func update(_ settings: ImageCacheSettings) async {
         blobs.update(limits: settings.space, imageLimits: settings.images)
         catalog.update(settings)
         downloads.update(settings, on: self)
         await maintenance.removeUnreachable()
         await maintenance.enforceLimits(on: self)
-        // The limits may be higher now.
+        // The new limits may be higher.
         reclaimer.spaceFreed()
     }
 
-    /// Whether images are being downloaded, or space is being reclaimed for them.
+    /// Whether images are being downloaded or evicted, or transfers are waiting for space.
     package var isAtWork: Bool { !downloads.table.isEmpty || reclaimer.queue.isReclaiming || !reclaimer.queue.isEmpty }
 
-    /// Returns when the actor is free, for a watchdog.
+    /// Returns as soon as the actor is free. A watchdog calls it.
     package func probe() async {}
 
     /// Runs the background work of the cache until the task is cancelled.
@@ -181,8 +181,8 @@ package actor ImageCache {
 
     private func maintain() async { await maintenance.run(on: self) }
 
-    /// Ends all downloads, writes pending changes, and notes an orderly stop. Call it last, when ``run()`` has returned;
-    /// requests fail from now on.
+    /// Ends all downloads, writes pending changes, and records an orderly stop. Call it last, after ``run()`` has
+    /// returned. Later requests fail.
     package func stop() async {
         await downloads.stop()
         await maintenance.stop()
@@ -192,11 +192,11 @@ package actor ImageCache {
 
     /// Answers a request, from the network if necessary.
     ///
-    /// Cancelling the task ends this request only; a download ends with the last request that waits for it. An image that is
-    /// returned has a reference even if the task was cancelled in the meantime.
+    /// Cancelling the task ends only this request. A download ends when its last waiting request is cancelled. A
+    /// returned image includes a reference, even if the task was cancelled in the meantime.
     package func image(_ request: ImageRequest) async throws(ImageError) -> CachedImage {
         let location = try catalog.keys.location(of: request)
-        // Whether an image is a response to our request fields, if only its row could tell.
+        // Whether each image's `Vary` matches our request fields, for images where only the complete row shows it.
         var variants: [BlobDigest: Bool] = [:]
         var failure: ImageError?
         while true {
@@ -242,7 +242,7 @@ package actor ImageCache {
 
     /// Decides how to answer a request now.
     ///
-    /// - Parameter failure: the result of its own download, if there was one
+    /// - Parameter failure: the failure of the request's own download, if any
     private func answer(
         _ request: ImageRequest, _ location: CacheLocation, _ candidate: StoredCandidate?, _ failure: ImageError?,
         _ now: Int
@@ -269,7 +269,7 @@ package actor ImageCache {
         return .error(failure)
     }
 
-    /// Explains how a request would be answered, and why. It reads the row and changes nothing.
+    /// Explains how a request would be answered, and why. Reads the row and changes nothing.
     ///
     /// - Throws: ``ImageError/Code/invalidURL``, ``ImageError/Code/storageFailed``
     package func explain(_ request: ImageRequest) async throws(ImageError) -> ImageExplanation {
@@ -283,14 +283,15 @@ package actor ImageCache {
             downloads: downloads.table, key: location.key, now: now)
     }
 
-    /// Stores an image from a client under its URL or key, as if the origin of the URL had sent it, and replaces the image
-    /// there. The checks and limits of a download apply.
+    /// Stores an image from a client under its URL or cache key, as if the origin of the URL had sent it, and replaces
+    /// the previous image. The image must pass the same checks and limits as a download.
     ///
     /// - Parameters:
     ///   - request: the URL, the cache key and the expected digest
-    ///   - lifetime: for how many seconds it is fresh
-    /// - Throws: ``ImageError/Code/invalidURL``; what ``BlobWriter`` throws; ``ImageError/Code/noRoom``;
-    ///   ``ImageError/Code/unusableFile`` and ``ImageError/Code/fileChanged`` of a file
+    ///   - content: the bytes of the image
+    ///   - lifetime: the number of seconds for which the image is fresh
+    /// - Throws: ``ImageError/Code/invalidURL``; the errors of ``BlobWriter``; ``ImageError/Code/noRoom``;
+    ///   ``ImageError/Code/unusableFile`` and ``ImageError/Code/fileChanged`` for a file
     package func put(
         _ request: ImageRequest, _ content: PutContent, lifetime: Int
     ) async throws(ImageError) -> CachedImage {
@@ -325,54 +326,56 @@ package actor ImageCache {
 
     // MARK: Cached images
 
-    /// Removes an image, pinned or not. Its file stays for those that have a reference.
+    /// Removes an image, pinned or not. Its file stays on disk as long as it has references.
     ///
-    /// - Returns: false if it was not cached
+    /// - Returns: false if the image was not cached
     /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the
-    ///   index cannot be written, and the image stays then
+    ///   index cannot be written, in which case the image stays
     package func remove(_ request: ImageRequest) async throws(ImageError) -> Bool {
         try await rows.remove(catalog.keys.location(of: request).key)
     }
 
-    /// Removes the images below a prefix, pinned or not. Their files stay for those that have a reference.
+    /// Removes the images under a prefix, pinned or not. Their files stay on disk as long as they have references.
     ///
-    /// - Parameter isTrial: whether they are only counted
-    /// - Returns: the number of images, and the bytes of the files that only they have, each counted once
-    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written; images that
-    ///   have not been removed by then stay
+    /// - Parameter isTrial: whether to count the images without removing them
+    /// - Returns: the number of images, and the total bytes of the files that no other image uses
+    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written. Images
+    ///   that have not been removed by then stay
     package func remove(_ prefix: ImagePrefix, isTrial: Bool) async throws(ImageError) -> (images: Int, bytes: Int) {
         try await rows.remove(prefix, isTrial: isTrial)
     }
 
-    /// Removes all images that are not pinned, or all.
+    /// Removes all images, or all that are not pinned.
     ///
-    /// - Parameter isSpared: whether the images that an origin sent for its credential stay
-    /// - Returns: the number of images, and the bytes of all files without an image now, although references may keep some of
-    ///   them for a while
-    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written; images that
-    ///   have not been removed by then stay
+    /// - Parameter isSpared: whether to keep the images that were fetched with the credential of an origin
+    /// - Returns: the number of removed images, and the total bytes of the files that no image uses any longer.
+    ///   References may keep some of these files for a while
+    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written. Images
+    ///   that have not been removed by then stay
     package func clear(
         includingPinned: Bool = false, sparing isSpared: @escaping @Sendable (ImageOrigin) -> Bool = { _ in false }
     ) async throws(ImageError) -> (images: Int, bytes: Int) {
         try await rows.clear(includingPinned: includingPinned, sparing: isSpared)
     }
 
-    /// Pins an image or unpins it.
+    /// Pins or unpins an image.
     ///
-    /// - Returns: false if it is not cached
-    /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` if too much would be pinned, and that or
-    ///   ``ImageError/Code/storageFailed`` if the index cannot be written. The image is unchanged then
+    /// - Returns: false if the image is not cached
+    /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` if too many bytes would be pinned;
+    ///   ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written. The image is
+    ///   then unchanged
     package func pin(_ request: ImageRequest, _ pinned: Bool) async throws(ImageError) -> Bool {
         try await rows.pin(catalog.keys.location(of: request).key, pinned)
     }
 
-    /// Returns a page of cached images, in the order of their keys. A page may have fewer than `limit`.
+    /// Returns a page of cached images in the order of their keys. A page may have fewer than `limit` images.
     ///
     /// - Parameters:
-    ///   - after: `next` of the previous page; nil for the first
-    ///   - prefix: which images; nil for all
-    /// - Returns: `next` is nil on the last page
-    /// - Throws: ``ImageError/Code/invalidURL`` for an `after` that is not from a page; ``ImageError/Code/storageFailed``
+    ///   - after: `next` of the previous page; nil for the first page
+    ///   - limit: the maximum number of images, at least 1
+    ///   - prefix: the images to include; nil for all
+    /// - Returns: the images, and `next`, which is nil on the last page
+    /// - Throws: ``ImageError/Code/invalidURL`` if `after` is not from a page; ``ImageError/Code/storageFailed``
     package func list(
         after: String?, limit: Int, prefix: ImagePrefix? = nil
     ) async throws(ImageError) -> (rows: [ImageRow], next: String?) {

@@ -1,7 +1,6 @@
 internal import LarderPlatform
 internal import Logging
 
-/// The log of the image cache.
 struct ImageCacheLog: Sendable {
     let logger: Logger
     private let warnings: RateLimitedLog<ImageError.Code, (message: Logger.Message, error: ImageError)>
@@ -13,13 +12,14 @@ struct ImageCacheLog: Sendable {
         }
     }
 
-    /// Warns of an error of the index or a file. Warnings are limited in rate, because a disk error concerns every row.
+    /// Logs an error of the index or a file as a warning, at most once a minute for each code, because a disk error
+    /// affects every row. Further errors are logged at debug level.
     func warn(_ message: Logger.Message, _ error: ImageError) {
         if warnings.add(error.code, { $0 = (message, error) }) { return }
         logger.debug(message, metadata: ["error": "\(error)"])
     }
 
-    /// Warns if the index was restored from its copy, or could not be.
+    /// Warns if the index was damaged or missing.
     func indexOpened(_ condition: ImageIndex.Condition) {
         guard case .restored(let reason, let rows, let pins) = condition else { return }
         logger.warning(

@@ -3,8 +3,8 @@ internal import LarderPlatform
 internal import LarderUpstream
 internal import Logging
 
-/// Runs the downloads of an ``ImageCache`` and answers the requests that wait for them. It belongs to that actor and runs
-/// there.
+/// Runs the downloads of an ``ImageCache`` and answers the requests that wait for them. Its methods are isolated to
+/// that actor.
 final class ImageDownloads {
     typealias Table = DownloadTable<CheckedContinuation<DownloadWaitResult, Never>, Task<Void, Never>>
 
@@ -29,7 +29,7 @@ final class ImageDownloads {
         failures = NegativeCache(lifetimes: settings.failures)
     }
 
-    /// Applies new settings. Failures are forgotten, because the settings may be their cause.
+    /// Applies new settings. Clears recorded failures, because the previous settings may have caused them.
     func update(_ settings: ImageCacheSettings, on cache: isolated ImageCache) {
         table.limits = settings.flights
         failures.lifetimes = settings.failures
@@ -38,7 +38,7 @@ final class ImageDownloads {
         startNext(on: cache)
     }
 
-    /// Ends all downloads, and lets no other begin.
+    /// Ends all downloads and prevents new ones.
     func stop() async {
         isStopping = true
         let ended = table.removeAll()
@@ -47,7 +47,7 @@ final class ImageDownloads {
         for task in ended.running { await task.value }
     }
 
-    /// Throws if the cache is being stopped or the task is cancelled.
+    /// Throws if the cache is stopping or the task is cancelled.
     func checkRunning() throws(ImageError) {
         if isStopping { throw ImageCache.shuttingDown }
         if Task.isCancelled { throw ImageCache.cancelled }
@@ -56,26 +56,26 @@ final class ImageDownloads {
     /// Returns an ID for a put, which competes with downloads for space.
     func makeTransferID() -> TransferID { table.makeTransferID() }
 
-    /// A recent failure of a URL or of its origin.
+    /// A recent failure of a URL or its origin, if any.
     func failure(of url: String, at location: CacheLocation) -> NegativeCache.Failure? {
         failures.failure(
             of: location.exactKey(of: url), origin: location.address.origin, url: location.address.display,
             now: clock.now)
     }
 
-    /// Forgets the failures of a URL, because its image was put.
+    /// Clears the failure of a URL, because its image has been put.
     func succeeded(_ url: String, at location: CacheLocation) { failures.succeeded(location.exactKey(of: url)) }
 
     // MARK: Waiting
 
-    /// Waits for a download that serves a request, or for a new one.
+    /// Waits for an existing or new download that serves a request.
     func wait(
         for request: ImageRequest, at location: CacheLocation, unconditionally: Bool, on cache: isolated ImageCache
     ) async -> DownloadWaitResult {
         let waiter = table.makeWaiterID()
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                // A cancellation before now found no waiter.
+                // A cancellation before this point did not find the waiter.
                 guard !Task.isCancelled else { return continuation.resume(returning: .failed(ImageCache.cancelled)) }
                 join(waiter, request, location, unconditionally, continuation, on: cache)
             }
@@ -105,15 +105,15 @@ final class ImageDownloads {
         if departure.mayStartOthers { downloads.startNext(on: cache) }
     }
 
-    /// An attempt of a download failed and another one follows. Requests that may be answered with a stale image do not wait
-    /// for it: the download continues in the background.
+    /// Handles the failure of an attempt that will be retried. Requests that a stale image can answer stop waiting, and
+    /// the download continues in the background.
     func attemptFailed(_ id: TransferID, _ error: ImageError) {
         guard let location = table[id]?.location else { return }
         let leaving = table.noteFailure(error, of: id).filter { answersStale(after: error, $0.request, location) }
         for waiter in table.detach(leaving.map(\.id), from: id) { waiter.resume(returning: .failed(error)) }
     }
 
-    /// Whether a request may be answered with a stale image after this error.
+    /// Whether a stale image may answer a request after this error.
     private func answersStale(after error: ImageError, _ request: ImageRequest, _ location: CacheLocation) -> Bool {
         let now = clock.now
         guard let entry = catalog.held(location, request.expectedDigest, now: now),
@@ -122,7 +122,7 @@ final class ImageDownloads {
         return request.cache.answersStale(after: error, StoredCandidate(freshness: entry.freshness), now: now)
     }
 
-    /// Revalidates an image in the background, which was served although it is stale, unless its download is under way or
+    /// Revalidates a stale image in the background after it was served, unless a download is already in progress or has
     /// failed recently.
     func revalidate(_ location: CacheLocation, for request: ImageRequest, on cache: isolated ImageCache) {
         guard !isStopping, failure(of: request.url, at: location) == nil,
@@ -133,7 +133,8 @@ final class ImageDownloads {
 
     // MARK: Running
 
-    /// Starts the downloads that may start, and stops the slowest one if a more urgent one waits for its place.
+    /// Starts all downloads that may start. If a more urgent download then waits for a slot, stops the slowest running
+    /// one.
     private func startNext(on cache: isolated ImageCache) {
         let now = clock.now
         while let id = table.next(at: now) { table.started(id, Task { await self.run(id, on: cache) }) }
@@ -148,7 +149,7 @@ final class ImageDownloads {
             _ = table.end(id, wasCancelled: false)
             return startNext(on: cache)
         }
-        // The cached image may be the answer in the end, so it is not evicted to make room.
+        // The cached image may turn out to be the answer, so it must not be evicted to make room.
         let kept = catalog.entry(download.location.key).flatMap { disk.blobs.retain($0.digest) ? $0.digest : nil }
         let cached = download.isUnconditional ? nil : await rowToRevalidate(download, on: cache)
         let result: Result<DownloadOutcome, ImageError>
@@ -177,18 +178,18 @@ final class ImageDownloads {
         reclaimer.removeDownload(id)
     }
 
-    /// Returns the row for a conditional request, with a reference to its blob, whose file has been verified.
+    /// Returns the row for a conditional request, with a reference to its verified blob. Nil if there is no usable row.
     private func rowToRevalidate(_ download: InFlightDownload, on cache: isolated ImageCache) async -> ImageRow? {
         let key = download.location.key
         guard let entry = catalog.entry(key), disk.blobs.retain(entry.digest) else { return nil }
         do throws(ImageError) {
-            // A response that the image is current is of no use if its file is missing.
+            // Verify first: a 304 response is useless if the file is missing.
             try await cache.verifier.verify(entry.digest, on: cache)
             await rows.loadDetails(entry)
             let row = try await disk.row(key)
             if let row, row.digest == entry.digest, disk.blobs.isVerified(entry.digest) { return row }
         } catch {
-            // Then the whole image is downloaded.
+            // The image is then downloaded unconditionally.
             log.logger.debug("A row of the index could not be read", metadata: ["error": "\(error)"])
         }
         cache.release(entry.digest)
@@ -219,7 +220,8 @@ final class ImageDownloads {
 
     /// Applies the result of a download and answers its waiters, in one step.
     ///
-    /// - Parameter cached: the row that the request was conditional on; its blob is referenced until this returns
+    /// - Parameter cached: the row used for a conditional request, whose blob stays referenced until this method
+    ///   returns
     private func complete(
         _ removed: Table.Removed, _ cached: ImageRow?, _ result: Result<DownloadOutcome, ImageError>,
         on cache: isolated ImageCache
@@ -233,17 +235,17 @@ final class ImageDownloads {
                 lastUse: clock.now)
             let isKept = rows.keep(row, on: cache)
             answer(removed, with: row, freshness: .fresh)
-            // The reference belongs to a row that was kept.
+            // If the row was kept, the reference now belongs to the row.
             if !isKept { cache.release(blob.digest) }
         case .success(.notModified(let response)):
-            // Only a conditional request is answered like this.
+            // Only a conditional request gets this result.
             guard let cached else { return fail(removed, ImageCache.notHeld) }
             originResponded(download)
             catalog.count { $0.revalidations += 1 }
             var row = cached
             row.response = withoutCredentials(response)
             row.lastUse = clock.now
-            // Unless it was removed or replaced in the meantime.
+            // The row is updated unless it has been removed or replaced in the meantime.
             if catalog.entry(row.key)?.digest == row.digest { rows.update(row, on: cache) }
             answer(removed, with: row, freshness: .revalidated)
         case .failure(let error):
@@ -274,7 +276,8 @@ final class ImageDownloads {
         }
     }
 
-    /// A response to store, without the credentials of its request: these are part of the key already.
+    /// The response to store, with request fields that do not include credentials. The key already identifies the
+    /// credential.
     private func withoutCredentials(_ response: StoredResponse) -> StoredResponse {
         StoredResponse(
             status: response.status, fields: response.fields, request: origin.requestFields,
@@ -309,7 +312,7 @@ final class ImageDownloads {
 
     private func fail(_ removed: Table.Removed, _ error: ImageError) {
         for waiter in removed.waiters {
-            // Another signature may open an image that this one did not. An outage, or a full disk, concerns all.
+            // A failure may be specific to one signed URL. Outages and a full disk affect all waiters.
             let isShared =
                 waiter.request.url == removed.download.url || error.cause?.originFailure != nil
                 || error.code == .noRoom || error.code == .storageFailed || error.code == .shuttingDown

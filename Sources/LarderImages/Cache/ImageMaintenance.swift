@@ -1,8 +1,8 @@
 internal import LarderPlatform
 internal import Logging
 
-/// The background work on the cache: limits, ages, leftover files, verification after a crash, the copy of the index. All of
-/// it is done in slices. It belongs to an ``ImageCache`` and runs there.
+/// The background work of the cache: enforcing limits and maximum age, removing unreferenced files, verifying files
+/// after a crash, and copying the index. It runs in slices, isolated to the ``ImageCache`` actor.
 final class ImageMaintenance {
     private static let period = Duration.seconds(10)
 
@@ -34,7 +34,7 @@ final class ImageMaintenance {
         }
     }
 
-    /// Writes the last changes to the disk and notes an orderly stop.
+    /// Writes the last changes to disk and records an orderly stop.
     func stop() async {
         await writeTouches()
         await disk.settle()
@@ -48,7 +48,7 @@ final class ImageMaintenance {
 
     // MARK: Images
 
-    /// Removes what is over the limits. If the disk does not allow it, the next period tries again.
+    /// Evicts images over the limits. If that fails, the next period tries again.
     func enforceLimits(on cache: isolated ImageCache) async {
         do throws(ImageError) {
             try await cache.reclaimer.enforceLimits(on: cache)
@@ -73,7 +73,7 @@ final class ImageMaintenance {
         }
     }
 
-    /// Removes the images of credentials that are no longer in the settings. No request has found them since.
+    /// Removes images of credentials that have been removed from the settings. No request can find these images.
     func removeUnreachable() async {
         plan.needsCredentialCheck = false
         let resolver = catalog.keys
@@ -91,7 +91,7 @@ final class ImageMaintenance {
         }
     }
 
-    /// Verifies every file that has not been verified since a stop that was not orderly.
+    /// After a stop that was not orderly, verifies every file that this process has not verified yet.
     func verifyAll(on cache: isolated ImageCache) async {
         guard disk.blobs.isUnclean else { return }
         var slot: UInt32? = 0
@@ -112,7 +112,7 @@ final class ImageMaintenance {
 
     // MARK: The index
 
-    /// Writes to the index when images were used.
+    /// Writes the times of last use to the index.
     func writeTouches() async {
         while true {
             let touches = catalog.takeTouches(limit: 1000)
@@ -142,7 +142,7 @@ final class ImageMaintenance {
 
     // MARK: Files
 
-    /// Removes a cache in an older layout that was set aside when the index was opened.
+    /// Removes a cache in an older layout, which was set aside when the index was opened.
     func removeOutdated() async {
         guard plan.hasOutdated else { return }
         do throws(ImageError) {
@@ -160,7 +160,7 @@ final class ImageMaintenance {
         }
     }
 
-    /// Removes files that have no row and no other reference, and the rows of missing files.
+    /// Removes unreferenced files, and the rows of missing files.
     func sweep() async {
         plan.needsSweep = false
         var (removed, bytes) = (0, 0)
@@ -184,7 +184,8 @@ final class ImageMaintenance {
         }
     }
 
-    /// Removes the rows of images whose files another program removed. Clients that are given a path would not notice.
+    /// Removes the rows of images whose files another program removed. Otherwise clients would be given paths of
+    /// missing files.
     private func removeRowsWithoutFiles() async throws(ImageError) {
         let blobs = disk.blobs
         var (slot, count): (UInt32?, Int) = (0, 0)

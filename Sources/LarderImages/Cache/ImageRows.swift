@@ -5,14 +5,14 @@ internal import Logging
 
 /// Adds, replaces and removes cached images, in the catalog and on disk.
 ///
-/// It belongs to an ``ImageCache`` and runs there. Each change of the catalog and the submission of the same change to the
-/// disk are one step of that actor, without a suspension, so both change in the same order.
+/// Its methods are isolated to the ``ImageCache`` actor. Each change of the catalog and the submission of the same
+/// change to the disk are one step without suspension, so both change in the same order.
 final class ImageRows {
-    /// How many rows are removed by one change of the index, which has to fit into ``ImageIndex``'s reserve.
+    /// The number of rows that are removed in one transaction. The reserve of ``ImageIndex`` must suffice for it.
     static let removalSlice = 48
-    /// How many rows are read at once to find those below a prefix.
+    /// The number of rows to read at once when searching for a prefix.
     private static let listSlice = 500
-    /// How many rows are read for one page at most.
+    /// The maximum number of rows to read for one page.
     private static let longestScan = 20_000
 
     private let catalog: ImageCatalog
@@ -27,10 +27,10 @@ final class ImageRows {
 
     // MARK: Adding
 
-    /// Adds a row, or replaces the one with its key, if its origin allows that and there is a place for it. Otherwise the old
-    /// row is out of date and is removed.
+    /// Adds a row, or replaces the row with the same key, if the response may be stored, its credential is still in the
+    /// settings, and the limit on images allows it. Otherwise removes the previous row, which is outdated.
     ///
-    /// - Returns: whether the caller's reference to the blob belongs to the row now
+    /// - Returns: whether the caller's reference to the blob now belongs to the row
     func keep(_ row: ImageRow, on cache: isolated ImageCache) -> Bool {
         let old = catalog.entry(row.key)
         guard row.response.reasonNotToStore == nil, !catalog.keys.belongsToRemovedCredential(row),
@@ -52,7 +52,7 @@ final class ImageRows {
         return true
     }
 
-    /// Replaces the row of an image with the same bytes.
+    /// Replaces the row of an image whose bytes are the same.
     func update(_ row: ImageRow, on cache: isolated ImageCache) {
         guard let old = catalog.entry(row.key), disk.blobs.retain(row.digest) else { return }
         guard row.response.reasonNotToStore == nil, !catalog.keys.belongsToRemovedCredential(row) else {
@@ -68,7 +68,7 @@ final class ImageRows {
 
     /// Changes the catalog and submits the same change to the disk.
     ///
-    /// - Parameter details: nil if they have to be loaded
+    /// - Parameter details: the details of the image; nil if they have not been loaded
     private func put(_ row: ImageRow, _ details: ImageDetails?, on cache: isolated ImageCache) {
         let old = catalog.put(row.entry, details)
         let written = disk.store(row)
@@ -80,17 +80,17 @@ final class ImageRows {
     ) async {
         do throws(ImageError) {
             try await written.value()
-            // No row names the old blob now.
+            // The row of the old blob is no longer on disk.
             if let old { await releaseRows(of: [old.digest]) }
         } catch {
             log.warn("An image's row could not be written", error)
-            // The old row may still be on disk, and its blob stays until that is removed. If there is a newer row already, it
-            // stays until the next start.
+            // The old row may still be on disk, so its blob must stay until that row is removed. If a newer row exists,
+            // the blob stays until the next start.
             if catalog.remove(row.entry) { dropSoon((old.map { [$0] } ?? []) + [row.entry], on: cache) }
         }
     }
 
-    /// Whether there is a place for another row. If not, the next victims are removed at once.
+    /// Whether the limit allows another row. If it is reached, evicts images in the background.
     private func hasPlaceForRow(on cache: isolated ImageCache) -> Bool {
         let limit = max(1, disk.blobs.limits.count)
         while true {
@@ -102,7 +102,7 @@ final class ImageRows {
         }
     }
 
-    /// Loads the details of an image into the catalog, which has none after the start.
+    /// Loads the details of an image into the catalog, which has none after a start.
     func loadDetails(_ entry: ImageEntry) async {
         guard catalog.details(of: entry) == nil else { return }
         // If the row cannot be read, the image is still served, without details.
@@ -112,21 +112,22 @@ final class ImageRows {
 
     // MARK: Removing
 
-    /// Finishes the removal of images that were taken out of the catalog in this step: removes their rows, then the files
-    /// that have no other reference.
+    /// Completes the removal of images that were removed from the catalog in the same step: deletes their rows, then
+    /// the files without other references.
     ///
-    /// The change of the index is submitted before the first suspension, so no newer row of the same key is removed.
+    /// The change of the index is submitted before the first suspension, so it never deletes a newer row with the same
+    /// key.
     ///
-    /// - Returns: the removed files, and why one could not be removed
-    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the rows could not be removed; the
-    ///   images are in the catalog again then, unless there are newer ones
+    /// - Returns: the removed files, and the error if one could not be removed
+    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the rows could not be deleted. The
+    ///   images are then back in the catalog, unless they have been replaced
     @discardableResult
     func drop(_ entries: [ImageEntry], isEviction: Bool = false) async throws(ImageError) -> RemovedFiles {
         guard !entries.isEmpty else { return RemovedFiles() }
         return try await finishDrop(entries, submitRemoval(entries, isExplicit: !isEviction))
     }
 
-    /// Removes images that were taken out of the catalog to make room, and counts them once they are removed.
+    /// Completes the eviction of images that were removed from the catalog, and adds them to the statistics.
     @discardableResult
     func evict(_ entries: [ImageEntry]) async throws(ImageError) -> RemovedFiles {
         let removed = try await drop(entries, isEviction: true)
@@ -152,7 +153,8 @@ final class ImageRows {
         }
     }
 
-    /// - Parameter isExplicit: whether a client requested it, so that the copy of the index must soon not have the rows
+    /// - Parameter isExplicit: whether a client requested the removal. The index is then copied within a minute, so
+    ///   that a restored index does not contain the rows
     private func submitRemoval(_ entries: [ImageEntry], isExplicit: Bool = false) -> DiskFuture<Void> {
         disk.removeRows(entries.map(\.key), hasPins: isExplicit || entries.contains(where: \.isPinned))
     }
@@ -164,7 +166,7 @@ final class ImageRows {
         do throws(ImageError) {
             try await removal.value()
         } catch {
-            // The rows are still on disk, so their files must be, until the next start at the latest.
+            // The rows are still on disk, so their files must stay too.
             for entry in entries { _ = catalog.restore(entry) }
             throw error
         }
@@ -175,17 +177,17 @@ final class ImageRows {
     private func releaseRows(of digests: [BlobDigest]) async -> RemovedFiles {
         let removed = await disk.releaseRows(of: digests)
         if let failure = removed.failure { log.warn("An image's file could not be removed", failure) }
-        // Space that is being reclaimed is for the caller of ``SpaceReclaimer/reclaim(_:for:on:)``.
+        // During a reclamation, the freed space belongs to the caller of ``SpaceReclaimer/reclaim(_:for:on:)``.
         if removed.count > 0, !reclaimer.queue.isReclaiming { reclaimer.spaceFreed() }
         return removed
     }
 
-    /// Removes every image that has a blob.
+    /// Removes all images with this blob.
     func removeAll(of digest: BlobDigest) async throws(ImageError) {
         try await removeAll { entry, _ in entry.digest == digest }
     }
 
-    /// Removes the images that meet a condition, a slice at a time.
+    /// Removes the images that meet a condition, in slices.
     ///
     /// - Parameter willRemove: called with each slice before it is removed
     private func removeAll(
@@ -201,19 +203,17 @@ final class ImageRows {
         }
     }
 
-    /// Removes an image, pinned or not. Its file stays for those that have a reference.
-    ///
-    /// - Returns: false if it was not cached
+    /// Removes an image; see ``ImageCache/remove(_:)``.
     func remove(_ key: ImageKey) async throws(ImageError) -> Bool {
         guard let entry = catalog.entry(key), catalog.remove(entry) else { return false }
         try await drop([entry])
         return true
     }
 
-    /// Removes the images below a prefix, as ``ImageCache/remove(_:isTrial:)`` does.
+    /// Removes the images under a prefix; see ``ImageCache/remove(_:isTrial:)``.
     func remove(_ prefix: ImagePrefix, isTrial: Bool) async throws(ImageError) -> (images: Int, bytes: Int) {
         var images = 0
-        /// The size of each file, and how many of the images have it.
+        /// The size of each file, and the number of removed images that use it.
         var files: [BlobDigest: (size: Int, images: Int)] = [:]
         var last: ImageKey?
         while true {
@@ -235,7 +235,7 @@ final class ImageRows {
         return (images, freed.values.reduce(0) { $0 + $1.size })
     }
 
-    /// Removes all images, as ``ImageCache/clear(includingPinned:sparing:)`` does.
+    /// Removes all images; see ``ImageCache/clear(includingPinned:sparing:)``.
     func clear(
         includingPinned: Bool, sparing isSpared: @escaping @Sendable (ImageOrigin) -> Bool
     ) async throws(ImageError) -> (images: Int, bytes: Int) {
@@ -260,7 +260,7 @@ final class ImageRows {
 
     // MARK: Pins
 
-    /// Pins an image or unpins it, as ``ImageCache/pin(_:_:)`` does.
+    /// Pins or unpins an image; see ``ImageCache/pin(_:_:)``.
     func pin(_ key: ImageKey, _ isPinned: Bool) async throws(ImageError) -> Bool {
         guard let entry = catalog.entry(key) else { return false }
         if isPinned, !entry.isPinned, !mayPin(entry) {
@@ -275,7 +275,7 @@ final class ImageRows {
         do throws(ImageError) {
             try await disk.pin(key, isPinned).value()
         } catch {
-            // Unless a newer call has changed it in the meantime.
+            // Revert the catalog, unless a later call has changed the pin in the meantime.
             if pins.isLatest(attempt) { _ = catalog.pin(key, entry.isPinned) }
             throw error
         }
@@ -283,15 +283,15 @@ final class ImageRows {
         return true
     }
 
-    /// A quarter of the cache is always left for images that come and go.
+    /// The limit on pinned bytes. It reserves a quarter of the cache for images that are not pinned.
     private var maxPinnedBytes: Int { disk.blobs.limits.bytes / 4 * 3 }
 
-    /// Whether there is room to pin an image, instead of the one with its key.
+    /// Whether the limit on pinned bytes allows `entry` to be pinned instead of the image with the same key.
     private func mayPin(_ entry: ImageEntry) -> Bool { catalog.pinnedBytes(with: entry) <= maxPinnedBytes }
 
     // MARK: Lists
 
-    /// Returns a page of rows, as ``ImageCache/list(after:limit:prefix:)`` does.
+    /// Returns a page of rows; see ``ImageCache/list(after:limit:prefix:)``.
     func list(
         after start: ImageKey?, limit: Int, prefix: ImagePrefix?
     ) async throws(ImageError) -> (rows: [ImageRow], next: String?) {
@@ -320,7 +320,7 @@ final class ImageRows {
     }
 }
 
-/// Which call that pins or unpins an image is the latest, while it waits for the disk.
+/// Identifies the latest of several concurrent calls that pin or unpin the same image.
 struct PinAttempts: Sendable {
     struct Attempt: Sendable, Hashable {
         fileprivate let key: ImageKey

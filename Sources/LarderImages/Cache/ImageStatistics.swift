@@ -1,33 +1,33 @@
-/// Statistics of the image cache. Counters start at 0 with the process.
+/// Statistics of the image cache. Counters start at 0 when the agent starts.
 package struct ImageStatistics: Sendable, Hashable {
     /// Requests that were answered with a cached image.
     package var hits = 0
-    /// Requests that began a download.
+    /// Requests that started a download.
     package var misses = 0
-    /// Requests that waited for the download of another one.
+    /// Requests that waited for a download that another request had started.
     package var joined = 0
-    /// Responses of origins that a cached image is current.
+    /// Revalidations in which the origin confirmed the cached image.
     package var revalidations = 0
     /// Requests that were answered with a stale image.
     package var staleAnswers = 0
-    /// Downloads that failed. Those whose last waiter left are not counted.
+    /// Failed downloads. Downloads that ended because their last waiter was cancelled do not count.
     package var failures = 0
-    /// Images that were removed to make room, or because of their age.
+    /// Images that were evicted to make room or because of their age.
     package var evictions = 0
-    /// Received bytes of bodies.
+    /// Bytes received in response bodies.
     package var downloadedBytes = 0
-    /// Cached images: rows of the index. Several of them may have the same bytes.
+    /// Cached images, that is, rows of the index. Several rows may share a file.
     package var entries = 0
-    /// Disk space of all files of images and of their directories, in bytes. Files that only a lease keeps are included.
+    /// Disk space of all image files and their directories in bytes, including files that only a lease keeps.
     package var bytes = 0
-    /// Disk space of the index, its log and its copy, in bytes. No limit applies to it.
+    /// Disk space of the index, its log and its copy, in bytes. It is not limited.
     package var indexBytes = 0
     package var files = 0
-    /// Bytes that are reserved for images being written.
+    /// Bytes reserved for images that are being written.
     package var reservedBytes = 0
-    /// Bytes of files with references besides those of the index.
+    /// Bytes of leased files.
     package var leasedBytes = 0
-    /// Bytes of files with such references only.
+    /// Bytes of leased files that have no row.
     package var leftoverBytes = 0
     /// Running downloads.
     package var flights = 0
@@ -37,7 +37,7 @@ package struct ImageStatistics: Sendable, Hashable {
 
     package init() {}
 
-    /// The statistics of a cache.
+    /// Collects the statistics of a cache.
     init(_ catalog: ImageCatalog, _ disk: ImageDiskCache) {
         self = catalog.statistics
         let usage = disk.blobs.usage

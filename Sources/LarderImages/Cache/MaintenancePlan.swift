@@ -1,19 +1,19 @@
-/// What the maintenance of the cache has to do in a period.
+/// Decides which maintenance is due in a period.
 struct MaintenancePlan: Sendable {
-    /// An hour between two searches for files that other programs added or removed.
+    /// An hour of periods of ten seconds. Sweeps find files that other programs added or removed.
     private static let periodsBetweenSweeps = 360
 
-    /// Whether there may be images of credentials that are no longer in the settings.
+    /// Whether images of credentials that were removed from the settings may exist.
     var needsCredentialCheck = true
-    /// Whether there may be files without a row.
+    /// Whether files without a row may exist.
     var needsSweep = true
-    /// Whether there may be a cache in an older layout to remove.
+    /// Whether a cache in an older layout may exist.
     var hasOutdated = true
-    /// When the index is copied.
+    /// The schedule for copying the index.
     var copies: IndexCopySchedule
     private var periods = 0
 
-    /// - Parameter lastCopy: when the index was copied last, in seconds since 1970
+    /// - Parameter lastCopy: when the index was last copied, in seconds since 1970; nil if there is no copy
     init(lastCopy: Int?) { copies = IndexCopySchedule(last: lastCopy) }
 
     /// Ends a period.

@@ -1,11 +1,11 @@
 internal import Synchronization
 
-/// Frees disk space for downloads and puts by removing images, in the order that ``SpaceReclaimQueue`` gives.
+/// Frees disk space for downloads and puts by evicting images, in the order that ``SpaceReclaimQueue`` determines.
 ///
-/// It belongs to an ``ImageCache`` and runs there: an image is taken out of the catalog, and its removal submitted to the
-/// disk, in one step of that actor.
+/// Its methods are isolated to the ``ImageCache`` actor: an image is removed from the catalog and its removal submitted
+/// to the disk in one step.
 final class SpaceReclaimer {
-    /// How long a transfer waits for the end of another one.
+    /// How long a transfer waits for another one to end.
     private static let longestWait = Duration.seconds(30)
 
     private let catalog: ImageCatalog
@@ -23,12 +23,12 @@ final class SpaceReclaimer {
 
     // MARK: Transfers
 
-    /// Makes room for a transfer: removes images that may be removed, a slice at a time, or waits for the end of another
-    /// transfer. No image is removed if all of them would not suffice, because other programs may have filled the disk.
+    /// Makes room for a transfer: evicts images in slices, or waits for another transfer to end. If evicting every
+    /// evictable image would not be enough, evicts none, because other programs may have filled the disk.
     ///
     /// - Returns: whether there may be room now
-    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written, so that
-    ///   nothing can be removed
+    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written, so
+    ///   that nothing can be evicted
     func reclaim(
         _ shortage: SpaceShortage, for id: TransferID, on cache: isolated ImageCache
     ) async throws(ImageError) -> Bool {
@@ -51,31 +51,32 @@ final class SpaceReclaimer {
         }
     }
 
-    /// Whether a download that failed for want of space gave it to an older one and may start again, which it waits for.
+    /// Waits until a download that gave up its space to an older one may start again. Returns false if the download did
+    /// not give up its space, or if its wait was cancelled or timed out.
     func restart(_ id: TransferID, on cache: isolated ImageCache) async -> Bool {
         guard queue.restart(id) else { return false }
         queue.resumeNext()?.resume(returning: true)
-        // If no other download runs, none would resume this one.
+        // If no other download is running, none would resume this one.
         guard queue.hasWorking(cache.downloads.table.runningIDs, besides: id) else { return !Task.isCancelled }
         guard await wait(.restart, for: id, on: cache) else { return false }
-        // It has no bytes yet, so the space may suffice for the next one as well.
+        // This download has no bytes yet, so the space may also suffice for the next one.
         spaceFound(by: id)
         return true
     }
 
-    /// A transfer has the space that was made for it.
+    /// Records that a transfer has obtained the space that was freed for it.
     func spaceFound(by id: TransferID) { queue.spaceFound(by: id)?.resume(returning: true) }
 
-    /// A download is no longer running.
+    /// Records that a download is no longer running.
     func removeDownload(_ id: TransferID) { queue.removeDownload(id) }
 
-    /// A transfer has ended: resumes the oldest waiter.
+    /// Records that a transfer has ended, and resumes the oldest waiter.
     func transferEnded(_ id: TransferID) { queue.spaceFreed(endOf: id)?.resume(returning: true) }
 
-    /// Files were removed, or the limits may be higher: resumes the oldest waiter.
+    /// Resumes the oldest waiter after files were removed or limits may have been raised.
     func spaceFreed() { queue.spaceFreed()?.resume(returning: true) }
 
-    /// Images were released or unpinned: resumes the oldest waiter if enough images may be removed for it now.
+    /// Resumes the oldest waiter after images were released or unpinned, if enough images can now be evicted for it.
     func imagesBecameRemovable() {
         guard let oldest = queue.oldestShortage, suffice(for: oldest.shortage) else { return }
         queue.remove(oldest.waiter, isResumed: true)?.resume(returning: true)
@@ -83,7 +84,7 @@ final class SpaceReclaimer {
 
     // MARK: Limits
 
-    /// Removes what is over the limits, as far as it may be removed.
+    /// Evicts images over the limits, except for leased and pinned ones.
     ///
     /// - Throws: ``ImageError`` if the index cannot be written
     func enforceLimits(on cache: isolated ImageCache) async throws(ImageError) {
@@ -93,7 +94,7 @@ final class SpaceReclaimer {
                 continue
             }
             let shortage = try await disk.excess()
-            // Another caller may have begun in the meantime.
+            // Another caller may have begun to evict in the meantime.
             if queue.isReclaiming { continue }
             guard let shortage, try await removeVictims(shortage, from: cache.rows) else { break }
         }
@@ -105,7 +106,7 @@ final class SpaceReclaimer {
         }
     }
 
-    /// Removes images for a shortage. Only for a caller that found in the same step that no other one does.
+    /// Evicts images for a shortage. The caller must have checked in the same step that no other caller is evicting.
     ///
     /// - Returns: whether files were removed
     private func removeVictims(_ shortage: SpaceShortage, from rows: ImageRows) async throws(ImageError) -> Bool {
@@ -121,7 +122,7 @@ final class SpaceReclaimer {
                 : catalog.takeVictims(
                     limit: min(ImageRows.removalSlice, shortage.count - removed.count), bytes: .max)
             let gone = try await rows.evict(slice.entries)
-            // If files cannot be removed, more rows would be given up for nothing.
+            // If files cannot be removed, deleting more rows would not free space.
             if gone.count == 0, let failure = gone.failure { throw failure }
             removed.count += gone.count
             removed.bytes += gone.bytes
@@ -130,7 +131,7 @@ final class SpaceReclaimer {
         return removed.count > 0
     }
 
-    /// Whether the images that are neither leased nor pinned suffice for a shortage.
+    /// Whether evicting all images that are neither leased nor pinned would resolve a shortage.
     private func suffice(for shortage: SpaceShortage) -> Bool {
         let (usage, held) = (disk.blobs.usage, disk.blobs.held)
         return shortage.bytes <= usage.bytes - held.bytes && shortage.count <= usage.count - held.count
@@ -141,16 +142,18 @@ final class SpaceReclaimer {
     /// Waits until the queue resumes the caller.
     ///
     /// - Parameters:
-    ///   - id: nil for the limits
-    ///   - heldBytes: the disk space of leased and pinned images when too few others could be removed; if it is less by now,
-    ///     some of them may be removed
-    /// - Returns: false if the task was cancelled, or 30 s have passed
+    ///   - reason: the event to wait for
+    ///   - id: the transfer; nil if limits are being enforced
+    ///   - shortage: the space that the transfer needs; nil if it is unknown
+    ///   - heldBytes: the disk space of leased and pinned images when the caller failed to evict enough. If it has
+    ///     decreased since, the caller is resumed at once
+    /// - Returns: false if the task was cancelled or 30 s have passed
     private func wait(
         _ reason: SpaceReclaimQueue<CheckedContinuation<Bool, Never>>.Reason, for id: TransferID?,
         _ shortage: SpaceShortage? = nil, heldBytes: Int = 0, on cache: isolated ImageCache
     ) async -> Bool {
         let waiter = queue.makeWaiterID()
-        // A turn always ends soon. A download may take long.
+        // Other evictions end soon, so only waits for transfers need a timeout.
         let alarm = reason == .turn ? nil : Task { await self.timeOut(waiter, on: cache) }
         defer { alarm?.cancel() }
         return await withTaskCancellationHandler {
@@ -162,18 +165,18 @@ final class SpaceReclaimer {
         }
     }
 
-    /// The isolated parameter makes the closures of ``wait(_:for:_:heldBytes:on:)`` steps of the actor: a closure is isolated to a
-    /// parameter only if it captures it.
+    /// Adds a waiter. It is a separate method because a closure is isolated to an actor parameter only if it captures
+    /// it: passing `cache` isolates the closures in ``wait(_:for:_:heldBytes:on:)``.
     private func add(
         _ waiter: SpaceWaiterID, _ reason: SpaceReclaimQueue<CheckedContinuation<Bool, Never>>.Reason,
         for id: TransferID?, _ shortage: SpaceShortage?, heldBytes: Int,
         _ continuation: CheckedContinuation<Bool, Never>, on cache: isolated ImageCache
     ) {
         cache.preconditionIsolated()
-        // A cancellation before now found no waiter.
+        // A cancellation before this point did not find the waiter.
         guard !Task.isCancelled else { return continuation.resume(returning: false) }
         queue.add(waiter, reason, for: id, shortage, continuation)
-        // A release before now found no waiter.
+        // A release before this point did not find the waiter.
         if disk.blobs.held.bytes < heldBytes { queue.remove(waiter, isResumed: true)?.resume(returning: true) }
     }
 
@@ -187,7 +190,7 @@ final class SpaceReclaimer {
     }
 }
 
-/// Whether a transfer waits for disk space. Any thread may read it.
+/// Whether any transfer waits for disk space. Can be read on any thread.
 final class SpaceDemand: Sendable {
     private let state = Atomic(false)
 

@@ -2,20 +2,20 @@ internal import LarderHTTPSemantics
 internal import LarderPlatform
 internal import LarderUpstream
 
-/// One request of a download, and the part of the body that comes with its response.
+/// One request of a download, and the part of the body that its response contains.
 struct DownloadAttempt: Sendable {
     /// The result of an attempt that did not fail.
     enum Step: Sendable {
         case notModified(StoredResponse)
         /// The whole body is on disk.
         case complete
-        /// The body is not an image to keep, or there is no room for it.
+        /// The body was rejected, because it is not an acceptable image or there is no room for it.
         case refused(ImageError)
-        /// The response does not fit the cached image or the part on disk: start again without a condition.
+        /// The response does not match the cached image or the partial download. Start again without a condition.
         case restart(UpstreamError)
     }
 
-    /// Bytes that are collected before they are parsed, hashed and written.
+    /// The number of bytes to collect before they are parsed, hashed and written.
     private static let block = 16 << 10
 
     let downloader: ImageDownloader
@@ -23,9 +23,9 @@ struct DownloadAttempt: Sendable {
     let progress: DownloadProgress
     let partial: PartialDownload
     let space: SpaceRetry
-    /// The cached response, to request the image only if it has changed.
+    /// The cached response for a conditional request; nil for an unconditional one.
     let condition: StoredResponse?
-    /// When the whole download has to be complete.
+    /// The deadline of the whole download.
     let end: ContinuousClock.Instant
 
     private var blobs: BlobStore { downloader.blobs }
@@ -64,7 +64,8 @@ struct DownloadAttempt: Sendable {
         }
     }
 
-    /// The fields that request the rest of a part, and the whole image if it has changed.
+    /// The fields of a range request for the rest of a partial download. If the image has changed, the origin sends all
+    /// of it.
     private static func range(_ part: PartialDownload.Part?) -> [(name: String, value: String)] {
         guard let part, let tag = part.tag else { return [] }
         return [("Range", "bytes=\(part.writer.written)-"), ("If-Range", tag)]
@@ -76,7 +77,7 @@ struct DownloadAttempt: Sendable {
         guard var response = condition, request.validator != nil else {
             throw Self.failure(head, "answered 304 to a request without a condition")
         }
-        // There is no body; reading its end returns the connection to the pool.
+        // A 304 response has no body. Reading to its end returns the connection to the pool.
         _ = try await body.next()
         let isSameImage = response.freshen(
             with: ResponseFields(head.fields), request: fields, requestTime: sent, responseTime: now)
@@ -123,13 +124,13 @@ struct DownloadAttempt: Sendable {
             responseTime: now)
     }
 
-    /// Writes the body. The next block is read from the connection when the previous one is written. The first block is
-    /// short, so that a body that is not an image is refused at once.
+    /// Writes the body. Each block is written before the next one is read from the connection. The first block may be
+    /// as short as one byte, so that a body that is not an image is rejected at once.
     private func write(
         _ head: StreamHead, _ body: inout StreamBody, _ writer: BlobWriter
     ) async throws(UpstreamError) -> Step {
         func nextCount() -> Int {
-            // The first byte over the limit is enough to refuse the image.
+            // One byte over the limit is enough to reject the image.
             writer.written == 0 ? 1 : max(1, min(Self.block, blobs.limits.bytesPerImage + 1 - writer.written))
         }
         while let piece = try await body.next(atLeast: nextCount()) {
@@ -146,7 +147,7 @@ struct DownloadAttempt: Sendable {
 
     // MARK: The head
 
-    /// The hash is that of the image's own bytes, so no content encoding is accepted.
+    /// Rejects content encodings, because the digest is that of the unencoded image.
     private static func checkEncoding(_ head: StreamHead) throws(UpstreamError) {
         let lines = head.fields.filter { $0.name.lowercased() == "content-encoding" }.map { $0.value.lowercased() }
         guard lines.allSatisfy({ $0 == "identity" || $0.isEmpty }) else {
@@ -157,13 +158,13 @@ struct DownloadAttempt: Sendable {
         }
     }
 
-    /// The declared length of the body, if any.
+    /// The declared length of the body; nil if it is not declared.
     private static func declaredLength(_ head: StreamHead) -> Int? {
         func lines(_ name: String) -> [String] { head.fields.filter { $0.name.lowercased() == name }.map(\.value) }
         guard lines("transfer-encoding").isEmpty, let text = lines("content-length").first,
             text.utf8.allSatisfy({ (0x30...0x39).contains($0) })
         else { return nil }
-        // A length that does not fit into a number is above any limit.
+        // A length that does not fit into an `Int` exceeds any limit.
         return text.isEmpty ? nil : Int(text) ?? .max
     }
 

@@ -1,24 +1,24 @@
 internal import LarderUpstream
 
-/// How many downloads may run at once, and how slow they may be.
+/// Limits on the number of simultaneous downloads and on their minimum speed.
 package struct DownloadLimits: Sendable, Hashable {
-    /// All together, at least 1.
+    /// The maximum number of downloads, at least 1.
     package let total: Int
-    /// From one origin (scheme, host and port), at least 1.
+    /// The maximum number of downloads from one origin (scheme, host and port), at least 1.
     package let perOrigin: Int
-    /// For one user, at least 1.
+    /// The maximum number of downloads for one user, at least 1.
     package let perUser: Int
-    /// The bytes a second below which a download is given up, measured over ten seconds.
+    /// The minimum rate in bytes per second, measured over ten seconds. Slower downloads are aborted.
     package let minimumRate: Int
-    /// The same for a download whose place another user waits for.
+    /// The minimum rate of a download while another user waits for its slot.
     package let minimumRateWhileAwaited: Int
 
-    /// Makes limits. Less than 1 counts as 1.
+    /// Creates limits. Values below 1 count as 1.
     ///
     /// - Parameters:
     ///   - total: 16 by default
     ///   - perOrigin: 6 by default
-    ///   - perUser: half of `total`, rounded up, by default
+    ///   - perUser: by default half of `total`, rounded up
     ///   - minimumRate: 1,000 by default
     ///   - minimumRateWhileAwaited: 16,000 by default
     package init(
@@ -35,16 +35,17 @@ package struct DownloadLimits: Sendable, Hashable {
     var slowest: TransferRate { TransferRate(bytes: minimumRate * 10, in: .seconds(10)) }
     var slowestWhileAwaited: TransferRate { TransferRate(bytes: minimumRateWhileAwaited * 10, in: .seconds(10)) }
 
-    /// One place at each origin is left to other users.
+    /// The maximum number of downloads of one user from one origin. It leaves one slot to other users, unless the
+    /// origin has only one.
     var perOriginAndUser: Int { max(1, perOrigin - 1) }
 
-    /// A prefetch starts only while fewer downloads than this run, so that four places stay free for downloads that a
-    /// request waits for. With four places or fewer, it starts only while no download runs.
+    /// A prefetch starts only while fewer downloads than this are running. This leaves four slots for downloads with
+    /// waiting requests. If `total` is 5 or less, a prefetch starts only while no download is running.
     var prefetches: Int { max(1, total - 4) }
 
-    /// The same for one origin, where two places stay free.
+    /// The same limit for one origin, where two slots stay free.
     var prefetchesPerOrigin: Int { max(1, perOrigin - 2) }
 
-    /// The same for one user, whose own requests have two places left.
+    /// The same limit for one user, whose own requests keep two slots.
     var prefetchesPerUser: Int { max(1, perUser - 2) }
 }

@@ -1,10 +1,11 @@
-/// The order of downloads. It has no effects: its owner starts the download that ``next()`` returns, and reports its end.
+/// Decides the order of downloads. It has no side effects: its owner starts the download that ``next()`` returns, and
+/// reports when it has ended.
 ///
-/// Prefetches come after all others. Among users, one that has fewer downloads comes first, then the one
-/// that started one longest ago. Among the downloads of a user the more urgent comes first, then the older one. Origins and
-/// users that have reached their limit are passed over.
+/// Prefetches come last. Otherwise the user with fewer running downloads comes first, then the user whose last start is
+/// longest ago. Among a user's downloads, the more urgent comes first, then the older one. Origins and users that have
+/// reached their limit are skipped.
 ///
-/// Each user has a lane at each origin, so that ten thousand prefetches of one user do not slow down the others.
+/// Each user has a lane per origin, so that ten thousand prefetches of one user do not slow down other users.
 struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
     private struct LaneID: Hashable {
         let origin: String
@@ -21,24 +22,24 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         var lane: LaneID { LaneID(origin: origin, user: user) }
     }
 
-    /// A place in a lane; arrivals grow from its head to its end.
+    /// A download's position in a lane. Arrival numbers increase from the head to the end of each queue.
     private struct Ticket {
         let arrival: Int
         let id: ID
     }
 
     private struct Lane {
-        /// One queue for each priority.
+        /// One queue per priority.
         var waiting = [[Ticket]](repeating: [], count: ImagePriority.allCases.count)
         var running = 0
         var isEmpty: Bool { running == 0 && waiting.allSatisfy(\.isEmpty) }
     }
 
-    /// The share of a user.
+    /// The current load of a user.
     private struct Load {
         var downloads = 0
         var running = 0
-        /// The number of the last start of this user.
+        /// The sequence number of the user's last start.
         var lastStart = 0
     }
 
@@ -49,7 +50,7 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         let arrival: Int
     }
 
-    /// After a change, ``next()`` may return something. Running downloads continue.
+    /// After a change, call ``next()``. Running downloads continue.
     var limits: DownloadLimits
     private var downloads: [ID: Download] = [:]
     private var lanes: [LaneID: Lane] = [:]
@@ -64,15 +65,15 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
 
     init(limits: DownloadLimits = DownloadLimits()) { self.limits = limits }
 
-    // MARK: Coming and going
+    // MARK: Adding and removing
 
-    /// Adds a download at the end of its priority.
+    /// Adds a download to the end of the queue of its priority.
     ///
     /// - Parameters:
     ///   - id: must not be in the queue already
-    ///   - origin: scheme, host and port of its URL
-    ///   - user: the user whose downloads it counts towards; nil for the agent itself, which has no limit
-    ///   - priority: the highest priority of its waiting requests
+    ///   - origin: scheme, host and port of the URL
+    ///   - user: the user whose quota it counts towards; nil for the agent itself, which has no quota
+    ///   - priority: the highest priority of the waiting requests
     mutating func add(_ id: ID, origin: String, user: UInt32? = nil, priority: ImagePriority) {
         guard downloads[id] == nil else { return }
         arrivals += 1
@@ -82,8 +83,8 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         enqueue(id, download)
     }
 
-    /// Returns the download to start now, which counts as running from then on; nil if none may start. Call it after each
-    /// change until it returns nil.
+    /// Returns the download to start now and counts it as running; nil if none may start. After each change, call it
+    /// until it returns nil.
     mutating func next() -> ID? {
         guard running < limits.total else { return nil }
         var best: Candidate?
@@ -107,7 +108,7 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
 
     /// Removes a queued download.
     ///
-    /// - Returns: false if it is unknown or running. A running one keeps its place until ``finish(_:)``
+    /// - Returns: false if the download is unknown or running. A running download keeps its slot until ``finish(_:)``
     mutating func cancel(_ id: ID) -> Bool {
         guard let download = downloads[id], !download.isRunning else { return false }
         dequeue(download)
@@ -115,14 +116,14 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         return true
     }
 
-    /// Removes a running download, which has ended, and frees its place.
+    /// Removes a running download that has ended, and frees its slot.
     mutating func finish(_ id: ID) {
         guard let download = downloads[id], download.isRunning else { return }
         countRunning(id, download, -1)
         forget(id, download)
     }
 
-    /// Queues a running download again, which was stopped. It keeps its place in time.
+    /// Queues a running download that was stopped. It keeps its order of arrival.
     mutating func requeue(_ id: ID) {
         guard var download = downloads[id], download.isRunning else { return }
         countRunning(id, download, -1)
@@ -133,21 +134,21 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
 
     // MARK: Changes
 
-    /// Raises the priority of a download. It keeps its place in time.
+    /// Raises the priority of a download. It keeps its order of arrival.
     mutating func raise(_ id: ID, _ priority: ImagePriority) {
         if let download = downloads[id], download.priority < priority {
             change(id, download) { $0.priority = priority }
         }
     }
 
-    /// Lowers the priority of a download. It keeps its place in time.
+    /// Lowers the priority of a download. It keeps its order of arrival.
     mutating func lower(_ id: ID, _ priority: ImagePriority) {
         if let download = downloads[id], download.priority > priority {
             change(id, download) { $0.priority = priority }
         }
     }
 
-    /// Counts a download among those of another user.
+    /// Counts a download towards the quota of another user.
     mutating func assign(_ id: ID, to user: UInt32?) {
         guard let download = downloads[id], download.user != user else { return }
         users[user, default: Load()].downloads += 1
@@ -155,7 +156,7 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         removeDownload(of: download.user)
     }
 
-    /// Whether a user's next download starts before that of another one.
+    /// Whether a user's next download takes precedence over that of `other`.
     func isLessLoaded(_ user: UInt32?, than other: UInt32?) -> Bool {
         let (load, otherLoad) = (users[user] ?? Load(), users[other] ?? Load())
         return (load.running, load.lastStart) < (otherLoad.running, otherLoad.lastStart)
@@ -171,11 +172,12 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         return users[id.user]?.running ?? 0 < limits.perUser && lane.running < limits.perOriginAndUser
     }
 
-    /// The highest priority in a lane, if the free places are for it.
+    /// The highest priority in a lane. Nil if the lane is empty, or if it has only prefetches and the remaining slots
+    /// are not for them.
     private func mostUrgent(_ id: LaneID, _ lane: Lane) -> ImagePriority? {
         guard let priority = ImagePriority.allCases.reversed().first(where: { !lane.waiting[Int($0.rawValue)].isEmpty })
         else { return nil }
-        // All running downloads count: the last places are for downloads that a request waits for.
+        // All running downloads count, because the last slots are for downloads with waiting requests.
         let mayPrefetch =
             running < limits.prefetches && runningPerOrigin[id.origin, default: 0] < limits.prefetchesPerOrigin
             && (id.user == nil || users[id.user]?.running ?? 0 < limits.prefetchesPerUser)
@@ -189,17 +191,17 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         return (right.priority, left.arrival) < (left.priority, right.arrival)
     }
 
-    // MARK: Places that others wait for
+    // MARK: Demand and preemption
 
-    /// Users whose downloads wait for the end of another user's download. Prefetches do not count.
+    /// Users whose downloads wait for another user's download to end. Prefetches do not count.
     struct Demand: Sendable {
-        /// Users that wait for any place.
+        /// Users that wait for any slot.
         fileprivate var anywhere: Set<UInt32?> = []
-        /// Users that wait for a place at an origin.
+        /// Users that wait for a slot at an origin.
         fileprivate var atOrigin: [String: Set<UInt32?>] = [:]
     }
 
-    /// The demand after ``next()`` returned nil.
+    /// The demand. Call it after ``next()`` has returned nil.
     var demand: Demand {
         var demand = Demand()
         guard queued > 0 else { return demand }
@@ -218,17 +220,18 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         return demand
     }
 
-    /// Whether another user waits for the place of a download that runs.
+    /// Whether another user waits for the slot of a running download.
     func isAwaited(_ id: ID, _ demand: Demand) -> Bool {
         guard let download = downloads[id] else { return false }
         let waiting = demand.anywhere.union(demand.atOrigin[download.origin] ?? [])
         return waiting.contains { $0 != download.user }
     }
 
-    /// The slowest running download whose end lets a waiting one of priority `high` start, or nil. It belongs to the same
-    /// user, or to one that has more running downloads. Call it after ``next()`` returned nil.
+    /// The slowest running download whose end would let a waiting download of priority `high` start; nil if there is
+    /// none. It belongs to the same user, or to a user with more running downloads. Call it after ``next()`` has
+    /// returned nil.
     ///
-    /// - Parameter speed: bytes a second of a download that runs
+    /// - Parameter speed: returns the bytes per second of a running download
     func preemption(speed: (ID) -> Int) -> ID? {
         let high = Int(ImagePriority.high.rawValue)
         let waiting = lanes.compactMap { id, lane in
@@ -249,7 +252,7 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         let isSameUser = download.user == lane.user
         guard download.priority < .high, isSameUser || users[download.user]?.running ?? 0 > load else { return false }
         let isSameOrigin = download.origin == lane.origin
-        // Its end frees one place, which must suffice for each limit that is reached.
+        // Ending it frees one slot, which must suffice for every limit that is reached.
         func isEnough(_ running: Int, _ limit: Int, _ counts: Bool) -> Bool {
             running < limit || running == limit && counts
         }
@@ -314,7 +317,7 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         lanes[download.lane]?.waiting[queue].remove(at: place)
     }
 
-    /// The position of an arrival.
+    /// The index of an arrival number, or where to insert it.
     private static func place(of arrival: Int, in tickets: [Ticket]) -> Int {
         var (low, high) = (0, tickets.count)
         while low < high {

@@ -1,46 +1,46 @@
 internal import LarderUpstream
 
-/// The ID of a request that waits for a download.
+/// Identifies a request that waits for a download.
 struct WaiterID: Sendable, Hashable {
     let number: Int
 }
 
-/// The downloads, queued and running, and the requests that wait for them.
+/// The queued and running downloads, and the requests that wait for them.
 ///
-/// The table has no effects. Its owner starts the downloads that ``next(at:)`` returns, and resumes the continuations and
-/// cancels the tasks that its methods return.
+/// The table has no side effects. Its owner starts the downloads that ``next(at:)`` returns, resumes the returned
+/// continuations and cancels the returned tasks.
 struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
     /// A request that waits for a download.
     struct Waiter: Sendable {
         let download: TransferID
         let request: ImageRequest
         let continuation: Continuation
-        /// Whether the download began for this request.
+        /// Whether this request started the download.
         let isFirst: Bool
     }
 
-    /// A download that is no longer in the table.
+    /// A download that was removed from the table.
     struct Removed: Sendable {
         let download: InFlightDownload
         /// The requests that waited for it.
         let waiters: [Waiter]
     }
 
-    /// The result of the departure of a waiter.
+    /// The result of removing a waiter.
     struct Departure: Sendable {
         let continuation: Continuation
-        /// The running download to cancel, because it was for this waiter only.
+        /// The running download to cancel, because no other request waits for it.
         var cancelled: Handle?
         /// Whether other downloads may start now.
         var mayStartOthers = false
     }
 
-    /// The end of a running download.
+    /// The result of ending a running download.
     enum End: Sendable {
-        /// The download was stopped for a more urgent one, and waits again.
+        /// The download was stopped in favour of a more urgent one, and is queued again.
         case requeued
         case removed(Removed)
-        /// It had been removed before, because its last waiter left.
+        /// The download had already been removed, because its last waiter left.
         case abandoned
     }
 
@@ -49,9 +49,9 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
     private var waiters: [WaiterID: Waiter] = [:]
     private var handles: [TransferID: Handle] = [:]
     private var queue: DownloadQueue<TransferID>
-    /// How often origins responded while there were downloads.
+    /// The number of responses per origin. Reset when a download is added to an empty table.
     private var responses: [String: Int] = [:]
-    /// The running download that was stopped to let a more urgent one start, until it has ended.
+    /// The running download that is being stopped in favour of a more urgent one.
     private var preempted: TransferID?
     private var lastTransfer = 0
     private var lastWaiter = 0
@@ -63,7 +63,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
         self.received = received
     }
 
-    /// After a change, ``next(at:)`` may return something.
+    /// After a change, call ``next(at:)``.
     var limits: DownloadLimits {
         get { queue.limits }
         set { queue.limits = newValue }
@@ -73,15 +73,15 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
     /// The numbers of running and of queued downloads.
     var counts: (running: Int, queued: Int) { (queue.running, queue.queued) }
     var runningIDs: Set<TransferID> { queue.runningIDs }
-    /// All downloads, the oldest first.
+    /// All downloads, oldest first.
     var ids: [TransferID] { downloads.keys.sorted() }
 
     subscript(id: TransferID) -> InFlightDownload? { downloads[id] }
 
-    /// Whether a download waits for its place.
+    /// Whether a download waits for a slot.
     func isQueued(_ id: TransferID) -> Bool { handles[id] == nil }
 
-    /// Returns an ID for a put or for a new download.
+    /// Returns an ID for a put or a new download.
     mutating func makeTransferID() -> TransferID {
         lastTransfer += 1
         return TransferID(number: lastTransfer)
@@ -99,7 +99,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
         idsByKey[key]?.first { downloads[$0]?.serves(request, unconditionally: unconditionally) ?? false }
     }
 
-    /// Lets a request wait for a download that serves it, or for a new one.
+    /// Adds a request as a waiter to a download that serves it, or to a new one.
     ///
     /// - Returns: whether the download is new
     mutating func join(
@@ -116,12 +116,12 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
             downloads[id]?.priority = request.priority
             queue.raise(id, request.priority)
         }
-        // A queued download counts for that of its users whose next download would start first.
+        // A queued download counts towards the quota of the waiting user whose downloads come first.
         if !queue.isRunning(id), queue.isLessLoaded(request.user, than: download.user) { assign(id, to: request.user) }
         return false
     }
 
-    /// Removes a waiter. Its download ends with the last one, unless it is a background download.
+    /// Removes a waiter. A download without waiters ends, unless it is a background download.
     ///
     /// - Returns: nil if the waiter is unknown
     mutating func leave(_ waiter: WaiterID) -> Departure? {
@@ -131,7 +131,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
         var departure = Departure(continuation: left.continuation)
         guard let download = downloads[id] else { return departure }
         if download.waiters.isEmpty, !download.isBackground {
-            // New requests do not find it: they would wait for a download that is being cancelled.
+            // Remove the download, so that no new request waits for a download that is being cancelled.
             let handle = handles[id]
             remove(id)
             if !queue.cancel(id) { departure.cancelled = handle }
@@ -144,7 +144,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
             downloads[id]?.priority = priority
             queue.lower(id, priority)
         }
-        // A download counts for a user who waits for it.
+        // A download must count towards the quota of a user who waits for it.
         if !download.isBackground, left.request.user == download.user,
             !requests.contains(where: { $0.user == download.user }), let other = requests.first
         {
@@ -154,7 +154,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
         return departure
     }
 
-    /// Notes that an attempt of a download failed and another one follows.
+    /// Records that an attempt of a download failed and will be retried.
     ///
     /// - Returns: the waiting requests
     mutating func noteFailure(_ error: ImageError, of id: TransferID) -> [(id: WaiterID, request: ImageRequest)] {
@@ -162,7 +162,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
         return downloads[id]?.waiters.compactMap { waiter in waiters[waiter].map { (waiter, $0.request) } } ?? []
     }
 
-    /// Removes waiters of a download, which continues in the background if there are any.
+    /// Removes waiters of a download. Unless `leaving` is empty, the download then continues in the background.
     mutating func detach(_ leaving: [WaiterID], from id: TransferID) -> [Continuation] {
         if !leaving.isEmpty { downloads[id]?.isBackground = true }
         downloads[id]?.waiters.subtract(leaving)
@@ -171,9 +171,9 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
 
     // MARK: Downloads
 
-    /// Adds a download that no request waits for, unless there is one for the image.
+    /// Adds a background download without waiters, unless the image is already being downloaded.
     ///
-    /// - Returns: whether it was added
+    /// - Returns: whether the download was added
     mutating func beginInBackground(_ location: CacheLocation, url: String, user: UInt32?) -> Bool {
         guard idsByKey[location.key] == nil else { return false }
         _ = begin(
@@ -202,7 +202,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
         queue.assign(id, to: user)
     }
 
-    /// The download to start now, if any. Call ``started(_:_:)`` next, and then this again.
+    /// The download to start now, if any. Then call ``started(_:_:)``, and this method again.
     ///
     /// - Parameter now: seconds since 1970
     mutating func next(at now: Int) -> TransferID? {
@@ -211,11 +211,11 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
         return id
     }
 
-    /// Notes the task of a download that ``next(at:)`` returned.
+    /// Records the task of a download that ``next(at:)`` returned.
     mutating func started(_ id: TransferID, _ handle: Handle) { if downloads[id] != nil { handles[id] = handle } }
 
-    /// The slowest download to stop, if a more urgent one waits for its place. Call it after ``next(at:)`` returned nil. One
-    /// download at a time is stopped.
+    /// Returns the task of the slowest download if it should be stopped for a more urgent one. Call it after
+    /// ``next(at:)`` has returned nil. Only one download is stopped at a time.
     mutating func preempt(at now: Int) -> Handle? {
         guard preempted == nil, let slowest = queue.preemption(speed: { downloads[$0]?.speed(at: now) ?? .max }) else {
             return nil
@@ -224,7 +224,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
         return handles[slowest]
     }
 
-    /// Tells the running downloads whether other users wait for their places.
+    /// Sets for each running download whether another user waits for its slot.
     func updateDemand() {
         let demand = queue.demand
         for id in queue.runningIDs { downloads[id]?.progress.isAwaited = queue.isAwaited(id, demand) }
@@ -232,7 +232,8 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
 
     /// Ends a running download.
     ///
-    /// - Parameter wasCancelled: whether its task was cancelled, so that it waits again if it still has waiters
+    /// - Parameter wasCancelled: whether its task was cancelled. The download is then queued again, if it is still in
+    ///   the table
     mutating func end(_ id: TransferID, wasCancelled: Bool) -> End {
         if preempted == id { preempted = nil }
         if wasCancelled, downloads[id] != nil {
@@ -244,7 +245,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
         return remove(id).map { .removed($0) } ?? .abandoned
     }
 
-    /// Removes all downloads. Those that run keep their places until ``end(_:wasCancelled:)``.
+    /// Removes all downloads. Running downloads keep their slots until ``end(_:wasCancelled:)``.
     mutating func removeAll() -> (waiters: [Continuation], running: [Handle]) {
         var (continuations, running): ([Continuation], [Handle]) = ([], [])
         for id in downloads.keys {
@@ -268,7 +269,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
 
     mutating func originResponded(_ origin: String) { responses[origin, default: 0] += 1 }
 
-    /// Whether the origin of a download sent anything, to it or to another download since it began.
+    /// Whether the origin of a download has sent anything since the download began, to this or another download.
     func isReachable(_ download: InFlightDownload) -> Bool {
         download.progress.received > 0
             || responses[download.location.address.origin, default: 0] > download.responsesBefore

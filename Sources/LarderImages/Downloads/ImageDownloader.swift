@@ -2,15 +2,15 @@ internal import LarderHTTPSemantics
 internal import LarderPlatform
 internal import LarderUpstream
 
-/// Downloads images over HTTP: conditions, attempts, resumption, and the space on disk.
+/// Downloads images over HTTP. It handles conditional requests, retries, resumption, and disk space.
 ///
-/// Temporary failures are retried (``RetryPolicy``). A body that is refused, because it is not an image or is too large, is
-/// not requested again.
+/// Temporary failures are retried (``RetryPolicy``). If a body is rejected, because it is not an image or too large, it
+/// is not requested again.
 struct ImageDownloader: ImageOriginClient {
     let fetcher: ImageFetcher
     let blobs: BlobStore
     let blocking: BlockingWork
-    /// The time of day, and waits between attempts.
+    /// The time of day, and the delays between attempts.
     let clock: ImageClock
 
     var requestFields: [(name: String, value: String)] { fetcher.fields(adding: []) }
@@ -26,7 +26,7 @@ struct ImageDownloader: ImageOriginClient {
             return try await run(order, progress, partial, owner)
         } catch {
             await partial.replace(with: nil, blocking)
-            // The error of a cancelled download depends on the step that was cancelled.
+            // The error of a cancelled download would depend on the step in which it was cancelled.
             throw Task.isCancelled ? Self.cancelled : error.with(lifetime: partial.lifetime)
         }
     }

@@ -1,50 +1,51 @@
 internal import LarderHTTPSemantics
 internal import LarderUpstream
 
-/// Downloads images from their origins into the cache. ``ImageDownloader`` is the real one.
+/// Downloads images from their origins into the cache. ``ImageDownloader`` is the implementation; tests have others.
 protocol ImageOriginClient: Sendable {
-    /// All fields that are sent to every origin, for `Vary`.
+    /// The fields that every request has, for `Vary`.
     var requestFields: [(name: String, value: String)] { get }
 
-    /// Allows other blocks of addresses, from the next request on.
+    /// Changes the permitted private address ranges, with effect from the next request.
     func update(allowedNetworks: [AddressRange])
 
-    /// Downloads an image. Cancelling the task ends it.
+    /// Downloads an image. Cancelling the task ends the download.
     ///
     /// - Parameters:
-    ///   - owner: makes room for the image, and is told of failed attempts. It is not kept
-    /// - Throws: ``ImageError``; nothing is left on disk then
+    ///   - order: the request
+    ///   - progress: updated as bytes arrive
+    ///   - owner: frees disk space, and is notified of failed attempts. It is not retained
+    /// - Throws: ``ImageError``. Nothing is then left on disk
     @concurrent
     func download(
         _ order: DownloadOrder, _ progress: DownloadProgress, for owner: any DownloadOwner
     ) async throws(ImageError) -> DownloadOutcome
 }
 
-/// The owner of downloads.
 protocol DownloadOwner: SpaceReclaiming {
-    /// Notes that an attempt of a download failed and another one follows.
+    /// Handles the failure of an attempt that will be retried.
     func attemptFailed(_ id: TransferID, _ error: ImageError) async
 }
 
-/// The request of a download to the origin.
+/// The parameters of a download.
 struct DownloadOrder: Sendable {
     let id: TransferID
     /// An absolute `http` or `https` URL.
     let url: String
-    /// The origin's credentials, which no other origin gets.
+    /// The credential fields for the origin. They are not sent to other origins.
     let headers: [(name: String, value: String)]
-    /// The cached response, to download the image only if it has changed; nil to download it in any case.
+    /// The cached response for a conditional request. Nil to download the image unconditionally.
     let cached: StoredResponse?
-    /// What the SHA-256 of the bytes must be.
+    /// The required SHA-256 of the bytes, if any.
     let expectedDigest: BlobDigest?
-    /// The slowest transfers that are allowed; nil for those of the client.
+    /// The limits that contain the minimum rates. Nil to use those of the HTTP client.
     let limits: DownloadLimits?
 }
 
 /// The result of a download.
 enum DownloadOutcome: Sendable {
-    /// The cached image is current. The response has the fields that the origin sent now.
+    /// The cached image is current. The response includes the updated fields.
     case notModified(StoredResponse)
-    /// A new image, to which the caller holds a reference, and the URL that it came from after redirects.
+    /// A new image, to which the caller has a reference, and its URL after redirects.
     case published(PublishedBlob, StoredResponse, url: String)
 }

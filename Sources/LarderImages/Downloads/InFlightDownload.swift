@@ -1,33 +1,34 @@
 internal import LarderHTTPSemantics
 internal import Synchronization
 
-/// A queued or running download.
 struct InFlightDownload: Sendable {
     let location: CacheLocation
     let url: String
     let expectedDigest: BlobDigest?
-    /// Whether it fetches the image even if a current one is cached.
+    /// Whether to download the image even if the cached one is current.
     let isUnconditional: Bool
-    /// Whether it continues without waiters.
+    /// Whether the download continues without waiters.
     var isBackground: Bool
-    /// How often its origin had responded before it began.
+    /// The number of responses of the origin before the download began.
     let responsesBefore: Int
     let progress: DownloadProgress
-    /// The user whose downloads it counts towards: one that waits for it.
+    /// The user whose quota the download counts towards: a user who waits for it or, for a background download, the
+    /// user whose request started it.
     var user: UInt32?
     var priority: ImagePriority
-    /// When it last started, in seconds since 1970, and the number of bytes received by then.
+    /// The time of the last start in seconds since 1970, and the number of bytes received before it.
     var start = (time: 0, received: 0)
-    /// The error of its last attempt, if another one follows.
+    /// The error of the last attempt, if another attempt follows.
     var failure: ImageError?
     var waiters: Set<WaiterID> = []
 
-    /// Bytes a second since it started. In its first second it is the maximum, so that no new download counts as slow.
+    /// Bytes per second since the last start. `Int.max` in the first second, so that a new download does not count as
+    /// slow.
     func speed(at now: Int) -> Int {
         now > start.time ? (progress.received - start.received) / (now - start.time) : .max
     }
 
-    /// Whether a request may wait for it, because it needs no other condition and no other image.
+    /// Whether a request may wait for this download: the expected digest and the condition must be compatible.
     func serves(_ request: ImageRequest, unconditionally: Bool) -> Bool {
         (expectedDigest == nil || expectedDigest == request.expectedDigest) && (isUnconditional || !unconditionally)
     }
@@ -37,11 +38,11 @@ struct InFlightDownload: Sendable {
 enum DownloadWaitResult: Sendable {
     case image(CachedImage)
     case failed(ImageError)
-    /// The download failed for a reason that concerns its own URL only: the request starts again, with its own.
+    /// The result concerns only the download's own URL. The request must be repeated with its own URL.
     case retry
 }
 
-/// The number of received bytes of a body, and whether other users wait for the place of its download.
+/// The progress of a download: the number of received bytes, and whether other users wait for its slot.
 final class DownloadProgress: Sendable {
     private let bytes = Atomic(0)
     private let awaited = Atomic(false)
@@ -50,7 +51,7 @@ final class DownloadProgress: Sendable {
     /// - Parameter total: counts the bytes of all downloads
     init(total: ByteCounter) { self.total = total }
 
-    /// Whether downloads of other users wait for the place.
+    /// Whether downloads of other users wait for the slot.
     var isAwaited: Bool {
         get { awaited.load(ordering: .relaxed) }
         set { awaited.store(newValue, ordering: .relaxed) }
@@ -64,7 +65,7 @@ final class DownloadProgress: Sendable {
     }
 }
 
-/// A number of bytes that only grows.
+/// A byte count that only increases.
 final class ByteCounter: Sendable {
     private let count = Atomic(0)
 

@@ -1,17 +1,16 @@
 internal import LarderUpstream
 
-/// For how many seconds failures are remembered if the response specifies no time itself; 0 for not at all.
+/// How long failures are cached, in seconds, unless the response specifies it. 0 disables caching.
 package struct FailureLifetimes: Sendable, Hashable {
-    /// The origin answered 404 or 410.
+    /// For the statuses 404 and 410.
     package var notFound: Int
-    /// Other 4xx statuses, malformed responses, and bodies that are not images.
+    /// For other 4xx statuses, malformed responses, and bodies that are not images.
     package var refused: Int
-    /// 5xx statuses.
+    /// For 5xx statuses.
     package var serverError: Int
-    /// Timeouts, slow transfers and broken connections.
+    /// For timeouts, slow transfers and broken connections.
     package var network: Int
 
-    /// Makes lifetimes.
     package init(notFound: Int = 300, refused: Int = 60, serverError: Int = 5, network: Int = 5) {
         self.notFound = notFound
         self.refused = refused
@@ -20,8 +19,9 @@ package struct FailureLifetimes: Sendable, Hashable {
     }
 }
 
-/// Recent failures of images, and origins that were unreachable, so that requests fail at once instead of waiting again.
-/// `Retry-After` or the explicit freshness of the response determines how long a failure is remembered, otherwise its kind.
+/// Caches failures of images and outages of origins, so that repeated requests fail at once. `Retry-After` or the
+/// explicit freshness of the response determines how long a failure is cached, otherwise the kind of failure
+/// (``FailureLifetimes``).
 struct NegativeCache: Sendable {
     struct Failure: Sendable, Hashable {
         let error: ImageError
@@ -30,7 +30,7 @@ struct NegativeCache: Sendable {
     }
 
     private struct Outage {
-        /// The reason, without the URL of the failed request, which other clients must not see.
+        /// The reason. It must not contain the URL of the failed request, because it is reported to other clients.
         var reason: String
         var code: UpstreamError.Code
         var until: Int
@@ -42,10 +42,11 @@ struct NegativeCache: Sendable {
     private let capacity: Int
     var lifetimes: FailureLifetimes
 
-    /// An outage is remembered for this many seconds first, and twice as long each time, up to ``longestOutage``.
+    /// The time in seconds for which an outage is cached at first. It doubles each time the origin is still
+    /// unreachable, up to ``longestOutage``.
     static let firstOutage = 2
     static let longestOutage = 30
-    /// The longest times that a response can specify, in seconds: a day by its freshness, ten minutes by `Retry-After`.
+    /// The maximum times that a response can specify, in seconds: a day by its freshness, ten minutes by `Retry-After`.
     static let (longestLifetime, longestRetryAfter) = (86_400, 600)
 
     /// - Parameter capacity: the maximum number of images, and of origins
@@ -59,13 +60,13 @@ struct NegativeCache: Sendable {
     /// Adds a failure.
     ///
     /// - Parameters:
-    ///   - image: the key of the URL itself, since another signature may open an image that this one does not
-    ///   - isReachable: whether the origin sent anything, to this request or to another one since it began. Only an origin that
-    ///     did not is unreachable for all; a timeout after the connection was made concerns that image only
+    ///   - image: the key of the complete URL, because one signature may fail while another is valid
+    ///   - isReachable: whether the origin has sent anything since the request began, to this or another request. Only
+    ///     an origin that has not counts as unreachable; otherwise the failure concerns only this image
     mutating func remember(_ error: ImageError, image: ImageKey, origin: String, isReachable: Bool, now: Int) {
         if let cause = error.cause, let reason = cause.originFailure, !isReachable {
             if outages[origin] == nil { evict(from: &outages, now) { $0.until } }
-            // Several downloads fail in one outage, which counts once.
+            // Several downloads may fail in one outage, which counts once.
             if let known = outages[origin], known.until > now { return }
             let delay = outages[origin].map { min($0.delay * 2, Self.longestOutage) } ?? Self.firstOutage
             outages[origin] = Outage(reason: reason, code: cause.code, until: now + delay, delay: delay)
@@ -75,19 +76,18 @@ struct NegativeCache: Sendable {
         }
     }
 
-    /// Removes the outage of an origin, because it responded.
+    /// Removes the outage of an origin that has responded.
     mutating func reached(_ origin: String) { outages[origin] = nil }
 
-    /// Removes the failure of an image.
     mutating func succeeded(_ image: ImageKey) { images[image] = nil }
 
-    /// Removes all failures, because other settings apply.
+    /// Removes all failures, after a change of the settings.
     mutating func forgetAll() {
         images = [:]
         outages = [:]
     }
 
-    /// Returns the failure that a request would end with, if any.
+    /// Returns the cached failure of a request, if any.
     ///
     /// - Parameter url: the URL of the request, for messages
     func failure(of image: ImageKey, origin: String, url: String, now: Int) -> Failure? {
@@ -100,7 +100,7 @@ struct NegativeCache: Sendable {
         return nil
     }
 
-    /// For how long a failure of an image is remembered; nil if it is not.
+    /// The number of seconds for which to cache a failure of an image; nil if it must not be cached.
     private func seconds(_ error: ImageError) -> Int? {
         switch error.code {
         case .notAnImage, .unsupportedType, .excludedType, .damagedImage, .truncatedImage, .tooManyPixels, .tooLarge,
@@ -118,7 +118,7 @@ struct NegativeCache: Sendable {
         }
     }
 
-    /// - Parameter lifetime: for how many seconds the response may be reused, or nil if it does not specify it
+    /// - Parameter lifetime: the number of seconds for which the response may be reused; nil if it does not specify it
     private func seconds(_ cause: UpstreamError, _ lifetime: Int?) -> Int {
         guard let status = cause.status else { return cause.isRetryable ? lifetimes.network : lifetimes.refused }
         if let retryAfter = cause.retryAfter {
@@ -133,7 +133,7 @@ struct NegativeCache: Sendable {
         }
     }
 
-    /// Removes expired entries, and if that is not enough, the half of the rest that expires first.
+    /// Removes expired entries. If that is not enough, also removes the half of the rest that expires first.
     private func evict<Key: Hashable, Value>(
         from table: inout [Key: Value], _ now: Int, until: (Value) -> Int
     ) {

@@ -3,20 +3,20 @@ internal import LarderPlatform
 internal import LarderUpstream
 internal import Synchronization
 
-/// The part of an image that a download has received, kept from one attempt to the next, and for how long the last response
-/// may be reused. One attempt at a time uses it.
+/// The received part of an image, which is kept between the attempts of a download, and the reuse time of the last
+/// response. One attempt uses it at a time.
 final class PartialDownload: Sendable {
     struct Part: Sendable {
         /// Writes the bytes.
         let writer: BlobWriter
-        /// The response that the first bytes came with.
+        /// The response to which the first bytes belong.
         let response: StoredResponse
-        /// The URL that it came from after redirects.
+        /// The URL of that response, after redirects.
         let url: String
-        /// The size of the image, if a response declared it.
+        /// The size of the image in bytes; nil until a response declares it.
         var total: Int?
 
-        /// The entity tag to resume with; nil if the rest cannot be requested. Only a strong one identifies the bytes
+        /// The entity tag for resumption; nil if the rest cannot be requested. Only a strong tag identifies the bytes
         /// (RFC 9110, section 13.1.5).
         var tag: String? { writer.written > 0 ? response.strongTag : nil }
     }
@@ -24,7 +24,7 @@ final class PartialDownload: Sendable {
     private let state = Mutex<Part?>(nil)
     private let reuse = Mutex<Int?>(nil)
 
-    /// For how many seconds the last response may be reused (``ResponseFreshness/explicitLifetime(of:)``).
+    /// The number of seconds for which the last response may be reused (``ResponseFreshness/explicitLifetime(of:)``).
     var lifetime: Int? {
         get { reuse.withLock { $0 } }
         set { reuse.withLock { $0 = newValue } }
@@ -32,7 +32,7 @@ final class PartialDownload: Sendable {
 
     var part: Part? { state.withLock { $0 } }
 
-    /// Replaces the part, and removes the bytes of the previous one.
+    /// Replaces the part, and removes the file of the previous one.
     func replace(with part: Part?, _ blocking: BlockingWork) async {
         let last = state.withLock { state in
             defer { state = part }
@@ -42,6 +42,6 @@ final class PartialDownload: Sendable {
         await blocking.run { last.writer.discard() }
     }
 
-    /// Sets the size of the image.
+    /// Sets the size of the image in bytes.
     func expect(_ total: Int) { state.withLock { $0?.total = total } }
 }

@@ -1,23 +1,24 @@
 internal import LarderUpstream
 
-/// Whether and when a download is retried after a temporary failure. It makes three attempts at most.
+/// Decides whether and when to retry a download after a temporary failure, with at most three attempts.
 ///
-/// A broken connection and a status such as 503 are temporary. A timeout is only if the body can be resumed, since another
-/// attempt would take as long. An unreachable origin is not tried again, so that waiting requests soon get the cached image.
+/// Broken connections and statuses such as 503 are temporary. A timeout is temporary only if the body can be resumed,
+/// because a complete attempt would take as long again. Failed connection attempts are not retried, so that waiting
+/// requests soon get the cached image.
 struct RetryPolicy: Sendable {
     private static let maxAttempts = 3
-    /// A longer `Retry-After` ends the download; the caller applies it to later requests.
+    /// A longer `Retry-After` ends the download, and the ``NegativeCache`` applies it to later requests.
     private static let longestRetryAfter = Duration.seconds(10)
 
     private var attempts = 1
     private var backoff = Backoff(
         floor: .milliseconds(250), base: .seconds(1), cap: .seconds(4), retryAfterCap: longestRetryAfter)
 
-    /// The wait before the next attempt; nil if there is none.
+    /// Returns the delay before the next attempt; nil if the download must not be retried.
     ///
     /// - Parameters:
     ///   - error: the error of the last attempt
-    ///   - canResume: whether the download has a part of the body that can be resumed
+    ///   - canResume: whether part of the body has been received and can be resumed
     mutating func wait(after error: UpstreamError, canResume: Bool) -> Duration? {
         guard attempts < Self.maxAttempts, Self.isTemporary(error, canResume),
             (error.retryAfter ?? .zero) <= Self.longestRetryAfter
@@ -27,7 +28,8 @@ struct RetryPolicy: Sendable {
         return backoff.next(retryAfter: error.retryAfter, using: &generator)
     }
 
-    /// Whether there is another attempt, without a wait, after a response that does not fit the cached image or the part.
+    /// Whether another attempt may follow at once, after a response that does not match the cached image or the partial
+    /// download.
     mutating func mayRestart() -> Bool {
         attempts += 1
         return attempts <= Self.maxAttempts

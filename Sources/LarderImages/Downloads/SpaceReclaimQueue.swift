@@ -1,90 +1,93 @@
-/// The ID of a download or of a put. Older ones have smaller IDs.
+/// Identifies a download or a put. IDs increase, so an older transfer has a smaller ID.
 struct TransferID: Sendable, Hashable, Comparable {
     let number: Int
 
     static func < (left: Self, right: Self) -> Bool { left.number < right.number }
 }
 
-/// The ID of a wait for disk space.
+/// Identifies a wait for disk space.
 struct SpaceWaiterID: Sendable, Hashable {
     let number: Int
 }
 
 /// The downloads and puts that wait for disk space, and the order in which they continue.
 ///
-/// One caller at a time removes images. The images that it removes can no longer be chosen, and their space is not free yet:
-/// another caller would remove more than necessary, or find nothing and give up. It waits for its turn instead.
+/// Only one caller at a time evicts images. While it does, the evicted images are no longer candidates but their space
+/// is not free yet. A second caller would therefore evict more than necessary, or find no candidate and fail. It waits
+/// instead.
 ///
-/// If other downloads have the space, a transfer waits for one of them to end. Each event that may free space resumes the
-/// oldest waiter, and once that one has its space, the next. When the last running download would wait, too, the youngest
-/// that has bytes gives them up and starts again later, so that the oldest always completes. A put waits for downloads, but
-/// no download waits for a put, and a put keeps its bytes.
+/// If other downloads occupy the space, a transfer waits for one of them to end. Each event that may free space resumes
+/// the oldest waiter, and once that one has its space, the next. If every running download would have to wait, the
+/// youngest that has bytes discards them and starts again later, so the oldest download always completes. A put waits
+/// for downloads, but no download waits for a put, and a put never discards its bytes.
 ///
-/// The queue has no effects: its owner resumes the continuations that its methods return.
+/// The queue has no side effects: its owner resumes the continuations that its methods return.
 struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
     enum Reason: Sendable {
-        /// Until the caller that removes images has finished.
+        /// Wait until the caller that evicts images has finished.
         case turn
-        /// Until another download ends. This one may have to give its bytes up.
+        /// Wait until another download ends. This download may have to discard its bytes.
         case space
-        /// The same, for a download that gave its bytes up, or for a put, which keeps its bytes.
+        /// Like `space`, for a transfer that must not discard its bytes: a download that has already done so, or a put.
         case restart
     }
 
     struct Waiter: Sendable {
         let reason: Reason
-        /// Nil for the limits of the cache.
+        /// Nil if limits are being enforced.
         let transfer: TransferID?
-        /// The space that it needs; nil if that is not known.
+        /// The space that the transfer needs; nil if it is unknown.
         let shortage: SpaceShortage?
         let continuation: Continuation
 
         var waitsForSpace: Bool { reason != .turn }
     }
 
-    /// How much of the disk is in use.
+    /// The disk space in use.
     struct Usage: Sendable {
-        /// Disk space of images and their directories.
+        /// The disk space of images and their directories.
         var bytes: Int
-        /// Of these, the space of leased and pinned images.
+        /// The part of ``bytes`` that belongs to leased and pinned images and their directories.
         var heldBytes: Int
-        /// Space that is reserved for images being written.
+        /// The space reserved for images that are being written.
         var reservedBytes: Int
-        /// Space of images that have no row.
+        /// The space of leased images that have no row.
         var leftoverBytes: Int
     }
 
-    /// What a transfer does if no images were removed for it.
+    /// The next action of a transfer for which no image could be evicted.
     enum Decision: Sendable {
-        /// Space may have become free: try again.
+        /// Retry, because space may have become free.
         case retry
         case fail
-        /// Wait. If there is a continuation, another download gives its bytes up: resume it with false first.
+        /// Wait. If there is a continuation, another download must discard its bytes: first resume it with false.
         case wait(Reason, yielding: Continuation?)
     }
 
-    /// Whether a caller is removing images.
+    /// Whether a caller is evicting images.
     private(set) var isReclaiming = false
-    /// Grows when a transfer has ended or files were removed: each may leave space for others.
+    /// Incremented when a transfer has ended or files were removed, because either may have freed space.
     private(set) var changes = 0
     private var waiters: [SpaceWaiterID: Waiter] = [:]
-    /// Transfers that were resumed and have not found space yet.
+    /// Transfers that were resumed and have not obtained space yet.
     private var resumed: Set<TransferID> = []
-    /// Downloads that give their bytes up for an older one, until they start again.
+    /// Downloads that discard their bytes for an older one, until they start again.
     private var yielding: Set<TransferID> = []
     private var lastWaiter = 0
 
     var isEmpty: Bool { waiters.isEmpty }
     var count: Int { waiters.count }
-    /// Whether no transfer has been resumed or is giving its bytes up.
+    /// Whether no transfer has been resumed or is discarding its bytes.
     var isSettled: Bool { resumed.isEmpty && yielding.isEmpty }
 
-    // MARK: Turns
+    // MARK: Eviction
 
-    /// Begins a turn. Call it only if ``isReclaiming`` is false.
+    /// Marks the start of an eviction. Call it only if ``isReclaiming`` is false.
     mutating func beginTurn() { isReclaiming = true }
 
-    /// - Returns: the callers that waited for the end of the turn
+    /// Marks the end of an eviction.
+    ///
+    /// - Returns: the callers that waited for it
     mutating func endTurn() -> [Continuation] {
         isReclaiming = false
         return waiters.filter { $0.value.reason == .turn }.keys.compactMap { remove($0, isResumed: true) }
@@ -106,8 +109,8 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
 
     /// Removes a waiter.
     ///
-    /// - Parameter isResumed: whether it tries again, because there may be space
-    /// - Returns: its continuation; nil if it has been removed before
+    /// - Parameter isResumed: whether the transfer retries, because there may be space
+    /// - Returns: the continuation; nil if the waiter was removed before
     mutating func remove(_ id: SpaceWaiterID, isResumed: Bool) -> Continuation? {
         guard let waiter = waiters.removeValue(forKey: id) else { return nil }
         if isResumed, waiter.waitsForSpace, let transfer = waiter.transfer { resumed.insert(transfer) }
@@ -116,7 +119,7 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
 
     // MARK: Decisions
 
-    /// Decides what a transfer does for which no images could be removed.
+    /// Decides what a transfer does if no image could be evicted for it.
     ///
     /// - Parameters:
     ///   - before: ``changes`` before the attempt
@@ -131,7 +134,7 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
         let isPut = !running.contains(id)
         if hasWorking(running, besides: id) { return .wait(isPut ? .restart : .space, yielding: nil) }
         guard !isPut else { return .fail }
-        // All downloads wait. Those that gave their bytes up have nothing to give.
+        // All downloads wait. Those whose reason is `restart` have no bytes to discard.
         var youngest: (waiter: SpaceWaiterID, transfer: TransferID)?
         for (waiter, holder) in waiters where holder.reason == .space {
             guard let transfer = holder.transfer, transfer > youngest?.transfer ?? TransferID(number: 0) else {
@@ -148,40 +151,43 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
         return .wait(.space, yielding: remove(youngest.waiter, isResumed: false))
     }
 
-    /// Whether running downloads besides this one do not wait for space.
+    /// Whether any running download except `id` is not waiting for space.
     func hasWorking(_ running: Set<TransferID>, besides id: TransferID) -> Bool {
         let waiting = waiters.values.filter(\.waitsForSpace).compactMap(\.transfer)
         return !running.subtracting(waiting).subtracting([id]).isEmpty
     }
 
-    /// Whether a download that failed for want of space gave it to an older one, and starts again. The next waiter may
-    /// continue then: ``resumeNext()``.
+    /// Whether a download that failed for lack of space discarded its bytes for an older one, and must start again. If
+    /// so, call ``resumeNext()``.
     mutating func restart(_ id: TransferID) -> Bool { yielding.remove(id) != nil }
 
     // MARK: Events
 
-    /// A transfer has ended, or files were removed.
+    /// Records that a transfer has ended or files were removed.
     ///
-    /// - Returns: the oldest waiter, which tries again
+    /// - Returns: the oldest waiter, which retries
     mutating func spaceFreed(endOf id: TransferID? = nil) -> Continuation? {
         if let id { resumed.remove(id) }
         changes += 1
         return resumeNext()
     }
 
-    /// A download is no longer running.
+    /// Records that a download is no longer running.
     mutating func removeDownload(_ id: TransferID) { yielding.remove(id) }
 
-    /// A transfer has found space. There may be more: if it was resumed for it, so is the next one.
+    /// Records that a transfer has obtained space. If it had been resumed to retry, returns the next waiter, because
+    /// there may be more space.
     mutating func spaceFound(by id: TransferID) -> Continuation? { resumed.remove(id) != nil ? resumeNext() : nil }
 
-    /// The oldest waiter whose shortage is known, to be resumed if the images that may be removed now suffice for it.
+    /// The oldest waiter whose shortage is known. It can be resumed if enough images can now be evicted for it.
     var oldestShortage: (waiter: SpaceWaiterID, shortage: SpaceShortage)? {
         let known = waiters.compactMap { id, waiter in waiter.shortage.map { (id, waiter.transfer, $0) } }
         return known.min { ($0.1?.number ?? 0) < ($1.1?.number ?? 0) }.map { ($0.0, $0.2) }
     }
 
-    /// - Returns: the oldest waiter, which tries again
+    /// Removes the oldest waiter for space.
+    ///
+    /// - Returns: its continuation, to be resumed with true
     mutating func resumeNext() -> Continuation? {
         let oldest = waiters.filter(\.value.waitsForSpace).min {
             ($0.value.transfer?.number ?? 0) < ($1.value.transfer?.number ?? 0)
