@@ -11,7 +11,7 @@ package enum RetryAfter {
     ///   - date: the response's `Date` field. A date in `Retry-After` is taken relative to it, so that a wrong clock at
     ///     the origin does not matter
     ///   - now: the local time of day
-    /// - Returns: Zero or more; nil if the field is neither a number nor a date.
+    /// - Returns: zero or more; nil if the field is neither a number nor a date
     package static func duration(_ text: String, date: HTTPDate?, now: HTTPDate) -> Duration? {
         let text = text.drop(while: { $0 == " " })
         if !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {

@@ -14,7 +14,8 @@ struct FormatSniffer: HeaderParser {
         return .refused(Self.refusal(window))
     }
 
-    /// A file that is shorter than a signature is not an image. Every SVG that draws something is longer.
+    /// A file that is shorter than a signature is never a complete image. Even the smallest SVG that draws something is
+    /// longer.
     func ended(_ window: Span<UInt8>) -> ImageFormatError {
         switch window.count {
         case 0: .notAnImage("an empty file")

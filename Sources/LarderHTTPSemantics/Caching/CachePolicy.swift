@@ -11,7 +11,8 @@ package enum CachePolicy: String, Sendable, Hashable, CaseIterable {
     case cacheOnly
     /// Fetches without a condition, even if a fresh response is cached.
     case networkOnly
-    /// Uses the cached response at once, and revalidates a stale one in the background.
+    /// Uses the cached response at once, and revalidates a stale one in the background. With `no-cache`, and with
+    /// `must-revalidate` once stale, the response is validated first.
     case staleWhileRevalidate
 }
 
