@@ -145,7 +145,7 @@ package final class BlobStore: Sendable {
         }
     }
 
-    /// Adds a reference, a lease. Returns false if there is no such blob.
+    /// Adds a reference (a lease). Returns false if there is no such blob.
     package func retain(_ digest: BlobDigest) -> Bool { retain(digest, ifVerified: false) }
 
     /// Adds a reference. Returns false if there is no such blob, or if `ifVerified` is true and the blob must be opened

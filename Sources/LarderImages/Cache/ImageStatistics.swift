@@ -4,7 +4,7 @@ package struct ImageStatistics: Sendable, Hashable {
     package var hits = 0
     /// Requests that started a download.
     package var misses = 0
-    /// Requests that waited for a download that another request had started.
+    /// Requests that waited for a download that was already in progress.
     package var joined = 0
     /// Revalidations in which the origin confirmed the cached image.
     package var revalidations = 0

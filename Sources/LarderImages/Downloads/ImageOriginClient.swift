@@ -38,7 +38,7 @@ struct DownloadOrder: Sendable {
     let cached: StoredResponse?
     /// The required SHA-256 of the bytes, if any.
     let expectedDigest: BlobDigest?
-    /// The limits that contain the minimum rates. Nil to use those of the HTTP client.
+    /// The limits whose minimum rates apply. Nil to apply the rates of the HTTP client.
     let limits: DownloadLimits?
 }
 

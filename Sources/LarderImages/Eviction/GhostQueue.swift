@@ -1,8 +1,8 @@
 /// Fingerprints of images that were recently evicted from the small queue, oldest first. If such an image returns, it
 /// goes to the main queue.
 ///
-/// Different keys may have the same 32-bit fingerprint. With 100,000 entries, one key in 40,000 matches another's, with
-/// no other effect than that its image is kept longer.
+/// Different keys may have the same 32-bit fingerprint. With 100,000 entries, one key in 40,000 matches another's. The
+/// only effect is that its image is kept longer.
 struct GhostQueue: Sendable {
     private struct Ghost: Sendable {
         let fingerprint: UInt32

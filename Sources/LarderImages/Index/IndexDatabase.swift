@@ -1,8 +1,8 @@
 internal import LarderHTTPSemantics
 internal import LarderImageFormats
 
-/// The database of the index. It has two tables with one row per image each, because the start reads all of the one and
-/// nothing of the other. One thread uses the database at a time.
+/// The database of the index. It has two tables with one row per image each, so that the start can read one of them
+/// completely and ignore the other. One thread uses the database at a time.
 ///
 /// SQLite has no checksums, so a corrupted byte inside a value changes the value unnoticed. Each row therefore has a
 /// ``RowChecksum``.

@@ -17,7 +17,7 @@ package struct CachedImage: Sendable, Hashable {
         case hit
         /// The image was downloaded for this request.
         case miss
-        /// The image was already being downloaded for another request.
+        /// A download of the image was already in progress.
         case joined
     }
 
