@@ -1,14 +1,14 @@
 extension Duration {
-    /// Whole milliseconds, rounded up. A duration that does not fit becomes the largest or smallest integer.
+    /// Whole milliseconds, rounded up. Durations out of range become `Int.max` or `Int.min`.
     package var milliseconds: Int {
         let (seconds, attoseconds) = components
         guard seconds.magnitude < UInt64(Int.max / 2000) else { return seconds < 0 ? .min : .max }
-        // Division rounds towards zero, which is up for a negative duration.
+        // Integer division rounds towards zero, which is up for a negative duration.
         let roundedUp = attoseconds > 0 ? attoseconds + 999_999_999_999_999 : attoseconds
         return Int(seconds) * 1000 + Int(roundedUp / 1_000_000_000_000_000)
     }
 
-    /// Whole nanoseconds, rounded towards zero. A duration over 292 years becomes the largest or smallest integer.
+    /// Whole nanoseconds, rounded towards zero. Durations out of range (292 years) become `Int64.max` or `Int64.min`.
     package var wholeNanoseconds: Int64 {
         let (seconds, attoseconds) = components
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)

@@ -1,5 +1,5 @@
 extension Collection<UInt8> {
-    /// The bytes as lowercase hexadecimal digits, two for each byte.
+    /// The bytes as lowercase hexadecimal digits, two per byte.
     @inlinable
     package var hex: String {
         String(unsafeUninitializedCapacity: 2 * count) { text in
@@ -15,8 +15,8 @@ extension Collection<UInt8> {
 }
 
 extension [UInt8] {
-    /// Reads two lowercase hexadecimal digits for each byte. Returns nil for any other text, uppercase digits included: a
-    /// value that names a file has one text only.
+    /// Parses lowercase hexadecimal digits, two per byte. Returns nil for any other text. Uppercase digits are
+    /// rejected, because a value that names a file must have only one spelling.
     package init?(hex text: String) {
         self = []
         reserveCapacity(text.utf8.count / 2)
@@ -36,7 +36,7 @@ extension [UInt8] {
 
 @usableFromInline
 enum HexDigit {
-    /// The ASCII digit of a value below 16.
+    /// The ASCII digit for a value below 16.
     @inlinable
     static func text(_ value: UInt8) -> UInt8 {
         value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") - 10 + value

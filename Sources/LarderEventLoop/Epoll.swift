@@ -1,14 +1,15 @@
 import CLinuxShims
 import Glibc
 
-/// What is told that its descriptor can be read or written.
+/// Receives the events of a watched descriptor.
 open class EpollTarget {
     public init() {}
 
-    /// Called on the loop's thread with the events that came (`EPOLLIN` and so on, epoll_ctl(2)).
+    /// Called on the loop's thread with the events that occurred (`EPOLLIN` and so on, epoll_ctl(2)).
     open func ready(_ events: EpollEvents) {}
 
-    /// Called on the loop's thread after ``ready(_:)``, where it asked for that (``EpollLoop/resumeAfterOthers(_:)``).
+    /// Called on the loop's thread if ``ready(_:)`` passed this target to ``EpollLoop/resumeAfterOthers(_:)``, after the
+    /// other targets of the same iteration have received their events.
     open func resume() {}
 }
 
@@ -18,39 +19,40 @@ public struct EpollEvents: OptionSet, Sendable {
 
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    /// There is something to read, or the end of it.
+    /// Input is available, or the end of the input was reached.
     public static let readable = EpollEvents(rawValue: LARDER_EPOLL_IN)
-    /// The socket takes bytes again.
+    /// The socket accepts output again.
     public static let writable = EpollEvents(rawValue: LARDER_EPOLL_OUT)
-    /// The peer shut down its writing side, or is gone.
+    /// The peer shut down its writing side or closed the connection.
     public static let inputEnded = EpollEvents(rawValue: LARDER_EPOLL_RDHUP)
-    /// Both directions are shut, or the socket failed: the peer is gone.
+    /// Both directions are shut down, or the socket failed.
     public static let hungUp = EpollEvents(rawValue: LARDER_EPOLL_HUP | LARDER_EPOLL_ERR)
-    /// Each event is told once, and not for as long as it holds.
+    /// Edge-triggered: each change is reported once.
     public static let onEdges = EpollEvents(rawValue: LARDER_EPOLL_ET)
 }
 
-/// A set of descriptors that is waited for (epoll(7)). Used by one thread at a time.
+/// A set of watched descriptors (epoll(7)). Used by one thread at a time.
 package final class Epoll {
-    /// The most events of one turn.
+    /// The most events that one ``wait(atMost:)`` delivers.
     private static let maxEvents = 256
 
     private struct Place {
         var target: EpollTarget?
-        /// Tells an event of a descriptor that was closed within the turn from those of the next one with its number.
+        /// Incremented with each ``add(_:_:_:)``. An event of a closed descriptor thus does not reach the target of a
+        /// new descriptor with the same number.
         var generation: UInt32 = 0
     }
 
     private let descriptor: CInt
     private let events = UnsafeMutablePointer<larder_epoll_event>.allocate(capacity: maxEvents)
-    /// By the number of the descriptor. A release build does not check accesses at run time, which would add 63 instructions
-    /// to each event of a socket. No target is called while the array changes.
+    /// Indexed by descriptor number. A release build does not check accesses at run time, which would add 63
+    /// instructions to each event of a socket. No target is called while the array changes.
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
     private var places: [Place] = []
 
-    /// - Throws: `cannotStart` where the kernel has no room for it.
+    /// - Throws: `cannotStart` if the kernel cannot create the epoll instance.
     package init() throws(EpollError) {
         events.initialize(repeating: larder_epoll_event(), count: Self.maxEvents)
         descriptor = larder_epoll_create()
@@ -62,8 +64,7 @@ package final class Epoll {
         events.deallocate()
     }
 
-    /// Watches a descriptor.
-    /// - Throws: `cannotWatch` where the kernel has no room for it.
+    /// - Throws: `cannotWatch` if the kernel cannot watch another descriptor.
     package func add(_ watched: CInt, _ interest: EpollEvents, _ target: EpollTarget) throws(EpollError) {
         while places.count <= watched { places.append(Place()) }
         places[Int(watched)].generation &+= 1
@@ -73,30 +74,31 @@ package final class Epoll {
         places[Int(watched)].target = target
     }
 
-    /// Watches a descriptor for other events.
+    /// Changes the events that a watched descriptor is watched for.
     package func change(_ watched: CInt, to interest: EpollEvents) {
-        // It fails only for one that is not watched.
+        // Fails only if the descriptor is not watched.
         _ = control(LARDER_EPOLL_CHANGE, watched, interest)
     }
 
-    /// Watches a descriptor no more. What was found of it in this turn is not told.
+    /// Stops watching a descriptor. Its events that ``wait(atMost:)`` has not delivered yet are dropped.
     package func remove(_ watched: CInt) {
         guard places.indices.contains(Int(watched)), places[Int(watched)].target != nil else { return }
         places[Int(watched)].target = nil
         _ = control(LARDER_EPOLL_DELETE, watched, [])
     }
 
-    /// Watches a descriptor no more that is about to be closed, which is all that the kernel has to be told.
+    /// Stops watching a descriptor that the caller is about to close. Saves a system call, because the kernel removes
+    /// closed descriptors from the set.
     package func forget(_ watched: CInt) {
         guard places.indices.contains(Int(watched)) else { return }
         places[Int(watched)].target = nil
     }
 
-    /// Waits for events and tells their targets.
-    /// - Parameter milliseconds: how long at most; -1 for as long as it takes.
+    /// Waits for events and delivers them to their targets.
+    /// - Parameter milliseconds: the longest time to wait; -1 for no limit
     package func wait(atMost milliseconds: CInt) {
         let count = larder_epoll_wait(descriptor, events, CInt(Self.maxEvents), milliseconds)
-        // Interrupted by a signal: the next turn looks again.
+        // The wait timed out, or a signal interrupted it. In both cases the caller waits again in its next iteration.
         if count <= 0 { return }
         for index in 0..<Int(count) {
             let event = events[index]

@@ -5,75 +5,74 @@ public import NIOCore
 import Synchronization
 import Glibc
 
-/// An event loop of the system's: one thread that waits for sockets (epoll(7)), for timers, and for what other threads hand
-/// to it, and does one after the other.
+/// An epoll(7) event loop: one thread that runs socket events, timers and work submitted by other threads.
 ///
-/// Clients' sockets are read and written by their sessions themselves, with one system call each. NIO's channels, whose
-/// pipelines, promises and buffers serve every kind of transport, took 4,000 of the 6,300 instructions of a small request,
-/// and 110,000 of the 120,000 of a new connection. For everything else a loop is NIO's: tasks, timers and actors use it like
-/// any other.
+/// Connections read and write their sockets directly, with one system call each. SwiftNIO channels took 4,000 of the
+/// 6,300 instructions of a small request, and 110,000 of the 120,000 of a new connection. For tasks, timers and actors
+/// this is an ordinary NIO event loop.
 ///
-/// A loop runs as long as its process, or until ``stop()``.
+/// A loop runs until ``stop()`` is called or the process exits.
 public final class EpollLoop: NIOSerialEventLoopExecutor {
-    /// Something that another thread, or this one, hands to the loop.
+    /// Work submitted to the loop, by any thread.
     private enum Work: Sendable {
         case task(@Sendable () -> Void)
         case job(UnownedJob)
-        /// A step of a task that prefers this loop, and is not isolated to it.
+        /// A step of a task that prefers this loop but is not isolated to it.
         case step(UnownedJob, of: LoopTaskExecutor)
     }
 
     private struct Inbox {
         var work = Deque<Work>()
-        /// Whether the thread looks at the inbox before it waits again.
+        /// Whether the thread checks the inbox before it waits again, so that it need not be woken.
         var isAwake = true
         var isStopped = false
     }
 
-    /// What belongs to the loop's thread.
+    /// State that only the loop's thread uses.
     private struct Own {
         let epoll: Epoll
         var timers = TimerQueue()
-        /// What was taken from the inbox; what took too long of it waits for the next turn.
+        /// Work taken from the inbox. Work beyond the time slice stays here until the next iteration.
         var work = Deque<Work>()
         var isRunningTask = false
-        /// How often sockets were waited for.
+        /// The number of loop iterations so far.
         var round = 0
-        /// Who waits until the other sockets of a turn were served.
+        /// Targets to call once the other targets of this iteration have received their events.
         var yielded: [EpollTarget] = []
-        /// Work for the end of an iteration, after its sockets were served.
+        /// Work for the end of an iteration, after its socket events.
         var deferred = Deque<() -> Void>()
 
         init() throws(EpollError) { epoll = try Epoll() }
     }
 
-    /// How often the inbox is looked at before the sockets are.
+    /// The most times that one iteration takes work from the inbox before it waits for socket events.
     private static let maxInboxPasses = 8
-    /// How long an iteration takes further work from the inbox, and how long it then starts deferred work.
+    /// The time after which an iteration takes no more work from the inbox. Deferred work has a limit of the same
+    /// length.
     private static let timeSlice = TimeAmount.microseconds(50)
 
     private let inbox = Mutex(Inbox())
     private let thread = Atomic<UInt>(0)
-    /// Wakes the thread (eventfd(2)).
+    /// The eventfd(2) that wakes the thread.
     private let wakeupFD: CInt
-    // Only the thread of the loop uses it, and before that thread runs, the thread that creates the loop. The compiler cannot
-    // check this, because the thread is known only at run time. A release build does not check accesses either, which would
+    // Used only by the loop's thread, and by the creating thread before that thread runs. The compiler cannot check
+    // this, because the thread is known only at run time. A release build does not check accesses either, which would
     // add 400 instructions to each iteration. No work is called while a part changes.
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
     private nonisolated(unsafe) var own: Own
 
-    /// Starts a loop.
-    /// - Parameter name: the thread's, up to 15 bytes, as top(1) shows it.
-    /// - Throws: `cannotStart` where there is no room for descriptors or a thread.
+    /// Creates a loop and starts its thread.
+    /// - Parameter name: the thread name that top(1) shows, up to 15 bytes
+    /// - Throws: `cannotStart` if the kernel cannot create a thread or descriptor
     public init(name: String) throws(EpollError) {
         own = try Own()
         wakeupFD = larder_eventfd()
         guard wakeupFD >= 0 else {
             throw EpollError(.cannotStart, "cannot make an event loop: \(String(cString: strerror(errno)))")
         }
-        // On edges, each write to it is told, so that it need not be read.
+        // Edge-triggered: each write causes an event, although the counter is never read.
         try own.epoll.add(wakeupFD, [.readable, .onEdges], EpollTarget())
         var thread = pthread_t()
         let body = Unmanaged.passRetained(Start(loop: self, name: name))
@@ -100,17 +99,17 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         init(loop: EpollLoop, name: String) { (self.loop, self.name) = (loop, name) }
     }
 
-    /// The set of descriptors that it waits for. Used on the loop only.
+    /// The set of watched descriptors. Used on the loop only.
     package var epoll: Epoll {
         preconditionInEventLoop()
         return own.epoll
     }
 
-    /// Tells the times apart that sockets were waited for. Used on the loop only.
+    /// Identifies the current loop iteration. Used on the loop only.
     package var round: Int { own.round }
 
-    /// Whether the calling thread is the loop's and runs a task that prefers the loop, so that no connection is being served
-    /// further up the stack.
+    /// Whether the calling thread is the loop's thread and runs a step of a task that prefers the loop. No connection
+    /// is then being served further up the stack.
     package var isRunningTask: Bool { inEventLoop && own.isRunningTask }
 
     // MARK: The thread
@@ -127,7 +126,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         }
     }
 
-    /// What one piece hands over is mostly done before the sockets are looked at again; not for ever, though.
+    /// Runs work from the inbox, including work that it submits in turn, within the limits of time and passes.
     private func runInbox() {
         if own.work.isEmpty { return }
         let end = NIODeadline.now() + Self.timeSlice
@@ -152,8 +151,8 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         }
     }
 
-    /// Takes what is in the inbox, once what was taken before is done.
-    /// - Returns: false where the loop was stopped and nothing is left to do.
+    /// Takes the contents of the inbox if all work taken earlier has run.
+    /// - Returns: false if the loop was stopped and no work remains
     private func takeWork() -> Bool {
         inbox.withLock { inbox in
             inbox.isAwake = true
@@ -162,7 +161,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         }
     }
 
-    /// Takes what is in the inbox, if there is something in it.
+    /// Takes the contents of the inbox. Returns false if it is empty.
     private func takeMore() -> Bool {
         inbox.withLock { inbox in
             if inbox.work.isEmpty { return false }
@@ -171,7 +170,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         }
     }
 
-    /// How long there is nothing to do unless somebody wakes the thread, in milliseconds.
+    /// How long the thread may wait for events if it is not woken, in milliseconds; -1 for no limit.
     private func pollTimeout() -> CInt {
         let isBusy = !own.work.isEmpty || !own.deferred.isEmpty
         let mustLook = inbox.withLock { inbox in
@@ -181,7 +180,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         if mustLook { return 0 }
         guard let next = own.timers.next else { return -1 }
         let wait = (next - .now()).nanoseconds
-        // Not too early, and not for longer than the system call can say.
+        // Rounded up so that the timer is due afterwards. Limited to an hour to fit into `CInt`.
         return wait <= 0 ? 0 : CInt(min((wait + 999_999) / 1_000_000, 3_600_000))
     }
 
@@ -196,7 +195,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     }
 
     private func runDeferred() {
-        // Work that these pieces defer waits for the next iteration.
+        // Work that is deferred by this work runs in the next iteration.
         var count = own.deferred.count
         if count == 0 { return }
         let end = NIODeadline.now() + Self.timeSlice
@@ -206,14 +205,15 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         } while count > 0 && NIODeadline.now() < end
     }
 
-    /// Runs `piece` on the loop once all sockets with events were served. Called on the loop. What one client requests in
-    /// bulk is cut into such pieces, and clients that request little are served between them.
+    /// Runs `piece` on the loop after all ready sockets have been served. Bulk work is deferred in pieces, so that
+    /// clients with small requests are served in between. Called on the loop.
     package func deferWork(_ piece: @escaping () -> Void) {
         preconditionInEventLoop()
         own.deferred.append(piece)
     }
 
-    /// Who was told of a socket goes on once those were served of which the loop was told together with it.
+    /// Calls ``EpollTarget/resume()`` of `target` once all targets of this iteration have received their events.
+    /// Called from ``EpollTarget/ready(_:)``.
     package func resumeAfterOthers(_ target: EpollTarget) { own.yielded.append(target) }
 
     private static var currentThread: UInt { UInt(pthread_self()) }
@@ -224,17 +224,17 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
             defer { inbox.isAwake = true }
             return !inbox.isAwake
         }
-        // The thread itself looks at the inbox before it waits.
+        // The loop's own thread checks the inbox before it waits.
         if mustWake, !inEventLoop { wake() }
     }
 
     private func wake() {
         var one: UInt64 = 1
-        // It fails only when so many are not taken yet that the thread is awake.
+        // Fails only if the counter would exceed its maximum of 2^64 - 2, which single increments do not reach.
         _ = write(wakeupFD, &one, MemoryLayout<UInt64>.size)
     }
 
-    /// Ends the thread once it has done what was handed to it before.
+    /// Ends the thread once it has run the work that was submitted before. Deferred work and timers may be dropped.
     public func stop() {
         inbox.withLock { $0.isStopped = true }
         wake()
@@ -242,28 +242,27 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
 
     // MARK: EventLoop
 
-    /// Whether the calling thread is the loop's.
     public var inEventLoop: Bool { thread.load(ordering: .relaxed) == Self.currentThread }
 
-    /// Has something done on the loop, behind what was handed to it before.
+    /// Runs `task` on the loop, after work that was submitted earlier.
     public func execute(_ task: @escaping @Sendable () -> Void) { addToInbox(.task(task)) }
 
-    /// Runs a step of a task on the loop, behind what was handed to it before.
+    /// Runs a step of a task on the loop, after work that was submitted earlier.
     public func enqueue(_ job: consuming ExecutorJob) { addToInbox(.job(UnownedJob(job))) }
 
-    /// Runs a step of a task that prefers the loop, behind what was handed to it before.
+    /// Runs a step of a task that prefers the loop, after work that was submitted earlier.
     func enqueue(_ job: consuming ExecutorJob, of executor: LoopTaskExecutor) {
         addToInbox(.step(UnownedJob(job), of: executor))
     }
 
-    /// Has something done on the loop, and tells what came out.
+    /// Runs `task` on the loop. The future has its result or error.
     public func submit<T>(_ task: @escaping @Sendable () throws -> T) -> EventLoopFuture<T> {
         let promise = makePromise(of: T.self)
         execute { promise.assumeIsolated().completeWith(Result(catching: task)) }
         return promise.futureResult
     }
 
-    /// Has something done on the loop at a time, unless it is cancelled before.
+    /// Runs `task` on the loop at `deadline`, unless it is cancelled first.
     public func scheduleTask<T>(deadline: NIODeadline, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {
         let promise = makePromise(of: T.self)
         let timer = PendingTimer(self)
@@ -273,20 +272,20 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         return Scheduled(promise: promise) { self.run { timer.cancel() } }
     }
 
-    /// Has something done on the loop after a time, unless it is cancelled before.
+    /// Runs `task` on the loop after `time`, unless it is cancelled first.
     public func scheduleTask<T>(in time: TimeAmount, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {
         scheduleTask(deadline: now + time, task)
     }
 
-    /// Does something on the loop: here and now where this is its thread.
+    /// Runs `action` on the loop: immediately if this is its thread, otherwise after work that was submitted earlier.
     private func run(_ action: @escaping @Sendable () -> Void) {
         if inEventLoop { action() } else { execute(action) }
     }
 
-    /// A timer that is started and cancelled on the loop, from wherever that is asked for.
+    /// A timer that any thread may hold; it is started and cancelled on the loop.
     private final class PendingTimer: Sendable {
         private let loop: EpollLoop
-        // Touched on the loop only, which the compiler cannot see.
+        // Accessed on the loop only, which the compiler cannot check.
         private nonisolated(unsafe) var timer: TimerQueue.Timer?
 
         init(_ loop: EpollLoop) { self.loop = loop }
@@ -301,7 +300,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         }
     }
 
-    /// Ends the thread as ``stop()`` does.
+    /// Ends the thread as ``stop()`` does. `callback` is called on `queue`, possibly before the thread has ended.
     public func shutdownGracefully(queue: DispatchQueue, _ callback: @escaping @Sendable ((any Error)?) -> Void) {
         stop()
         queue.async { callback(nil) }

@@ -1,14 +1,14 @@
 import HeapModule
 import NIOCore
 
-/// What an event loop has to do later, the next thing first. Used by one thread at a time.
+/// The timers of an event loop, ordered by deadline. Used by one thread at a time.
 struct TimerQueue {
-    /// Something to be done at a time, unless it is cancelled before.
+    /// An action to run at a deadline, unless it is cancelled first.
     final class Timer {
         let deadline: NIODeadline
-        /// Breaks ties: what was scheduled first comes first.
+        /// Breaks ties: of timers with the same deadline, the one that was added first runs first.
         fileprivate let order: Int
-        /// Nil once it was done or cancelled.
+        /// Nil once the action was taken or cancelled.
         fileprivate var action: (() -> Void)?
 
         fileprivate init(_ deadline: NIODeadline, _ order: Int, _ action: @escaping () -> Void) {
@@ -25,20 +25,19 @@ struct TimerQueue {
         static func == (left: Entry, right: Entry) -> Bool { left.timer === right.timer }
     }
 
-    /// Fewer cancelled ones are left where they are.
+    /// Up to this many cancelled timers stay in the heap.
     private static let maxCancelled = 64
 
     private var heap = Heap<Entry>()
     private var scheduled = 0
     private var cancelled = 0
 
-    /// How many are kept, with those that were cancelled and are still there.
+    /// The number of timers in the heap, including cancelled ones that have not been removed yet.
     var count: Int { heap.count }
 
-    /// When the next one is due; nil for none.
+    /// The earliest deadline, possibly of a cancelled timer; nil if there are no timers.
     var next: NIODeadline? { heap.min?.timer.deadline }
 
-    /// Adds a timer.
     mutating func add(at deadline: NIODeadline, _ action: @escaping () -> Void) -> Timer {
         scheduled += 1
         let timer = Timer(deadline, scheduled, action)
@@ -46,19 +45,19 @@ struct TimerQueue {
         return timer
     }
 
-    /// Cancels a timer. What it holds on to is let go of at once; a timer that was done before is none any more.
+    /// Cancels a timer and releases its action. Has no effect on a timer whose action was taken.
     mutating func cancel(_ timer: Timer) {
         guard timer.action != nil else { return }
         timer.action = nil
         cancelled += 1
-        // Its place is given back with those of others: to look for it takes as long as to look at all.
+        // Removing a single entry would search the whole heap, so cancelled entries are removed together.
         if cancelled > Self.maxCancelled, cancelled > heap.count / 2 {
             heap = Heap(heap.unordered.filter { $0.timer.action != nil })
             cancelled = 0
         }
     }
 
-    /// Takes the next one that is due; nil for none.
+    /// Removes and returns the action of the next timer that is due; nil if none is due.
     mutating func takeDue(at now: NIODeadline) -> (() -> Void)? {
         while let first = heap.min?.timer, first.deadline <= now {
             heap.removeMin()

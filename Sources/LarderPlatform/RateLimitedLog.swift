@@ -1,7 +1,8 @@
 internal import Synchronization
 
-/// A log for events that may come in bursts. For each key, the first lines of a burst are written at once. Later events are
-/// joined into one line at the end of each interval. A key is forgotten after an interval in which nothing was joined.
+/// A log that limits bursts of events. The first `burst` events of a key in each interval are logged at once. Further
+/// events of that interval are combined into one line, which is logged at the end of the interval and counts towards
+/// the `burst` of the next one. A key is forgotten after an interval without combined events.
 package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: Sendable {
     private struct Window {
         var lines = 0
@@ -18,8 +19,8 @@ package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: S
     private let windows = Mutex<[Key: Window]>([:])
 
     /// - Parameters:
-    ///   - interval: the time from one joined line to the next
-    ///   - burst: the number of lines per interval that are written at once
+    ///   - interval: the time between combined lines
+    ///   - burst: the number of lines per key and interval that are logged at once
     ///   - write: logs an entry that stands for the given number of events; called on any thread
     package init(
         every interval: Duration, burst: Int = 1, clock: any Clock<Duration> = ContinuousClock(),
@@ -28,10 +29,10 @@ package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: S
         (self.interval, self.burst, self.clock, self.write) = (interval, burst, clock, write)
     }
 
-    /// Logs an event now or at the end of the interval.
-    /// - Parameter update: adds the event to the entry of the line; nil if the event is the first one of the line. It is
-    ///   called before this method returns, and must not call the log.
-    /// - Returns: whether a line was written now
+    /// Logs an event now or as part of a combined line.
+    /// - Parameter update: adds the event to the entry; nil if the entry has no event yet. It is called before this
+    ///   method returns, and must not call the log.
+    /// - Returns: whether a line was logged now
     @discardableResult
     package func add(_ key: Key, _ update: (inout Entry?) -> Void) -> Bool {
         let entry: Entry? = windows.withLock { windows in
@@ -52,19 +53,19 @@ package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: S
         return true
     }
 
-    /// Writes the joined lines now, and forgets all keys.
+    /// Logs the combined lines now and forgets all keys.
     package func flush() {
         for (key, window) in takeAll() {
             if let entry = window.pending { write(key, entry, window.count) }
         }
     }
 
-    /// Forgets all keys without another line, so that the next event is written at once.
+    /// Forgets all keys and their combined events without logging them. The next event is logged at once.
     package func reset() { _ = takeAll() }
 
     private func takeAll() -> [Key: Window] {
         windows.withLock { windows in
-            // Under the lock: a timer that sees its cancellation leaves the windows that follow alone.
+            // Canceled under the lock: a timer that finds itself canceled does not change windows that are added later.
             for window in windows.values { window.timer?.cancel() }
             defer { windows = [:] }
             return windows

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Wakes one receiver for any number of events. After a wake-up, further events cost one atomic operation each until the
-/// receiver calls ``take()``. Events are raised by any thread.
+/// Wakes one receiver, however many events occur. After a wake-up, each further event costs one atomic operation until
+/// the receiver calls ``take()``. Any thread may raise events.
 package final class Signal: Sendable {
     private let isRaised = Atomic<Bool>(false)
     private let wake: @Sendable (Signal) -> Void
@@ -15,22 +15,23 @@ package final class Signal: Sendable {
         self.end = end
     }
 
-    /// Makes a signal for a task, and the stream that has an element for each wake-up and ends with ``finish()``.
+    /// Makes a signal for a task. The stream has an element for each wake-up and ends after ``finish()``.
     package static func makeStream() -> (signal: Signal, wakeUps: AsyncStream<Void>) {
         let (wakeUps, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         return (Signal(wake: { _ in continuation.yield() }, end: { continuation.finish() }), wakeUps)
     }
 
-    /// Wakes the receiver, unless it was woken and has not called ``take()`` since.
+    /// Wakes the receiver, unless a previous wake-up has not been followed by ``take()``.
     package func raise() {
         if !isRaised.exchange(true, ordering: .acquiringAndReleasing) { wake(self) }
     }
 
-    /// Takes note of all events so far. The receiver calls it before it reads what the events are about.
-    /// - Returns: whether there were any since the last call.
+    /// Resets the signal. The receiver calls this before it reads the state that the events are about, so that no event
+    /// is missed.
+    /// - Returns: whether the signal was raised since the last call
     @discardableResult
     package func take() -> Bool { isRaised.exchange(false, ordering: .acquiringAndReleasing) }
 
-    /// Tells the receiver that no further events follow.
+    /// Ends the signal: no further events follow.
     package func finish() { end() }
 }

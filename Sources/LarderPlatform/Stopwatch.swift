@@ -1,5 +1,5 @@
 extension Clock where Duration == Swift.Duration {
-    /// Starts to measure. The result returns the time since then.
+    /// Starts a measurement. The returned function returns the time elapsed since this call.
     package func stopwatch() -> @Sendable () -> Duration {
         let start = now
         return { start.duration(to: now) }

@@ -1,10 +1,10 @@
 import Glibc
 
-/// The time of day, for what people read and for times that outlive the process. Waiting is done on a monotonic `Clock`.
+/// The time of day, for display and for times that outlive the process. Use a monotonic `Clock` to wait.
 package struct WallClock: Sendable {
     private let read: @Sendable () -> Int
 
-    /// Makes a clock from a function that returns milliseconds since 1970.
+    /// - Parameter read: returns the milliseconds since 1970-01-01T00:00:00Z
     package init(_ read: @escaping @Sendable () -> Int) { self.read = read }
 
     /// Milliseconds since 1970-01-01T00:00:00Z.

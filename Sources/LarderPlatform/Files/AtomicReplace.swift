@@ -1,8 +1,9 @@
 import Glibc
 
-/// A new file that takes the name of another one in one step: readers find the previous content or the new one, whole.
+/// Replaces a file in one step: readers see either the complete previous content or the complete new content.
 ///
-/// Write the content, then call ``replace(synchronizing:)``. If the value ends without that, the new file is removed.
+/// Write the content, then call ``replace(synchronizing:)``. Otherwise the new file is removed when this value is
+/// destroyed.
 package struct AtomicReplace: ~Copyable {
     /// A step that failed.
     package struct Failure: Error {
@@ -23,14 +24,14 @@ package struct AtomicReplace: ~Copyable {
     private let temporary: String
     private var isInPlace = false
 
-    /// Creates the new file. A file that has its name is removed first: a process that was killed may have left it. Symbolic
-    /// links at either name are not followed.
+    /// Creates the new file. If a file named `temporary` exists, it is removed first: a killed process may have left
+    /// it. Symbolic links at either name are not followed.
     ///
     /// - Parameters:
-    ///   - name: the name to take
-    ///   - temporary: the name until then, on the same file system
-    ///   - directory: the open directory that relative names start from; `AT_FDCWD` for the working directory
-    ///   - mode: the permission bits of the new file, less those of the umask
+    ///   - name: the final name
+    ///   - temporary: the name until ``replace(synchronizing:)``, on the same file system
+    ///   - directory: the open directory that relative names are resolved in; `AT_FDCWD` for the working directory
+    ///   - mode: the permission bits of the new file, before the umask is applied
     package init(
         _ name: String, temporary: String, in directory: CInt = AT_FDCWD, mode: UInt32
     ) throws(Failure) {
@@ -51,7 +52,7 @@ package struct AtomicReplace: ~Copyable {
         if !isInPlace { unlinkat(directory, temporary, 0) }
     }
 
-    /// Writes bytes at the end of the new file.
+    /// Appends bytes to the new file.
     package func write(_ bytes: [UInt8]) throws(Failure) {
         do throws(Errno) {
             try writeAll(bytes, to: descriptor)
@@ -60,10 +61,10 @@ package struct AtomicReplace: ~Copyable {
         }
     }
 
-    /// Gives the new file its name.
+    /// Renames the new file to its final name.
     ///
-    /// - Parameter synchronizing: whether the content must be on disk first (fsync(2)). The name is not: see
-    ///   ``synchronizeDirectory(_:)``.
+    /// - Parameter synchronizing: whether the content must be on disk first (fsync(2)). The rename itself is not
+    ///   synchronized; see ``synchronizeDirectory(_:)``.
     package mutating func replace(synchronizing: Bool) throws(Failure) {
         if synchronizing, uninterrupted({ fsync(descriptor) }) != 0 {
             throw Failure(step: .synchronize, error: .current)
@@ -75,7 +76,7 @@ package struct AtomicReplace: ~Copyable {
     }
 }
 
-/// Waits until the names in a directory are on disk, so that a new or replaced one survives a loss of power.
+/// Flushes a directory to disk (fsync(2)), so that names that were created or replaced in it survive a power failure.
 package func synchronizeDirectory(_ path: String) throws(Errno) {
     let descriptor = uninterrupted { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
     guard descriptor >= 0 else { throw .current }

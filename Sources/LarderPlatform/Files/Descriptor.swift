@@ -1,16 +1,16 @@
 import Glibc
 
-/// An open file that is closed when the value goes out of scope.
+/// An open file descriptor that is closed when the value is destroyed.
 package struct Descriptor: ~Copyable {
     package let number: CInt
 
     /// Opens a file for reading (open(2)).
     ///
     /// - Parameters:
-    ///   - name: the name, ending with 0
-    ///   - directory: the directory that a relative name starts from; nil for the working directory
+    ///   - name: the name, with a terminating 0
+    ///   - directory: the directory that a relative name is resolved in; nil for the working directory
     package init(_ name: [CChar], in directory: CInt? = nil, flags: CInt) throws(Errno) {
-        // O_NONBLOCK: the open of a FIFO would otherwise block the thread until another process writes to it.
+        // O_NONBLOCK: opening a FIFO would otherwise block the thread until another process opens it for writing.
         let result = uninterrupted {
             openat(directory ?? AT_FDCWD, name, flags | O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         }

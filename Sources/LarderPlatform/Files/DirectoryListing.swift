@@ -1,16 +1,17 @@
 import Glibc
 
-/// Reads the names in directories. They come in no order and without `.` and `..`. Names are bytes: they need not be UTF-8.
+/// Reads the names in a directory, in no particular order and without `.` and `..`. Names are bytes and need not be
+/// UTF-8.
 package enum DirectoryListing {
-    /// Reads an open directory, which stays open and keeps its position.
+    /// Reads all names in an open directory. The descriptor stays open, and its position does not change.
     package static func names(in directory: CInt) throws(Errno) -> [[UInt8]] {
-        // A descriptor of its own: closedir(3) closes it, and duplicates would share their position.
+        // Opened again, because closedir(3) closes the descriptor and a duplicate would share its position.
         let own = uninterrupted { openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard own >= 0 else { throw .current }
         return try names(closing: own)
     }
 
-    /// Reads an open directory from its position, and closes it.
+    /// Reads an open directory from its position, and closes the descriptor.
     package static func names(closing directory: CInt) throws(Errno) -> [[UInt8]] {
         guard let stream = fdopendir(directory) else {
             let error = Errno.current
@@ -22,7 +23,8 @@ package enum DirectoryListing {
         while true {
             errno = 0
             guard let entry = readdir(stream) else {
-                // readdir(3) leaves errno alone at the end. An error must not pass for the end: the caller would miss names.
+                // readdir(3) does not change errno at the end of the directory. If an error were taken for the end, the
+                // caller would miss names.
                 if errno != 0 { throw .current }
                 return names
             }

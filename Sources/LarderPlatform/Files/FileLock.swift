@@ -1,20 +1,20 @@
 import Glibc
 
-/// An exclusive lock on a file or directory (flock(2)). The lock is released with the last reference at the latest, and also
-/// if the process dies.
+/// An exclusive lock on a file or directory (flock(2)). The lock is released by ``unlock()``, when the last reference
+/// is released, or when the process dies.
 package final class FileLock: Sendable {
-    /// Why a lock was not taken.
+    /// Why the lock could not be acquired.
     package enum Failure: Error {
-        /// Another process holds it. The text is what that process wrote with ``writeProcessID()``; empty if there is none.
+        /// Another process holds the lock. The text is what that process wrote with ``writeProcessID()``; empty if it
+        /// wrote nothing.
         case isHeld(by: String)
-        /// The call failed.
+        /// A system call failed.
         case failed(Errno)
     }
 
-    /// The open file.
     package let descriptor: CInt
 
-    /// Takes the lock without waiting. The descriptor belongs to the lock afterwards, and is closed if this throws.
+    /// Acquires the lock without waiting. Takes ownership of the descriptor and closes it if this throws.
     package init(_ descriptor: CInt) throws(Failure) {
         guard uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 else {
             let error = Errno.current
@@ -31,11 +31,13 @@ package final class FileLock: Sendable {
 
     /// Releases the lock. The file stays open.
     package func unlock() {
-        // To close the file alone would leave the lock with a child process that is between fork(2) and execve(2).
+        // Closing the descriptor alone would not release the lock if a child process between fork(2) and execve(2) has
+        // a copy.
         flock(descriptor, LOCK_UN)
     }
 
-    /// Replaces the content of the file by the process ID. It is a hint for people and may fail: the lock alone counts.
+    /// Replaces the content of the file with the process ID. Errors are ignored, because the ID only helps people find
+    /// the holder.
     package func writeProcessID() {
         let text = Array("\(getpid())\n".utf8)
         _ = ftruncate(descriptor, 0)

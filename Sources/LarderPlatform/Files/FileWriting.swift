@@ -1,8 +1,8 @@
 import Glibc
 
-/// Writes all bytes, in as many calls as it takes.
+/// Writes all bytes, with as many system calls as necessary.
 ///
-/// - Parameter offset: where to write (pwrite(2)); nil for the position of the file (write(2))
+/// - Parameter offset: the offset in the file (pwrite(2)); nil to write at the current position (write(2))
 package func writeAll(_ bytes: [UInt8], to descriptor: CInt, at offset: Int? = nil) throws(Errno) {
     let failure = bytes.withUnsafeBytes { bytes -> Errno? in
         var written = 0

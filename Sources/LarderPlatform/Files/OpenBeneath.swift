@@ -1,14 +1,14 @@
 internal import CLinuxShims
 import Glibc
 
-/// Opens files below a directory and nowhere else: a path with "..", an absolute path and a symbolic link anywhere on the
-/// path are refused.
+/// Opens files below a directory and nowhere else. Rejects paths that contain "..", absolute paths, and symbolic links
+/// anywhere in the path.
 package enum OpenBeneath {
-    /// Opens `name`, close-on-exec. Each directory of the path is opened by itself, without following a link.
+    /// Opens `name` with O_CLOEXEC. Opens each directory in the path separately, without following symbolic links.
     ///
-    /// openat2(2) would do this in one call, but `RestrictSUIDSGID=` (systemd.exec(5)) makes it fail, and the packaged unit
-    /// sets that.
-    /// - Returns: the descriptor, or -1 with errno set.
+    /// openat2(2) would do this in one call, but fails under `RestrictSUIDSGID=` (systemd.exec(5)), which the packaged
+    /// unit sets.
+    /// - Returns: the descriptor, or -1 with errno set
     package static func open(_ directory: CInt, _ name: String, _ flags: CInt, mode: UInt32 = 0) -> CInt {
         let steps = name.split(separator: "/", omittingEmptySubsequences: false)
         // "." alone is the directory itself.
@@ -30,7 +30,7 @@ package enum OpenBeneath {
         return result
     }
 
-    /// The flags that open a directory only as a place to open files in, which takes no right to read it.
+    /// Flags for opening a directory only to open files in it, which does not require permission to read the directory.
     package static let placeFlags = CInt(LARDER_O_PATH) | O_DIRECTORY | O_CLOEXEC
 
     private static func leave(_ place: CInt, _ directory: CInt) {

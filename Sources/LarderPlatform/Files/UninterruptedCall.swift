@@ -1,11 +1,11 @@
 import Glibc
 
-/// Makes a system call, and makes it again for as long as a signal interrupts it (signal(7)). On file systems that a
-/// program or the network serves, any call on a file may be interrupted, rename(2) and mkdir(2) included.
+/// Makes a system call and repeats it while it fails with EINTR (signal(7)). On FUSE and network file systems any call
+/// on a file may be interrupted, including rename(2) and mkdir(2).
 ///
-/// close(2) is none for this: the descriptor is gone, whatever it returns.
-/// - Parameter call: returns less than 0 and sets errno where it fails.
-/// - Returns: what the last call returned; errno is that call's.
+/// Do not use this for close(2): the descriptor is closed even if the call is interrupted.
+/// - Parameter call: returns a negative value and sets errno if it fails
+/// - Returns: the result of the last call, which also set errno
 package func uninterrupted<Result: SignedInteger>(_ call: () -> Result) -> Result {
     while true {
         let result = call()
@@ -13,7 +13,7 @@ package func uninterrupted<Result: SignedInteger>(_ call: () -> Result) -> Resul
     }
 }
 
-/// The same for a call that returns a pointer, such as opendir(3), and none where it fails.
+/// Does the same for a call such as opendir(3) that returns a pointer, or nil if it fails.
 package func uninterrupted<Result>(_ call: () -> Result?) -> Result? {
     while true {
         if let result = call() { return result }
