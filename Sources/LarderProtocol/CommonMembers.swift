@@ -1,20 +1,21 @@
 import LarderJSON
 
-// How the generated messages read and write the kinds of members that JSON does not have.
+// How the generated messages read and write member types that JSON itself does not have.
 
-/// The namespace that always exists and that a request without `namespace` means.
+/// The namespace that always exists. A request without `namespace` refers to it.
 public let defaultNamespace = "default"
 
-/// The largest revision: every JSON reader represents integers up to this exactly.
+/// The largest revision. All JSON readers represent integers up to this one exactly.
 let largestRevision = (1 << 53) - 1
 
 extension MemberReader {
-    /// `namespace`, or the default one.
+    /// Reads `namespace`; the default namespace if the member is absent or null.
     func namespace() throws(WireError) -> String { try string("namespace") ?? defaultNamespace }
 
-    /// A member that confirms a change of the whole document, so that an empty path alone does not make it.
-    /// - Parameter effect: what the change does, to begin the error with
-    /// - Throws: `invalidParams` if it is missing for the root, or given for another path.
+    /// Reads a member that confirms a change of the whole document. An empty path alone is not enough, because it may
+    /// be a mistake.
+    /// - Parameter effect: the beginning of the error text, which says what the change does
+    /// - Throws: `invalidParams` if the member is missing for the root, or given for another path
     func confirmation(_ name: StaticString, of path: JSONPath, _ effect: String) throws(WireError) -> Bool {
         let isConfirmed = try bool(name) ?? false
         if path.isRoot, !isConfirmed {
@@ -27,7 +28,7 @@ extension MemberReader {
         return isConfirmed
     }
 
-    /// A number of seconds up to ten years, fractions allowed; nil where the member is absent or null.
+    /// A number of seconds from 0 to ten years, with fractions; nil if the member is absent or null.
     func seconds(_ name: StaticString) throws(WireError) -> Double? {
         guard let seconds = try number(name) else { return nil }
         guard (0...longestSeconds).contains(seconds) else {
@@ -37,7 +38,7 @@ extension MemberReader {
         return seconds
     }
 
-    /// A time; nil where the member is absent or null.
+    /// A time; nil if the member is absent or null.
     func timestamp(_ name: StaticString) throws(WireError) -> Timestamp? {
         guard let text = try string(name) else { return nil }
         guard let time = Timestamp(text) else {
@@ -46,14 +47,14 @@ extension MemberReader {
         return time
     }
 
-    /// A time that must be there.
+    /// A required time.
     func requiredTimestamp(_ name: StaticString) throws(WireError) -> Timestamp {
         guard let time = try timestamp(name) else { throw Self.missing(name) }
         return time
     }
 
-    /// A string of a length in bytes; nil where the member is absent or null. An error does not repeat it: a URL may
-    /// carry a secret.
+    /// A string whose length in bytes is within `range`; nil if the member is absent or null. Errors do not contain the
+    /// string, because a URL may contain a secret.
     func text(_ name: StaticString, bytes range: ClosedRange<Int>) throws(WireError) -> String? {
         guard let text = try string(name) else { return nil }
         guard range.contains(text.utf8.count) else {
@@ -65,13 +66,13 @@ extension MemberReader {
         return text
     }
 
-    /// A string of a length in bytes that must be there.
+    /// A required string whose length in bytes is within `range`.
     func requiredText(_ name: StaticString, bytes range: ClosedRange<Int>) throws(WireError) -> String {
         guard let text = try text(name, bytes: range) else { throw Self.missing(name) }
         return text
     }
 
-    /// A string for people of at most so many bytes; nil where the member is absent or null.
+    /// A string of at most `most` bytes that is only displayed; nil if the member is absent or null.
     func text(_ name: StaticString, atMost most: Int) throws(WireError) -> String? {
         let text = try string(name)
         if let text, text.utf8.count > most {
@@ -80,7 +81,7 @@ extension MemberReader {
         return text
     }
 
-    /// One of several words; nil where the member is absent or null.
+    /// A string that must be a raw value of `type`; nil if the member is absent or null.
     func word<Word: RawRepresentable<String> & CaseIterable>(
         _ name: StaticString, _ type: Word.Type
     ) throws(WireError) -> Word? {
@@ -92,7 +93,7 @@ extension MemberReader {
         return word
     }
 
-    /// `mode` of a subscription.
+    /// The `mode` of a subscription; `snapshot` if the member is absent or null.
     func subscriptionMode() throws(WireError) -> ConfigSubscribe.Mode {
         guard let name = try string("mode") else { return .snapshot }
         guard let mode = ConfigSubscribe.Mode(rawValue: name) else {
@@ -102,7 +103,7 @@ extension MemberReader {
         return mode
     }
 
-    /// A digest; nil where the member is absent or null.
+    /// A digest; nil if the member is absent or null.
     func digest(_ name: StaticString) throws(WireError) -> WireDigest? {
         guard let text = try string(name) else { return nil }
         guard let digest = WireDigest(text) else {
@@ -112,13 +113,13 @@ extension MemberReader {
         return digest
     }
 
-    /// A digest that must be there.
+    /// A required digest.
     func requiredDigest(_ name: StaticString) throws(WireError) -> WireDigest {
         guard let digest = try digest(name) else { throw Self.missing(name) }
         return digest
     }
 
-    /// The id of a request that must be there; null is an id.
+    /// A required request id. It may be null.
     func requiredRequestID(_ name: StaticString) throws(WireError) -> RequestID {
         guard let id = RequestID(try requiredValue(name)) else {
             throw WireError(.invalidParams, "\"\(name)\" must be a string, a number or null")
@@ -126,7 +127,7 @@ extension MemberReader {
         return id
     }
 
-    /// A JSON object that must be there.
+    /// A required JSON object.
     func requiredObject(_ name: StaticString) throws(WireError) -> JSONValue {
         let value = try requiredValue(name)
         guard value.kind == .object else {
@@ -135,52 +136,51 @@ extension MemberReader {
         return value
     }
 
-    /// A reader of the object at a member; nil where the member is absent or null.
+    /// A reader for the object at a member; nil if the member is absent or null.
     func object(_ name: StaticString) throws(WireError) -> MemberReader? {
         guard let found = value(name), !found.isNull else { return nil }
         return try MemberReader(object: found)
     }
 }
 
-/// Ten years: more is a mistake in the unit.
+/// Ten years. A larger number is probably in another unit.
 private let longestSeconds: Double = 10 * 366 * 86_400
 
 extension JSONWriter {
-    /// A member that is a number, or none. Whole ones are written without fraction.
+    /// Writes a number, without a fraction if it is whole. Writes no member for nil.
     mutating func member(_ name: StaticString, _ number: Double?) {
         guard let number else { return }
         self.name(name)
         if let whole = Int(exactly: number) { int(whole) } else { double(number) }
     }
 
-    /// A member that is a boolean, or none.
+    /// Writes a boolean. Writes no member for nil.
     mutating func member(_ name: StaticString, _ truth: Bool?) {
         if let truth { member(name, truth) }
     }
 
-    /// A member that is the id of a request.
     mutating func member(_ name: StaticString, _ id: RequestID) {
         self.name(name)
         raw(id.text.utf8)
     }
 
-    /// `path`, left out for the whole document.
+    /// Writes `path`. Omits it for the whole document.
     mutating func path(_ path: JSONPath) {
         if !path.isRoot { member("path", path.pointer) }
     }
 
-    /// `namespace`, left out for the default one.
+    /// Writes `namespace`. Omits it for the default namespace.
     mutating func namespace(_ namespace: String) {
         if namespace != defaultNamespace { member("namespace", namespace) }
     }
 
-    /// A member that is null where there is no value.
+    /// Writes a string, or `null` if it is nil.
     mutating func nullableMember(_ name: StaticString, _ value: String?) {
         self.name(name)
         if let value { string(value) } else { null() }
     }
 
-    /// A member that is null where there is no value.
+    /// Writes an integer, or `null` if it is nil.
     mutating func nullableMember(_ name: StaticString, _ value: Int?) {
         self.name(name)
         if let value { int(value) } else { null() }

@@ -1,64 +1,64 @@
 public import LarderJSON
 
-/// One event of a subscription: the notification `config.event`.
+/// An event of a subscription: the notification `config.event`.
 ///
-/// On the wire an event is a head, which differs for each subscription, and a body, which all subscriptions to the
-/// same path share: `{"jsonrpc":"2.0","method":"config.event","params":{` `"subscription":1,"sequence":1,` | `"kind":…}}`.
+/// On the wire an event consists of a head, which is specific to one subscription, and a body, which all subscriptions
+/// to the same path share: `{"jsonrpc":"2.0","method":"config.event","params":{"subscription":1,"sequence":1` is a
+/// head, `,"kind":…}}` a body.
 public struct ConfigEvent: Sendable, Equatable {
-    /// The notification's method.
+    /// The method of the notification.
     public static let method = "config.event"
 
-    /// Why an event carries the whole value, or why the subscription ended. A reason that this version does not know is kept
-    /// as it came.
+    /// Why an event contains the whole value, or why the subscription ended. Reasons that this version does not know
+    /// are kept as received.
     public struct Reason: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The first event of a subscription that held nothing.
+        /// The first event of a subscription whose client had no snapshot yet.
         public static let initial = Self(rawValue: "initial")
         /// A new snapshot.
         public static let change = Self(rawValue: "change")
-        /// The revision that the client held is no longer known.
+        /// The agent no longer has the revision that the client has.
         public static let gap = Self(rawValue: "gap")
         /// The client's revision belongs to another epoch.
         public static let restart = Self(rawValue: "restart")
-        /// A merge patch cannot say this change.
+        /// The change cannot be expressed as a merge patch.
         public static let inexpressible = Self(rawValue: "inexpressible")
         /// The agent is stopping.
         public static let shutdown = Self(rawValue: "shutdown")
         /// The settings no longer declare the namespace.
         public static let namespaceRemoved = Self(rawValue: "namespaceRemoved")
-        /// The settings no longer let the peer read the namespace.
+        /// The settings no longer permit the peer to read the namespace.
         public static let denied = Self(rawValue: "denied")
 
         public var description: String { rawValue }
     }
 
     public enum Content: Sendable, Equatable {
-        /// The whole value at the path; nil where there is nothing.
+        /// The whole value at the path; nil if there is no value.
         case snapshot(JSONValue?, Reason)
-        /// A merge patch (RFC 7396) onto the value at revision `from`.
+        /// A merge patch (RFC 7396) to apply to the value at revision `from`.
         case patch(JSONValue, from: Int)
-        /// That there is another snapshot, without anything of it.
+        /// A new snapshot was published. The event does not contain any of its content.
         case revision(Reason)
         /// The last event of the subscription.
         case end(Reason)
     }
 
-    /// The subscription that it belongs to.
+    /// The number of the subscription.
     public var subscription: Int
-    /// 1 for the first event of the subscription, then one more each time.
+    /// The number of this event within the subscription, counted from 1.
     public var sequence: Int
-    /// Snapshots published before this one that the subscription was not offered: its client did not keep up, or the
-    /// agent joined snapshots that followed closely.
+    /// The number of earlier snapshots that this subscription did not receive, because the client was too slow or the
+    /// snapshots followed each other closely.
     public var skipped: Int
-    /// The namespace's name.
     public var namespace: String
-    /// The epoch in which the revision counts.
+    /// The epoch of the revision.
     public var epoch: String
-    /// The snapshot's revision.
+    /// The revision of the snapshot.
     public var revision: Int
-    /// The namespace's state.
+    /// The state of the namespace.
     public var state: ConfigState
     public var content: Content
 
@@ -77,7 +77,7 @@ public struct ConfigEvent: Sendable, Equatable {
     }
 
     /// Reads the `params` of the notification.
-    /// - Throws: `invalidParams` naming the member that is missing or has the wrong type.
+    /// - Throws: `invalidParams` with the name of the member that is missing or has the wrong type
     public init(params: JSONValue) throws(WireError) {
         let reader = try MemberReader(object: params)
         subscription = try reader.requiredInt("subscription")
@@ -107,8 +107,9 @@ public struct ConfigEvent: Sendable, Equatable {
         Reason(rawValue: try reader.requiredString("reason"))
     }
 
-    /// Appends an event: its head, and the shared body.
-    /// - Parameter body: as ``body(namespace:epoch:revision:state:content:)`` made it; empty where it is written by itself
+    /// Appends an event: its head and the shared body.
+    /// - Parameter body: the result of ``body(namespace:epoch:revision:state:content:)``, or empty if the caller writes
+    ///   it
     public static func append(
         subscription: Int, sequence: Int, skipped: Int, body: UnsafeRawBufferPointer, to writer: inout JSONWriter
     ) {
@@ -123,7 +124,7 @@ public struct ConfigEvent: Sendable, Equatable {
         writer.rawUnframed(body)
     }
 
-    /// The shared body with the closing braces and the LF: what follows the head on the wire.
+    /// Returns the shared body, including the closing braces and the LF.
     public static func body(
         namespace: String, epoch: String, revision: Int, state: ConfigState, content: Content
     ) -> [UInt8] {
@@ -150,8 +151,8 @@ public struct ConfigEvent: Sendable, Equatable {
             writer.member("reason", reason.rawValue)
         }
         writer.endObject()
-        // The opening brace stands in the head, whose members it goes on from; the notification's own brace and the line end
-        // follow.
+        // The opening brace is part of the head, so a comma replaces it. The closing brace of the notification and the
+        // line end follow.
         var bytes = writer.bytes
         bytes[0] = UInt8(ascii: ",")
         bytes.append(UInt8(ascii: "}"))

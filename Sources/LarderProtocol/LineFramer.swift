@@ -1,47 +1,48 @@
 import Glibc
 
-/// Splits a stream of bytes into lines. It performs no I/O and calls nothing: the reader of the stream pulls each line
-/// with ``next(in:at:)``.
+/// Splits a stream of bytes into lines. Performs no I/O: the reader of the stream takes each line with
+/// ``next(in:at:)``.
 ///
-/// A line ends at LF; a CR before it is dropped; blank lines (nothing but spaces, tabs and CR) are ignored. The bytes
-/// after the last LF are a line too when the input ends. A line over ``maximumLineBytes`` is reported once, as soon as
-/// it is known to be too long, and skipped up to its LF. However the input is split, the same lines come out.
+/// A line ends at LF. A CR before the LF is dropped. Blank lines (only spaces, tabs and CR) are ignored. Bytes after
+/// the last LF form a line when the input ends. A line longer than ``maximumLineBytes`` is reported once, as soon as
+/// the limit is exceeded, and then skipped up to its LF. The lines are the same however the input is split.
 ///
-/// A line that arrives whole is returned as a part of the input, without a copy. Only a line that spans several
-/// arrivals is assembled. No byte is read twice.
+/// A line that arrives in one piece is returned as a part of the input, without a copy. Only lines that span several
+/// pieces are assembled. Each byte is searched for LF once.
 public struct LineFramer: Sendable {
     /// A line without its line end.
     public enum Line {
         /// A part of the input, valid as long as the input is.
         case whole(UnsafeRawBufferPointer)
-        /// A line that spanned several arrivals. ``reuse(_:)`` takes its memory back.
+        /// A line that spanned several pieces of input. ``reuse(_:)`` takes its memory for another line.
         case assembled([UInt8])
-        /// A line longer than the limit began; its bytes are being dropped.
+        /// A line that is longer than the limit. Its remaining bytes are dropped.
         case tooLong
     }
 
-    /// Room for longer lines grows in fewer steps, mostly in one. Memory that is not written to is not resident.
+    /// Buffers of lines longer than this start with room for most long lines, so that they rarely grow again. Memory
+    /// that is reserved but not written is not resident.
     private static let longLineBytes = 32 * 1024
     private static let roomForLongLine = 1 << 20
-    /// Larger buffers of assembled lines are freed.
+    /// Larger buffers are freed instead of reused.
     private static let maxReusedBytes = 4096
 
-    /// The longest line in bytes, its line end not counted.
+    /// The maximum length of a line in bytes, without its line end.
     public let maximumLineBytes: Int
     private var partial: [UInt8] = []
     private var isSkipping = false
 
-    /// Makes a framer at the start of a stream.
+    /// Creates a framer at the start of a stream.
     public init(maximumLineBytes: Int = 1 << 20) {
         self.maximumLineBytes = maximumLineBytes
     }
 
-    /// How many bytes of an unfinished line are held.
+    /// The number of buffered bytes of an incomplete line.
     public var pendingBytes: Int { partial.count }
 
     /// Returns the next line that ends in the input.
     /// - Parameter offset: where to continue in the input. Advances behind the line, or to the end of the input.
-    /// - Returns: nil if the rest of the input completes no line. The rest is then held.
+    /// - Returns: nil if the rest of the input does not complete a line. The framer has then buffered the rest.
     public mutating func next(in input: UnsafeRawBufferPointer, at offset: inout Int) -> Line? {
         while offset < input.count {
             guard let end = Self.lineFeed(in: input, from: offset) else {
@@ -57,7 +58,7 @@ public struct LineFramer: Sendable {
     }
 
     /// Ends the input.
-    /// - Returns: the last line, if bytes followed the last LF.
+    /// - Returns: the last line, if bytes followed the last LF
     public mutating func finish() -> Line? {
         if isSkipping {
             isSkipping = false
@@ -68,22 +69,22 @@ public struct LineFramer: Sendable {
         return line
     }
 
-    /// Takes back the memory of an assembled line that was served.
+    /// Reuses the memory of an assembled line for another one.
     public mutating func reuse(_ buffer: consuming [UInt8]) {
         guard partial.isEmpty, buffer.capacity <= Self.maxReusedBytes else { return }
         buffer.removeAll(keepingCapacity: true)
         partial = buffer
     }
 
-    /// Drops the unfinished line that is held, and the bytes of it that are still to come. It is not reported.
+    /// Drops the incomplete line, including the bytes of it that have not arrived yet. The line is not reported.
     public mutating func dropUnfinishedLine() {
         if partial.isEmpty { return }
         isSkipping = true
         partial = []
     }
 
-    /// Ends the current line with its last piece.
-    /// - Returns: nil if the line is blank or was reported as too long.
+    /// Completes the current line.
+    /// - Returns: nil if the line is blank or was reported as too long
     private mutating func endLine(with piece: UnsafeRawBufferPointer) -> Line? {
         if isSkipping {
             isSkipping = false
@@ -113,15 +114,15 @@ public struct LineFramer: Sendable {
         return .assembled(line)
     }
 
-    /// Holds a piece of a line whose end has not arrived.
+    /// Buffers a piece of an incomplete line.
     private mutating func hold(_ piece: UnsafeRawBufferPointer) -> Line? {
         if isSkipping { return nil }
-        // One byte more than the limit may be the CR of CRLF.
+        // The byte that exceeds the limit may be the CR of CRLF.
         let total = partial.count + piece.count
         let isOver = total > maximumLineBytes + 1 || (total == maximumLineBytes + 1 && piece.last != UInt8(ascii: "\r"))
         guard isOver else {
             if total > partial.capacity, total > Self.longLineBytes {
-                // Doubling the room each time would copy the whole line again and again.
+                // Growing by a factor of two at a time would copy a long line repeatedly.
                 partial.reserveCapacity(min(maximumLineBytes + 2, max(total * 4, Self.roomForLongLine)))
             }
             partial.append(contentsOf: piece)

@@ -1,18 +1,19 @@
 public import LarderJSON
 
-/// Reads typed members out of parameters (named or positional) and results; each failure names the member.
+/// Reads typed members of parameters (named or positional) and results. Each error names the member.
 ///
-/// Members that nobody asks for are ignored, so that a newer peer may send more.
+/// Members that are not requested are ignored, so that newer versions of the protocol can add members.
 public struct MemberReader {
     private let value: JSONValue?
-    /// The members' names in the order of the elements; empty unless the parameters are an array.
+    /// The members' names in the order of the array elements; empty unless the parameters are an array.
     private let positional: [String]
-    /// Which lengths the members' names have: most members that are looked for are absent.
+    /// The lengths of the members' names, as a bit set. Lookups of absent members, which are the most frequent ones,
+    /// usually end here.
     private let nameLengths: UInt64
 
     /// Reads parameters.
-    /// - Parameter positional: the members' names in the order in which an array gives them.
-    /// - Throws: `invalidParams` where an array has more elements than there are names.
+    /// - Parameter positional: the members' names in the order of the elements of an array
+    /// - Throws: `invalidParams` if an array has more elements than there are names
     public init(params: JSONValue?, positional: @autoclosure () -> [String]) throws(WireError) {
         value = params
         guard let params, params.kind == .array else {
@@ -32,7 +33,7 @@ public struct MemberReader {
     }
 
     /// Reads the members of an object, such as a result.
-    /// - Throws: `invalidParams` where it is no object.
+    /// - Throws: `invalidParams` if the value is not an object
     public init(object: JSONValue) throws(WireError) {
         guard object.kind == .object else { throw WireError(.invalidParams, "an object was expected") }
         value = object
@@ -40,7 +41,7 @@ public struct MemberReader {
         nameLengths = .max
     }
 
-    /// The member as it is, or nil where it is absent.
+    /// The member's value, possibly null; nil if it is absent.
     @inline(__always)
     public func value(_ name: StaticString) -> JSONValue? {
         guard nameLengths & JSONValue.lengthBit(name.utf8CodeUnitCount) != 0 else { return nil }
@@ -48,35 +49,35 @@ public struct MemberReader {
         return positional.firstIndex(of: "\(name)").flatMap { value?[$0] }
     }
 
-    /// The member; nil where it is absent or null.
+    /// The member's value; nil if it is absent or null.
     @inline(__always)
     private func given(_ name: StaticString) -> JSONValue? {
         guard let found = value(name), !found.isNull else { return nil }
         return found
     }
 
-    /// The member as it is.
-    /// - Throws: `invalidParams` where it is absent.
+    /// The member's value, possibly null.
+    /// - Throws: `invalidParams` if the member is absent
     public func requiredValue(_ name: StaticString) throws(WireError) -> JSONValue {
         guard let found = value(name) else { throw Self.missing(name) }
         return found
     }
 
-    /// A string; nil where the member is absent or null.
+    /// A string; nil if the member is absent or null.
     public func string(_ name: StaticString) throws(WireError) -> String? {
         guard let found = given(name) else { return nil }
         guard let text = found.string else { throw Self.mismatch(name, "a string", found) }
         return text
     }
 
-    /// A boolean; nil where the member is absent or null.
+    /// A boolean; nil if the member is absent or null.
     public func bool(_ name: StaticString) throws(WireError) -> Bool? {
         guard let found = given(name) else { return nil }
         guard let truth = found.bool else { throw Self.mismatch(name, "true or false", found) }
         return truth
     }
 
-    /// An integer within `range`; nil where the member is absent or null.
+    /// An integer within `range`; nil if the member is absent or null.
     public func int(_ name: StaticString, in range: ClosedRange<Int> = 0...Int.max) throws(WireError) -> Int? {
         guard let found = given(name) else { return nil }
         guard let number = found.int else { throw Self.mismatch(name, "an integer", found) }
@@ -87,21 +88,21 @@ public struct MemberReader {
         return number
     }
 
-    /// A number; nil where the member is absent or null.
+    /// A number; nil if the member is absent or null.
     public func number(_ name: StaticString) throws(WireError) -> Double? {
         guard let found = given(name) else { return nil }
         guard let number = found.double else { throw Self.mismatch(name, "a number", found) }
         return number
     }
 
-    /// What is looked up and kept by its path is hashed and compared whole; names are nowhere near as long.
+    /// Limits the time to hash and compare paths, which are keys of caches. Real paths are far shorter.
     private static let maximumPathBytes = 1 << 16
 
-    /// A path in any of its three forms; the whole document where the member is absent or null.
+    /// A path in any of its three forms; the whole document if the member is absent or null.
     public func path(_ name: StaticString = "path") throws(WireError) -> JSONPath {
         guard let given = given(name) else { return JSONPath([]) }
         do throws(JSONError) {
-            // No document is nested deeper, so that nothing can be there.
+            // No document is nested deeper than this, so a longer path cannot have a value.
             return try JSONPath(
                 given, maximumSegments: JSONParser.defaultMaximumDepth, maximumBytes: Self.maximumPathBytes)
         } catch {
@@ -111,7 +112,7 @@ public struct MemberReader {
         }
     }
 
-    /// A path that must be given, so that nobody changes the whole document by mistake.
+    /// A required path. It must be given even for the whole document, so that the document is not changed by mistake.
     public func requiredPath(_ name: StaticString = "path") throws(WireError) -> JSONPath {
         guard try !requiredValue(name).isNull else {
             throw WireError(.invalidParams, "\"\(name)\" must be a path, not null; \"\" is the whole document")
@@ -119,19 +120,19 @@ public struct MemberReader {
         return try path(name)
     }
 
-    /// A string that must be there.
+    /// A required string.
     public func requiredString(_ name: StaticString) throws(WireError) -> String {
         guard let found = try string(name) else { throw Self.missing(name) }
         return found
     }
 
-    /// A boolean that must be there.
+    /// A required boolean.
     public func requiredBool(_ name: StaticString) throws(WireError) -> Bool {
         guard let found = try bool(name) else { throw Self.missing(name) }
         return found
     }
 
-    /// An integer that must be there.
+    /// A required integer within `range`.
     public func requiredInt(_ name: StaticString, in range: ClosedRange<Int> = 0...Int.max) throws(WireError) -> Int {
         guard let found = try int(name, in: range) else {
             throw Self.missing(name)

@@ -1,18 +1,18 @@
 public import LarderJSON
 
-/// One request or notification, its envelope checked and its parameters still untyped.
+/// A request or notification with a valid envelope. Its parameters are not typed yet.
 public struct Request: Sendable {
-    /// The request's id; nil for a notification, which gets no reply.
+    /// The id of the request; nil for a notification, which gets no reply.
     public let id: RequestID?
-    /// The method's name as a JSON string.
+    /// The name of the method, as a JSON string.
     public let method: JSONValue
-    /// The parameters: an object, an array, or nil where there are none.
+    /// The parameters, which are an object or an array; nil if the request has no parameters.
     public let params: JSONValue?
-    /// Where the id is in the text that the request was parsed from.
+    /// The position of the id in the text that the request was parsed from; nil for a notification.
     package let idRange: Range<Int>?
 
-    /// Checks the envelope: JSON-RPC 2.0 section 4, with `jsonrpc` optional.
-    /// - Throws: ``Invalid`` with `invalidRequest`.
+    /// Checks the envelope (JSON-RPC 2.0 section 4). Unlike there, `jsonrpc` is optional.
+    /// - Throws: ``Invalid`` with `invalidRequest`
     public init(_ value: JSONValue) throws(Invalid) {
         guard value.kind == .object else {
             throw Invalid(id: .null, "a request is a JSON object such as {\"id\":1,\"method\":\"agent.ping\"}")
@@ -28,7 +28,7 @@ public struct Request: Sendable {
         }
         guard let method else { throw Invalid(id: id, "\"method\" is missing") }
         guard method.kind == .string else { throw Invalid(id: id, "\"method\" must be a string") }
-        // Some libraries write null where they have no parameters.
+        // Some libraries write null if a call has no parameters.
         let params = givenParams.flatMap { $0.isNull ? nil : $0 }
         if let kind = params?.kind, kind != .object, kind != .array {
             throw Invalid(id: id, "\"params\" must be an object or an array, or be left out")
@@ -39,11 +39,10 @@ public struct Request: Sendable {
         idRange = rawID?.textRange
     }
 
-    /// A message that is no request, with the id that the error reply carries.
+    /// A message that is not a valid request, with the id for the error reply.
     public struct Invalid: Error, Sendable {
-        /// The id as far as it could be read.
+        /// The id of the message; null if it could not be read.
         public let id: RequestID
-        /// What is wrong.
         public let error: WireError
 
         init(id: RequestID?, _ detail: String) {
@@ -55,7 +54,7 @@ public struct Request: Sendable {
 
 /// Writes requests and replies as single lines without their LF.
 public enum Envelope {
-    /// `{"jsonrpc":"2.0","id":…,"method":…,"params":…}`; without `id` it is a notification.
+    /// Writes `{"jsonrpc":"2.0","id":…,"method":…,"params":…}`. Without `id` it is a notification.
     public static func writeRequest(
         id: RequestID?, method: String, to writer: inout JSONWriter, params: (inout JSONWriter) -> Void
     ) {
@@ -67,8 +66,8 @@ public enum Envelope {
         writer.endObject()
     }
 
-    /// `{"jsonrpc":"2.0","id":…,"result":…}`.
-    /// - Throws: what `result` throws; the writer then holds half a reply.
+    /// Writes `{"jsonrpc":"2.0","id":…,"result":…}`.
+    /// - Throws: the error of `result`. The writer then contains an incomplete reply.
     public static func writeResult<Failure: Error>(
         id: RequestID, to writer: inout JSONWriter, result: (inout JSONWriter) throws(Failure) -> Void
     ) throws(Failure) {
@@ -79,7 +78,7 @@ public enum Envelope {
         writer.endObject()
     }
 
-    /// `{"jsonrpc":"2.0","id":…,"error":…}`.
+    /// Writes `{"jsonrpc":"2.0","id":…,"error":…}`.
     public static func writeError(id: RequestID, _ error: WireError, to writer: inout JSONWriter) {
         begin(&writer)
         writeID(id, to: &writer)
@@ -99,15 +98,15 @@ public enum Envelope {
     }
 }
 
-/// The `id` of a request, kept as its own JSON text so that it comes back exactly as it went in (`1.0`, `"a"`, `null`).
+/// The `id` of a request. It is kept as JSON text, so that the reply repeats it exactly (`1.0`, `"a"`, `null`).
 public struct RequestID: Sendable, Hashable, CustomStringConvertible {
     /// The JSON text of the id.
     public let text: String
 
-    /// Makes the id of a request that this side sends.
+    /// Creates the id of an outgoing request.
     public init(_ number: Int) { text = String(number) }
 
-    /// Reads an id, or returns nil where JSON-RPC 2.0 does not allow the value as one.
+    /// Reads an id; nil if the value is not a valid id in JSON-RPC 2.0.
     public init?(_ value: JSONValue) {
         switch value.kind {
         case .string, .number, .null: text = value.compactText
@@ -115,10 +114,10 @@ public struct RequestID: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Makes an id of its JSON text, which is a whole number or a string and was checked already.
+    /// Creates an id from JSON text. The caller has checked that it is a whole number or a string.
     public init(text: String) { self.text = text }
 
-    /// The id of a reply to something whose id could not be read.
+    /// The id of the reply to a message whose id could not be read.
     public static let null = RequestID(text: "null")
 
     /// The JSON text of the id.

@@ -1,20 +1,23 @@
-/// What the caller of a method needs.
+/// The rights that the caller of a method needs.
 package enum Requirement: Sendable, Equatable {
-    /// Nothing: every client that may connect may call the method.
+    /// No right: every connected client may call the method.
     case nothing
-    /// A right for the whole agent.
+    /// A right that the peer has for the whole agent.
     case general(Right)
-    /// A right for the whole agent or in any namespace; the method shows no more than the peer may see.
+    /// A right that the peer has for the whole agent or for any namespace. The method returns only what the peer may
+    /// see.
     case anywhere(Right)
     case inNamespace(Right, String)
     /// All of these rights.
     case allInNamespace([Right], String)
-    /// One right or two for the whole agent, and the images of a URL: an origin may have users of its own.
+    /// One or two rights for the whole agent, and access to the images of a URL, because an origin may be restricted to
+    /// certain users.
     case image(url: String, Right, and: Right? = nil)
 }
 
-/// A method whose schema says what its caller needs: `x-right`, and with it `x-scope`, `x-right-if` and `x-right-also`.
+/// A method whose schema states the rights that its caller needs (`x-right`, `x-scope`, `x-right-if` and
+/// `x-right-also`).
 package protocol AuthorizedMethod: WireMethod {
-    /// What a call with these parameters needs.
+    /// The rights that a call with these parameters needs.
     static func requirement(_ parameters: Parameters) -> Requirement
 }

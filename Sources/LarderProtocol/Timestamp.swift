@@ -1,12 +1,12 @@
 /// A point in time: whole milliseconds since 1970-01-01T00:00:00Z, written as RFC 3339 in UTC (`2026-11-21T10:15:00.250Z`).
 public struct Timestamp: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// Milliseconds since 1970-01-01T00:00:00Z, leap seconds not counted.
+    /// Milliseconds since 1970-01-01T00:00:00Z, without leap seconds.
     public let milliseconds: Int
 
-    /// Makes a time from milliseconds since 1970-01-01T00:00:00Z.
+    /// Creates a time from milliseconds since 1970-01-01T00:00:00Z.
     public init(milliseconds: Int) { self.milliseconds = milliseconds }
 
-    /// Reads the form that ``description`` writes.
+    /// Parses the format of ``description``; nil for any other text.
     public init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard bytes.count == 24, bytes[4] == 0x2D, bytes[7] == 0x2D, bytes[10] == 0x54, bytes[13] == 0x3A,
@@ -28,10 +28,10 @@ public struct Timestamp: Sendable, Hashable, Comparable, CustomStringConvertible
         milliseconds = seconds * 1000 + fraction
     }
 
-    /// Earlier times come first.
+    /// Whether `left` is earlier than `right`.
     public static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }
 
-    /// The RFC 3339 form with milliseconds.
+    /// The time in RFC 3339 format, in UTC with milliseconds.
     public var description: String {
         let (day, rest) = milliseconds.flooredDivision(by: 86_400_000)
         let date = Self.date(days: day)
@@ -44,8 +44,8 @@ public struct Timestamp: Sendable, Hashable, Comparable, CustomStringConvertible
             + ".\(padded(rest % 1000, 3))Z"
     }
 
-    /// Days since 1970-01-01 of a date in the proleptic Gregorian calendar. Years are counted from 1 March, so that
-    /// the leap day is the last of its year, and in eras of 400 years = 146,097 days.
+    /// Days from 1970-01-01 to a date in the proleptic Gregorian calendar. Years start on 1 March, so that the leap day
+    /// is the last day of the year. Eras have 400 years or 146,097 days.
     private static func days(year: Int, month: Int, day: Int) -> Int {
         let marchYear = month <= 2 ? year - 1 : year
         let (era, yearOfEra) = marchYear.flooredDivision(by: 400)

@@ -1,5 +1,6 @@
-/// The version of this program and library, by the rules of semver.org.
+/// The version of this program and library (semver.org).
 public let larderVersion = "0.1.0"
 
-/// The version of the protocol that this library speaks; see `Protocol/README.md` for what may change within one.
+/// The version of the protocol that this library implements. `Protocol/README.md` says what may change within one
+/// version.
 public let larderProtocolVersion = 1

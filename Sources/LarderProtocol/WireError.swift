@@ -1,34 +1,34 @@
 public import LarderJSON
 
-/// An error as it travels in a reply: JSON-RPC 2.0 section 5.1, with Larder's `data` member.
+/// The error in a reply: JSON-RPC 2.0 section 5.1, with Larder's `data` member.
 public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Which error it is. ``Code/all`` is the table of all errors, which is also in section 4 of `Protocol/README.md`.
+    /// A kind of error. ``Code/all`` lists all kinds, as does section 4 of `Protocol/README.md`.
     public struct Code: Sendable, Hashable {
-        /// The number in `error.code`: negative for those of JSON-RPC 2.0, positive for Larder's own.
+        /// The number in `error.code`: negative for errors of JSON-RPC 2.0, positive for Larder's own errors.
         public let number: Int
         /// The stable name in `error.data.name`.
         public let name: String
-        /// The short sentence in `error.message`.
+        /// The short text in `error.message`.
         public let message: String
-        /// Whether the same request may succeed later without any change.
+        /// Whether the same request may succeed later without a change.
         public let isRetryable: Bool
     }
 
     public let code: Code
-    /// What happened and what to do next, for people.
+    /// A text for people: what happened and what to do next.
     public let detail: String
-    /// Which of several reasons it is, for programs; only where the error's description in the protocol lists them.
+    /// The reason in `error.data.reason`, for programs; nil unless the protocol lists reasons for this kind of error.
     public let reason: String?
-    /// The right that the peer lacks; only where an error ``Code/denied`` is about one. One that this version does not know
-    /// is left out.
+    /// The right that the peer lacks; nil unless the error is ``Code/denied`` for that reason. Also nil if this version
+    /// does not know the right.
     public let right: Right?
-    /// The namespace in which it lacks that; nil for the whole agent.
+    /// The namespace in which the peer lacks the right; nil for the whole agent.
     public let namespace: String?
 
-    /// Makes an error of the given kind.
+    /// Creates an error.
     /// - Parameters:
-    ///   - detail: what happened and what to do next, in one line.
-    ///   - reason: which of the reasons that the protocol lists for this error.
+    ///   - detail: what happened and what to do next, in one line
+    ///   - reason: one of the reasons that the protocol lists for this kind of error
     public init(_ code: Code, _ detail: String, reason: String? = nil) {
         self.code = code
         self.detail = detail
@@ -36,22 +36,23 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         (right, namespace) = (nil, nil)
     }
 
-    /// Makes the error ``Code/denied`` for a peer that lacks a right.
+    /// Creates the error ``Code/denied`` for a peer that lacks a right.
     /// - Parameters:
-    ///   - namespace: where it lacks it; nil for the whole agent.
-    ///   - detail: what it lacks and who grants it, in one line.
+    ///   - namespace: the namespace in which the peer lacks the right; nil for the whole agent
+    ///   - detail: which right is missing and who can grant it, in one line
     public init(lacking right: Right, in namespace: String?, _ detail: String) {
         code = .denied
         reason = nil
         (self.right, self.namespace, self.detail) = (right, namespace, detail)
     }
 
-    /// The message and the detail in one line.
+    /// The message and the detail, in one line.
     public var description: String { "\(code.message): \(detail)" }
 }
 
 extension WireError.Code {
-    /// The error of a name; one that this version does not know is taken for none that a repetition may help against.
+    /// Returns the kind of error with a name. A name that this version does not know becomes a kind that is not
+    /// retryable.
     init(name: String) { self = Self.byName[name] ?? Self(0, name, name) }
 
     init(_ number: Int, _ name: String, _ message: String, retryable: Bool = false) {
@@ -62,7 +63,8 @@ extension WireError.Code {
 }
 
 extension WireError {
-    /// Reads the `error` member of a reply. An error that this version does not know keeps its number and texts.
+    /// Reads the `error` member of a reply. An error of a kind that this version does not know keeps its number and
+    /// texts.
     public init(from value: JSONValue) {
         let number = value["code"]?.int ?? WireError.Code.internalError.number
         let message = value["message"]?.string ?? "Error without a message"
@@ -80,21 +82,21 @@ extension WireError {
         namespace = data?["namespace"]?.string
     }
 
-    /// Reads an error that is told by its name among the members of an object, as in `failures` of `image.prefetch`.
+    /// Reads an error that is given by its name within an object, as in `failures` of `image.prefetch`.
     init(from reader: MemberReader) throws(WireError) {
         self.init(
             Code(name: try reader.requiredString("name")), try reader.requiredString("detail"),
             reason: try reader.string("reason"))
     }
 
-    /// Writes the name, the detail and the reason into an object that is open.
+    /// Writes the name, detail and reason into the object that the writer has begun.
     func writeMembers(to writer: inout JSONWriter) {
         writer.member("name", code.name)
         writer.member("detail", detail)
         writer.member("reason", reason)
     }
 
-    /// Writes the `error` member's value: `{"code":…,"message":…,"data":{"name":…,"retryable":…,"detail":…}}`.
+    /// Writes the value of the `error` member: `{"code":…,"message":…,"data":{"name":…,"retryable":…,"detail":…}}`.
     public func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("code", code.number)

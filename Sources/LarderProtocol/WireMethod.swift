@@ -1,46 +1,42 @@
 public import LarderJSON
 
-/// One method of the protocol: its name and the shapes of its parameters and result.
+/// A method of the protocol: its name and the types of its parameters and result.
 public protocol WireMethod {
-    /// What a request carries.
     associatedtype Parameters: WireParameters
-    /// What a successful reply carries.
     associatedtype Result: WireResult
     static var name: String { get }
 }
 
-/// The typed parameters of a method, for the side that sends and the side that receives.
+/// The typed parameters of a method. Clients write them, and the agent reads them.
 public protocol WireParameters: Sendable {
-    /// The members in the order in which a positional request gives them.
+    /// The names of the members in the order of positional parameters.
     static var positional: [String] { get }
-    /// Reads them.
-    /// - Throws: `invalidParams` naming the member that is missing or has the wrong type.
+    /// - Throws: `invalidParams` with the name of the member that is missing or has the wrong type
     init(from reader: MemberReader) throws(WireError)
-    /// Writes them as an object.
+    /// Writes the parameters as an object.
     func write(to writer: inout JSONWriter)
 }
 
 extension WireParameters {
-    /// Reads the parameters of a request.
+    /// Reads the `params` of a request.
     public init(params: JSONValue?) throws(WireError) {
         try self.init(from: MemberReader(params: params, positional: Self.positional))
     }
 }
 
-/// The typed result of a method.
+/// The typed result of a method. The agent writes it, and clients read it.
 public protocol WireResult: Sendable {
-    /// Reads it.
-    /// - Throws: `invalidParams` naming the member that is missing or has the wrong type.
+    /// - Throws: `invalidParams` with the name of the member that is missing or has the wrong type
     init(from value: JSONValue) throws(WireError)
-    /// Writes it as one JSON value.
+    /// Writes the result as one JSON value.
     func write(to writer: inout JSONWriter)
 }
 
-/// The parameters of a method that takes none.
+/// The parameters of a method without parameters.
 public struct NoParameters: WireParameters {
     public static var positional: [String] { [] }
     public init() {}
-    /// Takes any object: unknown members are ignored.
+    /// Accepts any object and ignores its members.
     public init(from reader: MemberReader) {}
     public func write(to writer: inout JSONWriter) {
         writer.beginObject()

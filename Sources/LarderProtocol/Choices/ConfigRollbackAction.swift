@@ -1,9 +1,10 @@
 extension ConfigRollback {
-    /// What to do.
+    /// Whether to roll back or to end a rollback.
     public enum Action: Sendable, Equatable {
-        /// Go back to a revision, and hold what the sources say now by a rule; nil for the agent's default.
+        /// Roll back to a revision. `hold` says how long newer documents from the source are held back; nil for the
+        /// agent's default.
         case goBack(to: Int, hold: Hold? = nil)
-        /// Show what the sources say again.
+        /// End the rollback and resolve the current layers again.
         case release
 
         init(from reader: MemberReader) throws(WireError) {
@@ -19,7 +20,7 @@ extension ConfigRollback {
             }
         }
 
-        // The members that the generated code writes.
+        // Read by the generated code that writes the members.
 
         var revision: Int? {
             if case .goBack(let revision, _) = self { revision } else { nil }

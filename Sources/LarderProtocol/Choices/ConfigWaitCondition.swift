@@ -1,15 +1,15 @@
 public import LarderJSON
 
 extension ConfigWait {
-    /// What to wait for: one of four parameters of `config.wait`.
+    /// The condition to wait for: one of four parameters of `config.wait`.
     public enum Condition: Sendable, Equatable {
-        /// The value at the path is this one.
+        /// The value at the path equals this value.
         case equals(JSONValue)
-        /// It is another one, or nothing is there.
+        /// The value at the path differs from this value, or there is no value.
         case notEquals(JSONValue)
-        /// Something is at the path, or nothing is.
+        /// Whether a value exists at the path.
         case exists(Bool)
-        /// A snapshot of this revision or a newer one is there.
+        /// The snapshot has this revision or a newer one.
         case revisionAtLeast(Int, epoch: String?)
 
         init(from reader: MemberReader) throws(WireError) {
@@ -30,7 +30,7 @@ extension ConfigWait {
             self = conditions[0]
         }
 
-        /// Writes the members into an object that is open.
+        /// Writes the members into the object that the writer has begun.
         func writeMembers(to writer: inout JSONWriter) {
             switch self {
             case .equals(let value): writer.member("equals", value)

@@ -1,10 +1,10 @@
 public import LarderJSON
 
 extension ImagePrefetch {
-    /// One image of the list: a URL, or an object with one.
+    /// An image to prefetch. On the wire it is a URL, or an object with `url`.
     public struct Item: Sendable, Hashable {
         public var image: ImageReference
-        /// What its bytes must be; anything else is refused.
+        /// The digest that the image must have. An image with another digest is rejected.
         public var expectedDigest: WireDigest?
 
         public init(_ image: ImageReference, expectedDigest: WireDigest? = nil) {
@@ -13,7 +13,7 @@ extension ImagePrefetch {
         }
 
         /// Reads a URL, or an object with `url`, `cacheKey` and `expectedDigest`.
-        /// - Throws: `invalidParams`, without the URL.
+        /// - Throws: `invalidParams`. The error does not contain the URL, which may be secret.
         public init(_ value: JSONValue) throws(WireError) {
             if value.kind == .string {
                 image = try ImageReference(params: .array([value]))
@@ -28,7 +28,7 @@ extension ImagePrefetch {
         }
 
         /// Reads the parameter `urls`.
-        /// - Throws: `invalidParams` with the position of an image that cannot be read.
+        /// - Throws: `invalidParams` with the position of the first invalid image
         static func list(from reader: MemberReader) throws(WireError) -> [Item] {
             let most = Parameters.maxItems
             guard let urls = reader.value("urls"), !urls.isNull else {

@@ -1,11 +1,11 @@
 import LarderJSON
 
 extension ImagePut.Parameters {
-    /// How the bytes of the whole file come.
+    /// How the content of the file is sent.
     public enum Content: Sendable, Hashable {
-        /// Within the request's line.
+        /// In the request itself.
         case inline([UInt8])
-        /// From an open file, whose descriptor comes with the first byte of the request's line.
+        /// As an open file, whose descriptor is sent with the first byte of the request's line.
         case descriptor
 
         init(from reader: MemberReader) throws(WireError) {
@@ -27,7 +27,7 @@ extension ImagePut.Parameters {
             self = .descriptor
         }
 
-        /// Writes the member into an object that is open.
+        /// Writes the member into the object that the writer has begun.
         func writeMembers(to writer: inout JSONWriter) {
             switch self {
             case .inline(let bytes): writer.member("data", InlineBytes.text(of: bytes))

@@ -1,10 +1,10 @@
 import LarderJSON
 
 extension ImageRemove {
-    /// Which images to remove.
+    /// The images to remove.
     public enum Selection: Sendable, Hashable {
         case image(ImageReference)
-        /// All whose URL begins so: an origin, or an origin and the beginning of a path.
+        /// All images whose URL begins with this text: an origin, or an origin and the beginning of a path.
         case prefix(String)
 
         /// The URL of the image, or the prefix.
@@ -26,7 +26,7 @@ extension ImageRemove {
             }
         }
 
-        /// Writes the members into an object that is open.
+        /// Writes the members into the object that the writer has begun.
         func writeMembers(to writer: inout JSONWriter) {
             switch self {
             case .image(let image): image.writeMembers(to: &writer)

@@ -1,6 +1,6 @@
 public import LarderJSON
 
-// A hit is answered by two parts: the agent keeps the text of the first one.
+// The reply to a cache hit is written in two parts: the agent stores the text of the first one.
 
 extension ImageGet.Result {
     public func write(to writer: inout JSONWriter) {
@@ -10,7 +10,7 @@ extension ImageGet.Result {
             hasDescriptor: hasDescriptor, to: &writer)
     }
 
-    /// Begins a result with the members that are the same each time that the image is answered.
+    /// Begins a result with the members that are the same in every reply for the image.
     /// ``writeRest(freshness:source:ageSeconds:lease:hasDescriptor:to:)`` writes the others.
     public static func writeConstant(path: String, image: WireImage, to writer: inout JSONWriter) {
         writer.beginObject()
@@ -18,7 +18,7 @@ extension ImageGet.Result {
         image.writeMembers(to: &writer)
     }
 
-    /// Writes the rest of a result that was begun.
+    /// Writes the remaining members and ends the result.
     public static func writeRest(
         freshness: String, source: String, ageSeconds: Int, lease: Int, hasDescriptor: Bool,
         to writer: inout JSONWriter

@@ -1,19 +1,19 @@
 public import LarderJSON
 
-/// How far an `image.prefetch` has come: the notification `image.progress`.
+/// The progress of an `image.prefetch`: the notification `image.progress`.
 public struct ImageProgress: Sendable, Hashable {
-    /// The notification's method.
+    /// The method of the notification.
     public static let method = "image.progress"
 
     /// The id of the `image.prefetch` request.
     public var request: RequestID
-    /// Images that are there now: those fetched and those that were held.
+    /// The number of images that are cached now, whether downloaded or already present.
     public var done: Int
-    /// Images that could not be had.
+    /// The number of images that could not be cached.
     public var failed: Int
-    /// Bytes fetched.
+    /// The number of bytes downloaded.
     public var bytes: Int
-    /// Images asked for.
+    /// The number of images requested.
     public var total: Int
 
     public init(request: RequestID, done: Int, failed: Int, bytes: Int, total: Int) {
@@ -25,7 +25,7 @@ public struct ImageProgress: Sendable, Hashable {
     }
 
     /// Reads the `params` of the notification.
-    /// - Throws: `invalidParams` naming the member that is missing or has the wrong type.
+    /// - Throws: `invalidParams` with the name of the member that is missing or has the wrong type
     public init(params: JSONValue) throws(WireError) {
         let reader = try MemberReader(object: params)
         request = try reader.requiredRequestID("request")
@@ -35,7 +35,7 @@ public struct ImageProgress: Sendable, Hashable {
         total = try reader.requiredInt("total")
     }
 
-    /// Writes the whole notification, without a line end.
+    /// Writes the complete notification, without a line end.
     public func write(to writer: inout JSONWriter) {
         Envelope.writeRequest(id: nil, method: Self.method, to: &writer) { writer in
             writer.beginObject()

@@ -1,9 +1,9 @@
 import LarderJSON
 
-/// Bytes in base64 (RFC 4648, section 4), with padding and without line ends.
+/// Encodes and decodes base64 (RFC 4648, section 4), with padding and without line ends.
 enum InlineBytes {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-    /// The number of each digit; 255 for other bytes.
+    /// The value of each digit, indexed by byte; 255 for bytes that are not digits.
     private static let numbers: [UInt8] = (0...255).map { byte in
         alphabet.firstIndex(of: UInt8(byte)).map { UInt8($0) } ?? 255
     }
@@ -22,7 +22,7 @@ enum InlineBytes {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Nil if the text is not base64.
+    /// Returns nil if the text is not valid base64.
     static func bytes(of text: String) -> [UInt8]? {
         let digits = Array(text.utf8)
         guard digits.count % 4 == 0 else { return nil }
