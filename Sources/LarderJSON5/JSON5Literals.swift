@@ -1,8 +1,8 @@
 import LarderJSON
 
-/// Strings and numbers of a document. Both are those of JSON; a string may also stand in single quotation marks.
+/// Parses strings and numbers. Both have the syntax of JSON, except that strings may also have single quotation marks.
 extension JSON5Text {
-    /// Reads a string, in either kind of quotation marks.
+    /// Parses a string with single or double quotation marks.
     mutating func string() throws(JSON5Error) -> String {
         let start = offset
         let quote = peek
@@ -19,7 +19,7 @@ extension JSON5Text {
         return String(content)
     }
 
-    /// Reads what follows a backslash.
+    /// Parses the rest of an escape, after the backslash.
     private mutating func escape() throws(JSON5Error) -> Unicode.Scalar {
         let start = offset - 1
         guard let kind = peek else { return "\\" }  // the string ends with the text, which string() reports
@@ -38,7 +38,7 @@ extension JSON5Text {
         }
     }
 
-    /// What stands behind `\u`: a code point, or both halves of one beyond U+FFFF.
+    /// Parses the rest of an escape after `\u`: a code point, or a surrogate pair.
     private mutating func codePoint(from start: Int) throws(JSON5Error) -> Unicode.Scalar {
         let first = try hexadecimal(from: start)
         if let scalar = Unicode.Scalar(first) { return scalar }
@@ -65,7 +65,7 @@ extension JSON5Text {
         return value
     }
 
-    /// Reads a number. What touches it belongs to it: 1_000 and 5s are errors, not a number and something else.
+    /// Parses a number up to the next character that cannot be part of a number or word: 1_000 and 5s are errors.
     mutating func number() throws(JSON5Error) -> JSON5Value.Content {
         let start = offset
         while let scalar = peek, Self.continuesNumber(scalar) { advance() }

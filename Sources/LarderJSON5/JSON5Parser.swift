@@ -1,33 +1,34 @@
-/// Reads JSON with the parts of JSON5 (spec.json5.org) that help people who write settings and layer files: comments, names
-/// without quotation marks, strings in single ones, and a comma behind the last element. Every value has its place.
+/// Parses JSON with the extensions of JSON5 (spec.json5.org) that help people who write settings and layer files:
+/// comments, unquoted names, single-quoted strings, and trailing commas. Each value has its position.
 ///
-/// They are parsed here, and not by FoundationEssentials' decoder, because that one (Swift 6.3) ends the process
-/// at the number `1e+`, which a typing error must not do to a daemon that reloads; says neither line nor member
-/// for most errors; and keeps the first of two members with one name in silence.
+/// FoundationEssentials' decoder (Swift 6.3) is not used, for three reasons. It crashes on the number `1e+`, and a
+/// typing error must not stop a daemon that reloads its settings. Most of its errors have neither line nor member name.
+/// It accepts duplicate members without an error and uses the first.
 package struct JSON5Parser {
-    /// Nesting beyond this is refused. No setting is nested deeper than six objects.
+    /// The maximum nesting depth. Settings need six levels at most.
     package static let maximumDepth = 64
 
     private var text: JSON5Text
-    /// Members that repeat the name of one before them.
+    /// An error for each member whose name occurred before in the same object.
     private var duplicates: [JSON5Error] = []
 
     private init(_ scalars: [Unicode.Scalar]) {
         text = JSON5Text(scalars)
     }
 
-    /// The one value that a text holds.
+    /// Parses a text that contains one value.
     ///
-    /// - Throws: ``JSON5Error`` with its offset; with `duplicateMember` if an object has two members of one name.
+    /// - Throws: ``JSON5Error`` with the offset of the error. The code is `duplicateMember` if an object has two
+    ///   members with the same name.
     package static func parse(_ scalars: [Unicode.Scalar]) throws(JSON5Error) -> JSON5Value {
         let (value, duplicates) = try parseAll(scalars)
         if let duplicate = duplicates.first { throw duplicate }
         return value
     }
 
-    /// The one value that a text holds, and an error for each member that repeats a name.
+    /// Parses a text that contains one value. Returns the value, and an error for each duplicate member.
     ///
-    /// - Throws: ``JSON5Error`` with `syntax` and its offset.
+    /// - Throws: ``JSON5Error`` with the code `syntax` and the offset of the error
     package static func parseAll(
         _ scalars: [Unicode.Scalar]
     ) throws(JSON5Error) -> (value: JSON5Value, duplicates: [JSON5Error]) {
@@ -43,9 +44,9 @@ package struct JSON5Parser {
         return (value, parser.duplicates)
     }
 
-    /// The characters of a file.
+    /// Decodes UTF-8.
     ///
-    /// - Throws: ``JSON5Error`` with the place at which the bytes stop being UTF-8.
+    /// - Throws: ``JSON5Error`` with the position of the first invalid byte
     package static func scalars(of bytes: [UInt8]) throws(JSON5Error) -> [Unicode.Scalar] {
         if let text = String(validating: bytes, as: UTF8.self) { return Array(text.unicodeScalars) }
         var decoder = UTF8()
@@ -74,7 +75,7 @@ package struct JSON5Parser {
         return JSON5Value(content: content, offset: offset)
     }
 
-    /// The words that are values. Anything else is most likely a string without its quotation marks.
+    /// Parses `null`, `true` or `false`. Any other word is probably a string without quotation marks.
     private mutating func word(_ offset: Int) throws(JSON5Error) -> JSON5Value.Content {
         let word = try text.name()
         switch word {

@@ -1,4 +1,4 @@
-/// A place in a document: the member names, and indexes in arrays, from the top of the file down to it.
+/// A path in a document: the member names and array indexes that lead from the root to a value.
 package struct JSON5Path: CustomStringConvertible {
     private enum Step {
         case name(String)
@@ -7,24 +7,25 @@ package struct JSON5Path: CustomStringConvertible {
 
     private let steps: [Step]
 
-    /// The document as a whole, which a description calls the settings.
+    /// The whole document. Its description is "the settings".
     package static let root = JSON5Path(steps: [])
 
     private init(steps: [Step]) {
         self.steps = steps
     }
 
-    /// A member of what this path leads to.
+    /// The path of a member of the value at this path.
     package func appending(_ name: String) -> JSON5Path {
         JSON5Path(steps: steps + [.name(name)])
     }
 
-    /// An element of what this path leads to.
+    /// The path of an element of the array at this path.
     package func appending(_ index: Int) -> JSON5Path {
         JSON5Path(steps: steps + [.index(index)])
     }
 
-    /// `limits.connections`; a name that is no plain word goes into brackets, as in `namespaces["web.v1"].durability`.
+    /// The path in the form `limits.connections`. Names with other characters than letters, digits, `_` and `-` are in
+    /// brackets, as in `namespaces["web.v1"].durability`.
     package var description: String {
         guard !steps.isEmpty else { return "the settings" }
         var text = ""

@@ -1,6 +1,6 @@
-/// How what the file says is shown in an error.
+/// How errors show parts of the file.
 package enum JSON5Shown {
-    /// A text in quotation marks, on one line, cut after 60 characters.
+    /// The text in quotation marks, on one line, truncated to 60 characters.
     package static func quoted(_ text: String) -> String {
         var shown = ""
         for scalar in text.unicodeScalars.prefix(60) {
@@ -9,7 +9,7 @@ package enum JSON5Shown {
         return "\"\(shown)\(text.unicodeScalars.count > 60 ? "…" : "")\""
     }
 
-    /// A character, or its code point where it would not show or could break the line.
+    /// The character, or its code point if it is invisible or could break the line.
     package static func printable(_ scalar: Unicode.Scalar) -> String {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .unassigned, .privateUse, .surrogate:

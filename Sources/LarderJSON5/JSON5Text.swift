@@ -1,14 +1,14 @@
-/// A position in a document, and what can be read from there.
+/// A document and a read position in it.
 package struct JSON5Text {
     private let scalars: [Unicode.Scalar]
-    /// The position, in Unicode scalars.
+    /// The read position, in Unicode scalars.
     private(set) var offset = 0
 
     init(_ scalars: [Unicode.Scalar]) {
         self.scalars = scalars
     }
 
-    /// The character at the position; `nil` at the end.
+    /// The character at the position; nil at the end.
     var peek: Unicode.Scalar? { scalar(0) }
 
     private func scalar(_ distance: Int) -> Unicode.Scalar? {
@@ -19,7 +19,7 @@ package struct JSON5Text {
         offset += 1
     }
 
-    /// Moves over a character if it is the next one.
+    /// Moves past the next character if it is the expected one.
     mutating func take(_ expected: Unicode.Scalar) -> Bool {
         guard peek == expected else { return false }
         offset += 1
@@ -32,7 +32,7 @@ package struct JSON5Text {
         JSON5Error(.syntax, reason, offset: offset)
     }
 
-    /// The next character is something else than what should follow.
+    /// The error for a next character that differs from the expected one.
     func unexpected(_ expected: String) -> JSON5Error {
         let found = peek.map { $0 == "\"" ? "a quotation mark" : "\"\(JSON5Shown.printable($0))\"" }
         return failure("found \(found ?? "the end of the text") where \(expected) should be", at: offset)
@@ -40,7 +40,7 @@ package struct JSON5Text {
 
     func line(of offset: Int) -> Int { Self.place(of: offset, in: scalars).line }
 
-    /// Line and column of an offset, from 1. CR LF is one line break.
+    /// The line and column of an offset, both from 1. CR LF is one line break.
     package static func place(of offset: Int, in scalars: [Unicode.Scalar]) -> (line: Int, column: Int) {
         var line = 1
         var start = 0
@@ -54,7 +54,7 @@ package struct JSON5Text {
 
     // MARK: Space and comments
 
-    /// Moves over white space and comments.
+    /// Moves past white space and comments.
     mutating func skipSpace() throws(JSON5Error) {
         while let scalar = peek {
             if Self.isSpace(scalar) {
@@ -90,7 +90,7 @@ package struct JSON5Text {
 
     // MARK: Names
 
-    /// Whether a name without quotation marks can begin like this (ECMAScript 5.1, IdentifierName).
+    /// Whether the character can begin an unquoted name (ECMAScript 5.1, IdentifierName).
     static func beginsName(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar {
         case "a"..."z", "A"..."Z", "_", "$", "\\": true
@@ -105,7 +105,7 @@ package struct JSON5Text {
         }
     }
 
-    /// Reads a name without quotation marks.
+    /// Parses an unquoted name.
     mutating func name() throws(JSON5Error) -> String {
         let start = offset
         while let scalar = peek, Self.continuesName(scalar) {

@@ -1,30 +1,30 @@
 package import LarderJSON
 
-/// One value of a document, and where it stands.
+/// A value in a document, and its position.
 package struct JSON5Value {
     package enum Content {
         case null
         case bool(Bool)
-        /// A number, with its text for messages.
+        /// A number and its text, which messages show.
         case number(Double, text: String)
         case string(String)
         case array([JSON5Value])
         case object([Member])
     }
 
-    /// A member of an object. Names are distinct within one object.
+    /// A member of an object. Names are unique within an object, except in a result of ``JSON5Parser/parseAll(_:)``.
     package struct Member {
         package let name: String
-        /// Where the name begins.
+        /// The start of the name, in Unicode scalars.
         package let offset: Int
         package let value: JSON5Value
     }
 
     package let content: Content
-    /// Where the value begins in the text, in Unicode scalars.
+    /// The start of the value, in Unicode scalars.
     package let offset: Int
 
-    /// The value as an error shows it: its text when it is short and simple, else its type.
+    /// The value as errors show it: short simple values as text, others as a type.
     package var shown: String {
         switch content {
         case .null: "null"
@@ -38,7 +38,7 @@ package struct JSON5Value {
 }
 
 extension JSON5Value {
-    /// The offset of the last name of a path; nil if the document has no value at the path.
+    /// The offset of the last name in a path, or of the element; nil if the document has no value at the path.
     package func offset(of path: [String]) -> Int? {
         var (found, offset) = (self, offset)
         for name in path {
@@ -55,9 +55,9 @@ extension JSON5Value {
         return offset
     }
 
-    /// The value without a member or element.
-    /// - Parameter place: where the member's name, its value or the element begins.
-    /// - Returns: nil if nothing below this value begins there.
+    /// Returns this value without one member or element.
+    /// - Parameter place: the offset of the member's name, of its value or of the element
+    /// - Returns: nil if no value within this one has that offset
     package func removing(at place: Int) -> JSON5Value? {
         switch content {
         case .object(var members):
@@ -87,7 +87,7 @@ extension JSON5Value {
 }
 
 extension JSON5Value {
-    /// The value as JSON; nil where it holds a number that JSON cannot write.
+    /// The value as JSON; nil if it contains a number that JSON cannot represent.
     package var json: JSONValue? {
         switch content {
         case .null: return .null
@@ -95,7 +95,7 @@ extension JSON5Value {
         case .string(let text): return .string(text)
         case .number(let number, let text):
             guard number.isFinite else { return nil }
-            // As it is written, where JSON writes it so, too.
+            // The number keeps its text if that is valid JSON.
             if let value = try? JSONValue(parsing: text), value.kind == .number { return value }
             return Int(exactly: number).map(JSONValue.int) ?? .double(number)
         case .array(let elements):
