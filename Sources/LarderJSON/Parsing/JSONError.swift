@@ -1,6 +1,6 @@
-/// Why a text is not the JSON, the path or the value that was asked for, and where.
+/// The error of a text that is not valid JSON or not a valid path, or of a value of an unexpected kind.
 public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What kind of fault it is. New codes may come with new versions.
+    /// The kind of error. New codes may be added.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Value: String, Sendable {
             case unexpectedEnd, unexpectedByte, invalidUTF8, invalidEscape, loneSurrogate, invalidNumber
@@ -15,41 +15,40 @@ public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
 
         /// The text ends inside a value.
         public static var unexpectedEnd: Code { Code(.unexpectedEnd) }
-        /// A byte stands where RFC 8259 allows none of its kind.
+        /// A byte is not permitted at its position by RFC 8259.
         public static var unexpectedByte: Code { Code(.unexpectedByte) }
-        /// A string holds bytes that are not UTF-8 (RFC 3629).
+        /// A string contains bytes that are not valid UTF-8 (RFC 3629).
         public static var invalidUTF8: Code { Code(.invalidUTF8) }
-        /// A backslash begins none of the escapes of RFC 8259, section 7.
+        /// A backslash does not begin an escape of RFC 8259, section 7.
         public static var invalidEscape: Code { Code(.invalidEscape) }
-        /// A `\u` escape is one half of a surrogate pair without the other.
+        /// A `\u` escape is one half of a surrogate pair and the other half is missing.
         public static var loneSurrogate: Code { Code(.loneSurrogate) }
-        /// A number breaks the grammar of RFC 8259, section 6.
+        /// A number does not conform to RFC 8259, section 6.
         public static var invalidNumber: Code { Code(.invalidNumber) }
-        /// A string holds a byte below 0x20 that is not escaped.
+        /// A string contains an unescaped byte below 0x20.
         public static var controlCharacter: Code { Code(.controlCharacter) }
         /// Arrays and objects are nested deeper than the limit.
         public static var tooDeep: Code { Code(.tooDeep) }
-        /// The document goes on after its value.
+        /// The document continues after its value.
         public static var trailingBytes: Code { Code(.trailingBytes) }
-        /// The document is larger than 4 GiB, the reach of the index.
+        /// The document exceeds 4 GiB, the limit of 32-bit offsets.
         public static var tooLarge: Code { Code(.tooLarge) }
-        /// A text is neither a dotted path nor an RFC 6901 pointer.
+        /// A text is neither a dotted path nor a JSON Pointer (RFC 6901).
         public static var invalidPath: Code { Code(.invalidPath) }
-        /// A value is of another kind than the one that was asked for.
+        /// A value is not of the expected kind.
         public static var typeMismatch: Code { Code(.typeMismatch) }
 
-        /// The code's name, as written in this source.
+        /// The name of the code, as written in the source.
         public var description: String { value.rawValue }
     }
 
-    /// What kind of fault it is.
     public let code: Code
-    /// Where it is: bytes from the start of the text.
+    /// The position of the error, in bytes from the start of the text.
     public let offset: Int
-    /// One line for people: what is wrong and, where it helps, what to do.
+    /// A text for people, in one line: what is wrong and, where useful, how to fix it.
     public let reason: String
 
-    /// The reason with its place.
+    /// The reason with the code and position.
     public var description: String { "\(reason) (\(code), at byte \(offset))" }
 
     init(_ code: Code, at offset: Int, _ reason: String) {

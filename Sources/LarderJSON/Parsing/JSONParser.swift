@@ -1,28 +1,29 @@
-/// A parser that keeps its memory from one document to the next.
+/// A JSON parser that reuses its memory for the next document.
 ///
-/// Strict RFC 8259: one value, UTF-8 without a byte order mark, no comments, no trailing commas. Where a name comes
-/// twice in an object, the last one counts.
+/// It accepts strict RFC 8259: one value, UTF-8 without a byte order mark, no comments, no trailing commas. If a name
+/// occurs more than once in an object, the last member counts.
 public struct JSONParser: Sendable {
-    /// The nesting limit where none is given.
+    /// The default nesting limit.
     public static let defaultMaximumDepth = 128
 
-    /// Memory beyond this is not kept for a next document that is much smaller.
+    /// The most memory that is kept for a much smaller document.
     private static let keptBytes = 256 * 1024
 
     private let maximumDepth: Int
     private var document = Document(textCapacity: 0, nodeCapacity: 0)
 
-    /// A parser that refuses arrays and objects nested deeper than `maximumDepth`.
+    /// Creates a parser that rejects arrays and objects nested deeper than `maximumDepth`.
     public init(maximumDepth: Int = JSONParser.defaultMaximumDepth) {
         self.maximumDepth = max(0, maximumDepth)
     }
 
-    /// Copies `bytes` into a document, checks and indexes it.
+    /// Parses a copy of `bytes`.
     ///
-    /// The memory of the document before is used again when no value of it is left; then parsing a document that is
-    /// not larger allocates nothing. A value that is kept for long should be kept as `detached()`.
+    /// The memory of the previous document is reused if no value of it is referenced any more. Parsing a document that
+    /// is not larger then allocates nothing. To keep a value for a long time, keep a copy made with
+    /// ``JSONValue/detached()``.
     ///
-    /// - Throws: `JSONError` with the offset of the first byte that is wrong.
+    /// - Throws: ``JSONError`` with the offset of the first invalid byte
     public mutating func parse(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> JSONValue {
         guard bytes.count <= Document.maximumTextCount else {
             throw ParseFailure(kind: .tooLarge, offset: Document.maximumTextCount)
@@ -48,9 +49,9 @@ public struct JSONParser: Sendable {
 }
 
 extension JSONValue {
-    /// Parses one document of its own.
+    /// Parses bytes into a new document.
     ///
-    /// - Throws: `JSONError` with the offset of the first byte that is wrong.
+    /// - Throws: ``JSONError`` with the offset of the first invalid byte
     public init(
         parsing bytes: [UInt8], maximumDepth: Int = JSONParser.defaultMaximumDepth
     ) throws(JSONError) {
@@ -58,9 +59,9 @@ extension JSONValue {
         self = try result.get()
     }
 
-    /// Parses one document of its own from its UTF-8.
+    /// Parses a text into a new document.
     ///
-    /// - Throws: `JSONError` with the offset, in UTF-8 bytes, of the first character that is wrong.
+    /// - Throws: ``JSONError`` with the offset of the first invalid character, in UTF-8 bytes
     public init(
         parsing text: String, maximumDepth: Int = JSONParser.defaultMaximumDepth
     ) throws(JSONError) {

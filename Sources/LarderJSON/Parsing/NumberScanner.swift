@@ -3,7 +3,7 @@ enum NumberScanner {
     @inline(__always)
     static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
 
-    /// The first byte at or after `cursor` that is no digit.
+    /// The first byte at or after `start` that is not a digit.
     @inline(__always)
     static func digitsEnd(_ start: UnsafePointer<UInt8>) -> UnsafePointer<UInt8> {
         var cursor = start
@@ -11,7 +11,8 @@ enum NumberScanner {
         return cursor
     }
 
-    /// The byte after the number at `start`, which is a digit or a minus sign; or the place of the fault.
+    /// Scans the number at `start`, which must be a digit or a minus sign. Returns the byte after the number, or the
+    /// position and kind of the error.
     @inline(__always)
     static func end(_ start: UnsafePointer<UInt8>) -> (end: UnsafePointer<UInt8>, failure: ParseFailure.Kind?) {
         var cursor = start

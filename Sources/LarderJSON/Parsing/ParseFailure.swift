@@ -1,4 +1,4 @@
-/// What the parser found wrong; small, so that the hot path can carry it. It becomes a `JSONError` at the end.
+/// An error in compact form, for the hot path of the parser. ``error(in:maximumDepth:)`` turns it into a ``JSONError``.
 struct ParseFailure {
     enum Kind: UInt8 {
         case expectedValue, expectedName, expectedColon, expectedCommaInObject, expectedCommaInArray, invalidLiteral
@@ -9,10 +9,10 @@ struct ParseFailure {
     }
 
     let kind: Kind
-    /// Bytes from the start of the text.
+    /// In bytes from the start of the text.
     let offset: Int
 
-    /// The error for people. `text` is what was parsed.
+    /// The error with a text for people. `text` is the parsed text.
     func error(in text: UnsafeRawBufferPointer, maximumDepth: Int) -> JSONError {
         let found = found(in: text)
         let atEnd = offset >= text.count
@@ -73,7 +73,7 @@ struct ParseFailure {
         }
     }
 
-    /// The byte at the fault, in words.
+    /// A description of the byte at the error.
     private func found(in text: UnsafeRawBufferPointer) -> String {
         guard offset < text.count else { return "the end" }
         let byte = text[offset]
@@ -86,7 +86,7 @@ struct ParseFailure {
         }
     }
 
-    /// A clearer reason for texts that begin as another encoding does.
+    /// A clearer reason for a text that begins with a byte order mark.
     private func encodingReason(in text: UnsafeRawBufferPointer) -> String? {
         guard offset == 0, text.count >= 2 else { return nil }
         if text.count >= 3, text[0] == 0xEF, text[1] == 0xBB, text[2] == 0xBF {

@@ -1,17 +1,16 @@
-/// Finds the end of a string and checks everything in between.
+/// Finds the end of a string and validates its content.
 ///
-/// All reads stay inside the text and its zero padding: each step looks at a byte before it moves past it, and a zero
-/// byte is never moved past.
+/// All reads stay within the text and its zero padding: each step checks a byte before it moves past it, and no step
+/// moves past a zero byte.
 enum StringScanner {
-    /// How a string ended.
     struct Result {
-        /// The closing quotation mark, or the place of the fault.
+        /// The closing quotation mark, or the position of the error.
         var end: UnsafePointer<UInt8>
         var escaped: Bool
         var failure: ParseFailure.Kind?
     }
 
-    /// The first byte at or after `start` that is not plain ASCII inside a string.
+    /// The first byte at or after `start` that ends a run of plain ASCII in a string.
     @inline(__always)
     static func plainEnd(_ start: UnsafePointer<UInt8>) -> UnsafePointer<UInt8> {
         var cursor = start
@@ -22,7 +21,7 @@ enum StringScanner {
         }
     }
 
-    /// Goes on at the first byte that is not plain and is not the closing quotation mark.
+    /// Scans the rest of a string from `start`, its first byte that is not plain ASCII.
     @inline(never)
     static func finish(_ start: UnsafePointer<UInt8>, end: UnsafePointer<UInt8>) -> Result {
         var cursor = start
@@ -53,8 +52,8 @@ enum StringScanner {
         }
     }
 
-    /// Bytes of the UTF-8 character at `cursor`, whose first byte is not ASCII; 0 if it is none (RFC 3629, section 4:
-    /// no overlong forms, no surrogates, nothing above U+10FFFF).
+    /// The length of the UTF-8 character at `cursor`, whose first byte is not ASCII; 0 if it is invalid (RFC 3629,
+    /// section 4: no overlong forms, no surrogates, nothing above U+10FFFF).
     @inline(__always)
     static func characterLength(_ cursor: UnsafePointer<UInt8>) -> Int {
         let word = Word.load32(cursor)
@@ -75,7 +74,7 @@ enum StringScanner {
         return 4
     }
 
-    /// Whether what stands at `cursor` is the beginning of a character that the end of the text cut off.
+    /// Whether the bytes at `cursor` are the beginning of a character that the end of the text cuts off.
     private static func isTruncated(_ cursor: UnsafePointer<UInt8>, end: UnsafePointer<UInt8>) -> Bool {
         let lead = cursor.pointee
         let length = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead <= 0xF4 ? 4 : 0
@@ -88,7 +87,7 @@ enum StringScanner {
         return true
     }
 
-    /// Bytes of the escape whose backslash is at `cursor`.
+    /// The length of the escape whose backslash is at `cursor`.
     private static func escapeLength(_ cursor: UnsafePointer<UInt8>) -> (Int, ParseFailure.Kind?) {
         switch cursor[1] {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
@@ -106,7 +105,7 @@ enum StringScanner {
         }
     }
 
-    /// The value of four hexadecimal digits. Stops at the first byte that is none.
+    /// The value of four hexadecimal digits. Reads no further than the first byte that is not one.
     static func hexadecimal(_ cursor: UnsafePointer<UInt8>) -> UInt32? {
         var value: UInt32 = 0
         for index in 0..<4 {

@@ -1,20 +1,20 @@
-/// Checks a document's text and writes its tape, in one pass and without recursion.
+/// Validates a document's text and writes its tape, in one pass and without recursion.
 ///
-/// Its methods are inlined into `index` and their state lives in registers; each that can fail leaves a `failure` and
-/// returns false.
+/// The methods are inlined into ``index(_:maximumDepth:)``, and their state is in registers. A method that fails sets
+/// ``failure`` and returns false or `.failed`.
 struct TapeParser {
-    /// An open container, while something inside it is parsed.
+    /// An open container.
     struct Frame {
-        /// The container's node.
+        /// The node of the container.
         var node: UInt32
-        /// Members (duplicates included) or elements so far.
+        /// The number of elements so far, or of members including duplicates.
         var count: UInt32
-        /// object: one bit for each name so far, to notice that a name may have come before.
+        /// Objects only: a bit set of the names so far. If a name's bit is clear, the name is not a duplicate.
         var bloom: UInt64
     }
 
-    /// Objects with more members than this, duplicates included, get a `NameTable`; in smaller ones a name is looked
-    /// for one by one.
+    /// Objects with more members than this, including duplicates, get a ``NameTable``. Smaller ones are searched
+    /// linearly.
     static let smallObject: UInt32 = 32
 
     /// Kept alive by the caller of `index`.
@@ -22,7 +22,7 @@ struct TapeParser {
     let maximumDepth: Int
     let text: UnsafePointer<UInt8>
     let end: UnsafePointer<UInt8>
-    /// The next byte to look at. It never passes `end`, where a zero byte stands.
+    /// The next byte to parse. Never moves past `end`, where a zero byte is.
     var cursor: UnsafePointer<UInt8>
     var failure: ParseFailure?
 
@@ -30,19 +30,19 @@ struct TapeParser {
     var capacity: Int
     var used = 0
 
-    /// The innermost open container; the ones around it are in `frames`.
+    /// The innermost open container. The containers around it are in `frames`.
     var container = Frame(node: 0, count: 0, bloom: 0)
     var isInObject = false
     var depth = 0
     var frames: UnsafeMutablePointer<Frame>?
     var frameCapacity: Int
 
-    // Offsets of the last whitespace or duplicate name, and of the last null that is a member: a container that begins
-    // after them has none inside.
+    // The offsets of the last whitespace or duplicate name, and of the last null member. A container that begins after
+    // such an offset does not contain one.
     var lastUnclean = -1
     var lastNull = -1
 
-    /// Indexes the text that the document holds.
+    /// Parses the text of a document.
     static func index(_ document: Document, maximumDepth: Int) -> ParseFailure? {
         var parser = TapeParser(document, maximumDepth: maximumDepth)
         parser.parse()
@@ -64,11 +64,11 @@ struct TapeParser {
         frameCapacity = storage.frameCapacity
     }
 
-    /// What the next byte turned out to begin.
+    /// The result of parsing the next value.
     enum Step {
-        /// A whole value was read.
+        /// A complete value was parsed.
         case value
-        /// A container was opened; its first member or element comes next.
+        /// A container was opened. Its first member or element is next.
         case opened
         case failed
     }
@@ -108,9 +108,9 @@ struct TapeParser {
     }
 }
 
-/// Writing the tape, and arrays and objects from one bracket to the other.
+// Writes the tape, and parses arrays and objects.
 extension TapeParser {
-    /// Makes sure that `count` nodes can be written.
+    /// Ensures that there is room for `count` more nodes.
     @inline(always)
     mutating func reserve(_ count: Int) {
         guard used + count > capacity else { return }
@@ -119,7 +119,7 @@ extension TapeParser {
         capacity = document.storage.pointee.nodeCapacity
     }
 
-    /// Writes the node of a scalar that ends here.
+    /// Writes the node of a scalar that ends at the cursor.
     @inline(always)
     mutating func append(_ start: UnsafePointer<UInt8>, _ info: UInt32) {
         nodes[used] = Node(
@@ -159,8 +159,8 @@ extension TapeParser {
         return .opened
     }
 
-    /// After a value: goes on in the innermost container, or closes it and goes on in the one around it. False at the
-    /// end of the document and on failure.
+    /// Continues after a value: in the innermost container, or in the one around it if that ends here. Returns false at
+    /// the end of the document or on an error.
     @inline(always)
     mutating func goOn() -> Bool {
         while depth > 0 {
@@ -207,7 +207,7 @@ extension TapeParser {
     }
 }
 
-/// Strings, names, numbers and words, each from its first byte to behind its last one.
+// Parses strings, names, numbers and literals. Each method begins at the first byte and ends after the last one.
 extension TapeParser {
     @inline(always)
     func offset(_ pointer: UnsafePointer<UInt8>) -> Int { pointer - text }
@@ -225,8 +225,8 @@ extension TapeParser {
         }
     }
 
-    /// Moves over a string, from its opening quotation mark to behind the closing one. `escaped` says whether there is
-    /// a backslash in it.
+    /// Parses a string, including its quotation marks. Sets `escaped` to whether it contains a backslash; leaves it
+    /// unchanged if the string is plain ASCII.
     @inline(always)
     mutating func string(_ escaped: inout Bool) -> Bool {
         cursor = StringScanner.plainEnd(cursor + 1)
@@ -243,7 +243,7 @@ extension TapeParser {
         return true
     }
 
-    /// A member's name and the colon.
+    /// Parses a member's name and the colon.
     @inline(always)
     mutating func name() -> Bool {
         skipWhitespace()
@@ -302,7 +302,7 @@ extension TapeParser {
         return .value
     }
 
-    /// `true`, `false` or `null`, of which the first byte is known. `letters` are its first four.
+    /// Parses `true`, `false` or `null`, whose first byte has been checked. `letters` are its first four bytes.
     @inline(always)
     mutating func literal(_ word: StaticString, _ letters: UInt32, _ info: UInt32) -> Step {
         let start = cursor
@@ -316,13 +316,13 @@ extension TapeParser {
     }
 }
 
-/// The three words of JSON; of each the first four letters, the first one lowest.
+/// The first four bytes of each literal, the first byte lowest.
 enum Literal {
     @inline(__always) static var `true`: UInt32 { 0x6575_7274 }
     @inline(__always) static var fals: UInt32 { 0x736C_6166 }
     @inline(__always) static var null: UInt32 { 0x6C6C_756E }
 
-    /// The failure at the first byte that differs from `word`.
+    /// The error at the first byte that differs from `word`.
     @inline(never)
     static func failure(
         _ start: UnsafePointer<UInt8>, _ word: StaticString, text: UnsafePointer<UInt8>
@@ -336,7 +336,7 @@ enum Literal {
     }
 }
 
-/// The four whitespace bytes of RFC 8259, section 2.
+/// The whitespace of RFC 8259, section 2.
 enum Whitespace {
     @inline(__always)
     static func isWhitespace(_ byte: UInt8) -> Bool {
@@ -348,7 +348,7 @@ enum Whitespace {
     static func end(_ start: UnsafePointer<UInt8>) -> UnsafePointer<UInt8> {
         var cursor = start
         while true {
-            // Indentation is mostly spaces, so eight are taken at once.
+            // Indentation consists mostly of spaces, so eight are checked at a time.
             while Word.load(cursor) == 0x2020_2020_2020_2020 { cursor += 8 }
             guard isWhitespace(cursor.pointee) else { return cursor }
             cursor += 1

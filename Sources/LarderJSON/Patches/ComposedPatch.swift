@@ -1,39 +1,40 @@
-/// The effect of several merge patches (RFC 7396) that are applied one after the other, as at most two patches.
+/// The effect of several merge patches (RFC 7396) applied in order, expressed as at most two patches.
 ///
-/// A single patch cannot replace a value by an object, because an object in a patch merges with an object of the target.
-/// Such a replacement is needed if a patch has an object where an earlier one has something else. It is expressed by a
-/// null in ``removals`` and the object in ``patch``.
+/// A single patch cannot replace a value with an object, because an object in a patch merges with an object in the
+/// target. Such a replacement is necessary if a patch has an object where an earlier one has another kind of value. It
+/// is expressed as a null in ``removals`` and the object in ``patch``.
 public struct ComposedPatch: Sendable, Equatable {
-    /// Applied before ``patch``: nulls, and the objects that lead to them. nil if no object of ``patch`` replaces a value.
+    /// Applied before ``patch``. Contains nulls and the objects that lead to them. Nil if no object of ``patch``
+    /// replaces a value.
     public private(set) var removals: JSONValue?
-    /// Nulls stay in it, because they remove members of the target.
+    /// Applied last. Contains nulls, which remove members of the target.
     public private(set) var patch: JSONValue
 
     /// A single patch.
     public init(_ patch: JSONValue) { self.init(removals: nil, patch: patch) }
 
-    /// The two parts of a composition that was stored.
+    /// Restores a composition from its two parts.
     public init(removals: JSONValue?, patch: JSONValue) {
         self.removals = removals
         self.patch = patch
     }
 
-    /// Composes patches in the order of their application. Without patches nothing changes.
+    /// Composes patches in the order in which they are applied. An empty array makes a patch without effect.
     public init(_ patches: [JSONValue]) {
         self.init(patches.first ?? .emptyObject)
         for next in patches.dropFirst() { append(next) }
     }
 
-    /// The patches that have the effect, in the order of their application.
+    /// One or two patches with the combined effect, in the order in which to apply them.
     public var patches: [JSONValue] { removals.map { [$0, patch] } ?? [patch] }
 
-    /// Adds a patch that is applied after all others.
+    /// Adds a patch to apply after the previous ones.
     public mutating func append(_ next: JSONValue) { self = Self.compose(removals, patch, next) }
 
     /// - Parameters:
-    ///   - removals: those at this place; null if `first` replaces what the target has here
+    ///   - removals: the removals at this path; null if `first` replaces the target's value here
     ///   - first: the composition so far
-    ///   - second: the patch that follows
+    ///   - second: the next patch
     private static func compose(_ removals: JSONValue?, _ first: JSONValue, _ second: JSONValue) -> ComposedPatch {
         guard second.kind == .object else { return ComposedPatch(second) }
         guard first.kind == .object, removals?.isNull != true else {

@@ -1,23 +1,23 @@
 import Glibc
 
-/// Finds the merge patch between two values, without recursion and visiting each member once.
+/// Computes the merge patch between two values, without recursion. Each member is visited once.
 struct Difference {
-    /// Two objects at the same place, while their members are compared.
+    /// Two objects at the same path that are being compared.
     private struct Frame {
         let old: Int
         let new: Int
-        /// Members of the old object that the new one has lost are written first, then what is new or changed.
+        /// True while members that the new object lacks are written. Then new and changed members are written.
         var isRemoving = true
         var oldMembers: MemberCursor
         var newMembers: MemberCursor
-        /// Where the patch's name and brace for this object begin, to take them back if nothing differs.
+        /// The position before the name and brace of this object in the patch, to remove them if the objects are equal.
         let mark: JSONWriter.Mark
-        /// Where its members begin.
+        /// The position of the object's first member in the patch.
         let start: Int
     }
 
-    /// Where to look for whole subtrees that are the same: further down it is left to their parts, so that a
-    /// difference deep inside is not searched for once per level.
+    /// Objects nested deeper than this are compared as text only if they are small. A difference deep inside would
+    /// otherwise be searched for once per level.
     private static let bytewiseDepth = 64
 
     private let old: Document
@@ -52,7 +52,8 @@ struct Difference {
                 newMembers: MemberCursor(new, object: newNode), mark: mark, start: writer.bytes.count))
     }
 
-    /// Looks at the next member of the innermost objects. False if no patch can say the difference.
+    /// Processes the next member of the innermost objects. Returns false if a merge patch cannot express the
+    /// difference.
     private mutating func step() -> Bool {
         let last = frames.count - 1
         if frames[last].isRemoving {
@@ -76,7 +77,7 @@ struct Difference {
     }
 
     private mutating func removed(_ last: Int, _ name: Int) {
-        // Mostly the order is the same, and the name need not be looked for.
+        // The members usually have the same order in both objects, which saves the search.
         if let (other, _) = frames[last].newMembers.next(new), same(name, other) { return }
         if Names.find(new, object: frames[last].new, like: name, of: old) != nil { return }
         writer.name(old, name)
@@ -117,7 +118,7 @@ struct Difference {
         return memcmp(old.text + Int(a.offset), new.text + Int(b.offset), Int(a.length)) == 0
     }
 
-    /// Whether an object or one inside it, arrays apart, has a member that is null.
+    /// Whether an object, or an object in it outside of arrays, has a null member.
     private static func hasNullMember(_ document: Document, _ node: Int) -> Bool {
         var pending = [node]
         while let object = pending.popLast() {

@@ -1,53 +1,54 @@
-/// Applies a row of merge patches in one pass over all of them, without recursion.
+/// Applies a sequence of JSON Merge Patches (RFC 7396) in one pass, without recursion.
 ///
-/// At each place of the result the layers that have something to say there are looked at lowest first, as RFC 7396
-/// would apply them one after the other: null removes what was there, an object merges into an object, everything else
-/// replaces. What is left is a scalar or array of one layer, or a run of layers whose objects merge.
+/// At each path it folds the layers that mention the path, lowest first: null removes the value, an object merges into
+/// an object, anything else replaces the value. The outcome is a scalar or array of one layer, or several objects to
+/// merge.
 struct Merger {
     /// A value of one layer.
     private struct Source {
-        /// Which of the documents it is in.
+        /// The index of the document that contains the value.
         var layer: Int
         var node: Int
-        /// Whether null members stay, as in the target of a patch; otherwise they remove.
+        /// Whether null members are kept, as in the target of a patch. Otherwise they remove members.
         var keepsNulls: Bool
     }
 
-    /// What the layers make of one place.
+    /// The outcome of folding the layers at one path.
     private enum Outcome {
         case absent
         /// A scalar or array of one layer.
         case value(Source)
-        /// The objects from this place in `sources` to its end.
+        /// The objects in `sources` from this index to the end, to be merged.
         case objects(from: Int)
     }
 
-    /// An object of the result, while it is written.
+    /// An object of the result that is being written.
     private struct Frame {
-        /// Its sources in `sources`, lowest layer first.
+        /// The range of the object's sources in `sources`, lowest layer first.
         let first: Int
         let end: Int
-        /// The source that is being visited.
+        /// The index of the source that is being visited.
         var current: Int
-        /// Its next member.
+        /// The position in the current source.
         var members: MemberCursor
-        /// The first source's name nodes that other sources mention, in order, if the rest can be copied in blocks.
+        /// Name nodes of the first source that other sources mention too, in order. Nil if the first source cannot be
+        /// copied in blocks.
         var touched: [Int]?
         var nextTouched = 0
-        /// The first source's next member, if it is copied in blocks.
+        /// The next member of the first source, if it is copied in blocks.
         var position: Int
     }
 
-    /// Compact and without duplicates, all of them.
+    /// All of them are compact and free of duplicate members.
     private let documents: [Document]
     private var builder: TapeBuilder
-    /// A stack: the sources of the open frames, each frame's behind those of the frame around it.
+    /// A stack with the sources of the open frames, innermost last.
     private var sources: [Source] = []
     private var frames: [Frame] = []
 
-    /// The first value after all others were applied to it. If it is itself a patch, its null members go.
+    /// Applies all other values to the first one. If the first value is itself a patch, its null members are removed.
     static func merge(_ values: [JSONValue], firstIsPatch: Bool) -> JSONValue {
-        // Whatever is not compact is made so first: then every part that is left alone can be copied as a block.
+        // Values are made compact first, so that unchanged parts can be copied as blocks.
         let values = values.map { $0.entry.has(Node.Flag.clean) ? $0 : $0.detached() }
         var merger = Merger(values)
         var fold = Fold(start: 0)
@@ -80,10 +81,10 @@ struct Merger {
     // MARK: What the layers make of one place
 
     private struct Fold {
-        /// Where the run of objects begins in `sources`, if there is one.
+        /// Where the objects to merge begin in `sources`, if the outcome is objects.
         let start: Int
         var outcome = Outcome.absent
-        /// The source by which the member came to be after it was absent: its place in the result.
+        /// The source that introduced the member, or reintroduced it after a removal. It decides the member's position.
         var home = 0
     }
 
@@ -96,7 +97,7 @@ struct Merger {
             return
         }
         if case .objects = fold.outcome {
-            // An empty object adds nothing to another one.
+            // Merging an empty object has no effect.
             if entry.span == 1 { return }
             if sources.count == fold.start + 1, self.entry(sources[fold.start]).span == 1 { sources.removeLast() }
         }
@@ -104,15 +105,15 @@ struct Merger {
         fold.outcome = .objects(from: fold.start)
     }
 
-    /// What becomes of the member `name` of the source `current`, whose own value for it is `value`; nil if the member
-    /// is there because of an earlier source.
+    /// Folds the values of the member `name`, starting with `value` of the source `current`. Returns nil if an earlier
+    /// source has introduced the member.
     private mutating func fold(_ frame: Int, _ current: Int, name: Int, value: Int) -> Fold? {
         let document = documents[sources[current].layer]
         func node(_ order: Int) -> Int? {
             let source = sources[order]
             return Names.find(documents[source.layer], object: source.node, like: name, of: document)
         }
-        // The nearest source below that mentions the name has left it there or removed it.
+        // The nearest lower source that mentions the name decides whether the member exists below.
         for order in (frames[frame].first..<current).reversed() {
             guard let node = node(order) else { continue }
             let source = sources[order]
@@ -130,7 +131,7 @@ struct Merger {
 
     // MARK: Writing
 
-    /// The last run of `sources` if it is one object that can be copied as it is.
+    /// The only source from `first` on, if there is just one and it can be copied unchanged.
     private func soleCopyable(from first: Int) -> Source? {
         guard sources.count == first + 1, let source = sources.last, isCopyable(source) else { return nil }
         return source
@@ -140,7 +141,7 @@ struct Merger {
         source.keepsNulls || !entry(source).has(Node.Flag.nullMembers)
     }
 
-    /// Begins the object that the sources from `first` on make.
+    /// Begins an object that merges the sources from `first` on.
     private mutating func push(from first: Int) {
         let source = sources[first]
         builder.beginObject()
@@ -151,7 +152,7 @@ struct Merger {
                 touched: isCopyable(source) ? touched(from: first) : nil, position: source.node + 1))
     }
 
-    /// The name nodes of the source `first` that the sources after it mention.
+    /// The name nodes of the source `first` whose names later sources have too.
     private func touched(from first: Int) -> [Int] {
         let base = sources[first]
         var touched: [Int] = []
@@ -167,7 +168,7 @@ struct Merger {
         return touched
     }
 
-    /// Goes on with the innermost object up to its next member that is not just copied, or ends it.
+    /// Continues with the innermost object up to its next member that must be folded, or ends the object.
     private mutating func step() {
         let last = frames.count - 1
         let current = frames[last].current
@@ -188,7 +189,7 @@ struct Merger {
         }
     }
 
-    /// Copies the members of the first source up to the next one that another source mentions, and treats that one.
+    /// Copies the members of the first source up to the next one that another source mentions, and folds that one.
     private mutating func copyBlock(_ last: Int, _ source: Source, _ document: Document) {
         let start = frames[last].position
         let entry = document.nodes[source.node]
@@ -211,7 +212,7 @@ struct Merger {
     private mutating func member(_ last: Int, _ document: Document, name: Int, value: Int) {
         let current = frames[last].current
         guard let fold = fold(last, current, name: name, value: value) else { return }
-        // It may have been removed above and brought back.
+        // A later source may have removed the member and another one reintroduced it.
         guard fold.home == current else {
             sources.removeLast(sources.count - fold.start)
             return

@@ -1,9 +1,9 @@
 extension JSONValue {
-    /// A scalar that takes the place of another one.
+    /// A scalar that replaces another one.
     public struct Replacement: Sendable {
-        /// The names that lead to it, from the outermost object.
+        /// The member names that lead to the scalar, outermost first.
         public var path: [String]
-        /// A number, string or truth value.
+        /// The new value: a number, string or boolean.
         public var value: JSONValue
 
         public init(at path: [String], by value: JSONValue) {
@@ -12,11 +12,12 @@ extension JSONValue {
         }
     }
 
-    /// The same document with scalars in the place of others: text and tape are copied in blocks, so that it takes a
-    /// fraction of what putting the whole together takes. Of several replacements at one place the last one counts.
+    /// Returns the document with some scalars replaced. Text and tape are copied in blocks, which takes a fraction of
+    /// the time of building the document again. If several replacements have the same path, the last one counts.
     ///
-    /// - Returns: nil where a path does not lead through objects to a scalar, where a value is none or is `null`, and where the
-    ///   value is not a whole and compact document, as what ``MergePatch`` and `building` make is.
+    /// - Returns: nil if a path does not lead through objects to a scalar, if an old or new value is `null` or not a
+    ///   scalar, or if this value is not a whole, compact document whose root is an object. ``MergePatch`` and
+    ///   ``building(_:)`` make compact documents.
     public func replacing(_ replacements: [Replacement]) -> JSONValue? {
         guard node == 0, entry.has(Node.Flag.clean), entry.kind == Node.Kind.object else { return nil }
         var edits: [ScalarEdit] = []
@@ -32,14 +33,14 @@ extension JSONValue {
     }
 }
 
-/// A scalar of a document's tape, and what takes its place.
+/// A scalar on a document's tape, and its replacement.
 private struct ScalarEdit {
     let node: Int
     let value: JSONValue
     private let order: Int
-    /// The containers around it, outermost first.
+    /// The containers of the scalar, outermost first.
     private let containers: [Int]
-    /// By how many bytes the text becomes longer.
+    /// The number of bytes that the text grows by; negative if it shrinks.
     let growth: Int
 
     init?(_ replacement: JSONValue.Replacement, order: Int, in document: Document) {
@@ -67,14 +68,15 @@ private struct ScalarEdit {
         growth = Int(value.entry.length) - Int(old.length)
     }
 
-    /// In the order of the tape, which is that of the text, and the last one only of those at one place.
+    /// Sorts edits in the order of the tape, which is the order of the text. Of several edits of one node the last one
+    /// remains.
     static func inOrder(_ edits: [ScalarEdit]) -> [ScalarEdit] {
         let sorted = edits.sorted { ($0.node, $0.order) < ($1.node, $1.order) }
         let last = sorted.indices.filter { $0 + 1 == sorted.count || sorted[$0 + 1].node != sorted[$0].node }
         return last.map { sorted[$0] }
     }
 
-    /// - Parameter edits: in the order of their nodes, each node once.
+    /// - Parameter edits: sorted by node, with one edit per node
     static func apply(_ edits: [ScalarEdit], to source: Document, growth: Int) -> JSONValue {
         let old = source.storage.pointee
         let result = Document(textCapacity: old.textCount + growth, nodeCapacity: old.nodeCount)
@@ -106,7 +108,7 @@ private struct ScalarEdit {
         }
         result.storage.pointee.textCount = old.textCount + growth
         result.storage.pointee.nodeCount = old.nodeCount
-        // What name tables hold is relative to their objects, and what tells where they are counts slots.
+        // Slots contain distances from their objects, and table nodes contain slot indexes. Neither changes.
         if let slots = old.slots, old.slotCount > 0 {
             let first = result.appendSlots(old.slotCount)
             if let output = result.storage.pointee.slots { (output + first).update(from: slots, count: old.slotCount) }

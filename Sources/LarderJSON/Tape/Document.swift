@@ -1,14 +1,14 @@
 import Glibc
 
-/// A document's memory: its text, its tape and the name tables of its large objects.
+/// The memory of a document: its text, its tape and the name tables of its large objects.
 ///
-/// `@unchecked Sendable`, because the memory is reached through pointers, which no checked type may be: arrays would
-/// cost a bounds check for each byte of the parser and could not be read past their end by whole words. The rule that
-/// makes it safe is that of copy-on-write: the memory is written only by whoever holds the sole reference (checked
-/// with `isKnownUniquelyReferenced`), which is before the first value of the document is handed out or after the last
-/// one is gone.
+/// `@unchecked Sendable`, because the memory is accessed through pointers. Arrays would add a bounds check to each byte
+/// that the parser reads, and could not be read past their end in whole words. It is safe for the same reason as
+/// copy-on-write: the memory is written only by the holder of the sole reference (checked with
+/// `isKnownUniquelyReferenced`). That is before the first value of the document is returned, or after the last one was
+/// released.
 final class Document: @unchecked Sendable {
-    /// The pointers and sizes. They live outside the object so that reading them needs no exclusivity check.
+    /// The pointers and sizes. They are outside of the object, so that accesses need no exclusivity check.
     struct Storage {
         /// `textCount` bytes of JSON, then at least `Document.padding` zero bytes.
         var text: UnsafeMutablePointer<UInt8>
@@ -17,18 +17,19 @@ final class Document: @unchecked Sendable {
         var nodes: UnsafeMutablePointer<Node>
         var nodeCount: Int
         var nodeCapacity: Int
-        /// Slots of all name tables, one table after the other.
+        /// The slots of all name tables, in sequence.
         var slots: UnsafeMutablePointer<UInt32>?
         var slotCount: Int
         var slotCapacity: Int
-        /// Open containers, while the document is parsed.
+        /// The open containers during parsing.
         var frames: UnsafeMutablePointer<TapeParser.Frame>?
         var frameCapacity: Int
     }
 
-    /// Zero bytes behind the text: scanners read whole words and stop at a zero, so they need no other bounds check.
+    /// The number of zero bytes after the text. Scanners read whole words and stop at a zero byte, so they need no
+    /// other bounds check.
     static let padding = 64
-    /// The longest text that 32-bit offsets reach.
+    /// The maximum size of a text, given by 32-bit offsets.
     static let maximumTextCount = Int(UInt32.max) - 256
 
     let storage: UnsafeMutablePointer<Storage>
@@ -55,7 +56,7 @@ final class Document: @unchecked Sendable {
     @inline(__always) var text: UnsafePointer<UInt8> { UnsafePointer(storage.pointee.text) }
     @inline(__always) var nodes: UnsafePointer<Node> { UnsafePointer(storage.pointee.nodes) }
 
-    /// Replaces the text. The old nodes and tables are forgotten, their memory is kept.
+    /// Replaces the text. Nodes and tables are removed, but their memory is kept.
     func setText(_ bytes: UnsafeRawBufferPointer) {
         storage.pointee.textCount = 0
         storage.pointee.nodeCount = 0
@@ -69,12 +70,12 @@ final class Document: @unchecked Sendable {
         sealText()
     }
 
-    /// Writes the zero bytes behind the text.
+    /// Writes the zero bytes after the text.
     func sealText() {
         memset(storage.pointee.text + storage.pointee.textCount, 0, Document.padding)
     }
 
-    /// Makes room for `count` bytes of text in all, padding not counted.
+    /// Ensures room for `count` bytes of text in total, without the padding.
     @inline(__always)
     func reserveText(_ count: Int) {
         if count > storage.pointee.textCapacity { growText(count) }
@@ -87,7 +88,7 @@ final class Document: @unchecked Sendable {
         storage.pointee.textCapacity = capacity
     }
 
-    /// Makes room for `count` nodes in all.
+    /// Ensures room for `count` nodes in total.
     @inline(__always)
     func reserveNodes(_ count: Int) {
         if count > storage.pointee.nodeCapacity { growNodes(count) }
@@ -100,7 +101,7 @@ final class Document: @unchecked Sendable {
         storage.pointee.nodeCapacity = capacity
     }
 
-    /// Appends `count` empty slots for a name table and returns the index of the first.
+    /// Appends `count` empty slots for a name table. Returns the index of the first one.
     @inline(never)
     func appendSlots(_ count: Int) -> Int {
         let start = storage.pointee.slotCount
@@ -114,7 +115,7 @@ final class Document: @unchecked Sendable {
         return start
     }
 
-    /// Doubles the stack of open containers.
+    /// Doubles the capacity of the stack of open containers.
     @inline(never)
     func growFrames() -> UnsafeMutablePointer<TapeParser.Frame> {
         let capacity = max(8, storage.pointee.frameCapacity * 2)
@@ -124,7 +125,7 @@ final class Document: @unchecked Sendable {
         return frames
     }
 
-    /// Gives back what was allocated beyond need, before a document is kept.
+    /// Frees memory that was allocated but is not used, before a document is kept.
     func trim() {
         free(storage.pointee.frames)
         storage.pointee.frames = nil
@@ -142,7 +143,8 @@ final class Document: @unchecked Sendable {
     }
 }
 
-/// malloc with types. `realloc` moves large blocks by remapping their pages, which no Swift allocation does.
+/// Typed malloc(3) and realloc(3). realloc(3) moves large blocks by remapping their pages, which Swift's allocation
+/// functions do not.
 enum Memory {
     static func allocate<T: BitwiseCopyable>(_ count: Int, _ type: T.Type) -> UnsafeMutablePointer<T> {
         reallocate(nil, count)
@@ -152,7 +154,7 @@ enum Memory {
         _ old: UnsafeMutablePointer<T>?, _ count: Int
     ) -> UnsafeMutablePointer<T> {
         guard let raw = realloc(old, max(count, 1) * MemoryLayout<T>.stride) else {
-            // As everywhere in Swift, memory that the system refuses cannot be reported.
+            // Swift programs generally cannot recover when the system refuses memory.
             preconditionFailure("out of memory")
         }
         return raw.assumingMemoryBound(to: T.self)

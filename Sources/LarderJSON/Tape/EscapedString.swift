@@ -1,21 +1,21 @@
-/// The text of a string that holds escapes, turned into what it says. The text was checked by the parser; it begins
-/// after the opening quotation mark and ends before the closing one.
+/// Decodes the content of a string with escapes. The text has been validated by the parser. It excludes the quotation
+/// marks.
 enum EscapedString {
-    /// Hands over the UTF-8 of what a string says.
+    /// Calls `body` with the decoded string in UTF-8.
     static func withDecoded<R>(
         _ text: UnsafeBufferPointer<UInt8>, _ body: (UnsafeRawBufferPointer) -> R
     ) -> R {
-        // Every escape is at least as long as what it stands for. Short strings are decoded on the stack.
+        // An escape is never shorter than the character it encodes. Short strings are decoded on the stack.
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: text.count) { buffer in
             let count = decode(text, into: buffer)
             return body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
         }
     }
 
-    /// Whether a string says exactly `bytes`.
+    /// Whether the decoded string equals `bytes`.
     @inline(never)
     static func says(_ text: UnsafeBufferPointer<UInt8>, _ bytes: UnsafeRawBufferPointer) -> Bool {
-        // An escape takes two bytes at least and six for each byte of what it says at most.
+        // The text contains an escape, so it is longer than the decoded string. It is at most six times as long.
         guard bytes.count < text.count, text.count <= 6 * bytes.count else { return false }
         var source = 0
         var target = 0
@@ -30,13 +30,13 @@ enum EscapedString {
         return target == bytes.count
     }
 
-    /// `NameHash` of what a string says.
+    /// The ``NameHash`` of the decoded string.
     @inline(never)
     static func nameHash(_ start: UnsafePointer<UInt8>, _ count: Int) -> UInt32 {
         withDecoded(UnsafeBufferPointer(start: start, count: count)) { NameHash.exact($0) }
     }
 
-    /// Writes what a string says and returns its length; `output` has room for `text.count` bytes.
+    /// Writes the decoded string and returns its length. `output` must have room for `text.count` bytes.
     private static func decode(
         _ text: UnsafeBufferPointer<UInt8>, into output: UnsafeMutableBufferPointer<UInt8>
     ) -> Int {
@@ -53,7 +53,7 @@ enum EscapedString {
         return target
     }
 
-    /// The byte or the escape at `source`: what it says, first byte lowest.
+    /// Decodes the byte or escape at `source`. The result has the first byte in the lowest bits.
     @inline(__always)
     private static func next(
         _ text: UnsafeBufferPointer<UInt8>, _ source: inout Int

@@ -1,23 +1,22 @@
-/// SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF") under a key drawn anew in every process, so
-/// that nobody outside can prepare names that collide in a `NameTable`.
+/// SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF") with a random key for each process, so that
+/// clients cannot choose names that collide in a ``NameTable``.
 ///
-/// The standard library's `Hasher` does the same, at several times the cost for a short name.
+/// The standard library's `Hasher` uses the same algorithm, but takes several times as long for a short name.
 struct KeyedHash {
     private static let key = KeyedHash(UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
 
     private let k0: UInt64
     private let k1: UInt64
 
-    /// A hash under a key of two words.
+    /// Creates a hash function with the given key.
     init(_ k0: UInt64, _ k1: UInt64) {
         self.k0 = k0
         self.k1 = k1
     }
 
-    /// The hash under this process's key.
+    /// The hash function with the key of this process.
     static var process: KeyedHash { key }
 
-    /// The hash of `bytes`.
     @inline(__always)
     func callAsFunction(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
         var state = State(

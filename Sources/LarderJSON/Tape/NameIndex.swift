@@ -1,9 +1,9 @@
 import Glibc
 
-/// Finds names of a fixed set, for a fraction of what a dictionary of strings takes.
+/// Finds names of a fixed set, faster than a dictionary of strings.
 ///
-/// The names are those of a program or of its settings. Its hash would be easy to make collisions for, but what a client asks
-/// for is only looked up.
+/// The names are constants of the program or come from its settings. The hash does not resist deliberate collisions,
+/// but names from clients are only looked up, never added.
 package final class NameIndex: Sendable {
     private struct Name {
         var hash: UInt32
@@ -12,13 +12,14 @@ package final class NameIndex: Sendable {
         var count: Int
     }
 
-    // Written by the initializer only. Pointers, because arrays would be retained for each access.
+    // Written only by the initializer. These are pointers, because arrays would be retained on each access.
     private nonisolated(unsafe) let text: UnsafeMutablePointer<UInt8>
-    /// Open addressing: a power of two, at least half of them empty (position -1).
+    /// A hash table with open addressing. Its size is a power of two, and at least half of the slots are empty
+    /// (position -1).
     private nonisolated(unsafe) let slots: UnsafeMutablePointer<Name>
     private let mask: Int
 
-    /// - Parameter names: all different. A name's position is that in this array.
+    /// - Parameter names: all different. The position of a name is its index in this array.
     package init(_ names: [String]) {
         text = .allocate(capacity: names.reduce(1) { $0 + $1.utf8.count })
         var capacity = 2
@@ -44,13 +45,14 @@ package final class NameIndex: Sendable {
         slots.deallocate()
     }
 
-    /// The position of a name; nil if it is not in the index.
+    /// The position of a name; nil if the index does not contain it.
     package func position(of name: String) -> Int? {
         var name = name
         return name.withUTF8 { position(of: UnsafeRawBufferPointer($0)) }
     }
 
-    /// The position of the name that a string says; nil if it is not in the index, or if the value is not a string.
+    /// The position of a name given as a JSON string; nil if the index does not contain it or the value is not a
+    /// string.
     package func position(of name: JSONValue) -> Int? {
         let entry = name.entry
         guard entry.kind == Node.Kind.string else { return nil }
@@ -63,7 +65,7 @@ package final class NameIndex: Sendable {
         while slots[slot].position >= 0 {
             let known = slots[slot]
             if known.hash == hash, known.count == name.count,
-                // An empty name may have no memory.
+                // The base address of an empty name may be nil.
                 memcmp(text + known.start, name.baseAddress ?? UnsafeRawPointer(text), known.count) == 0
             {
                 return Int(known.position)

@@ -1,11 +1,11 @@
-/// The lookup index of an object with many members: open addressing over a hash keyed anew in every process, so that
-/// nobody can prepare names that collide.
+/// The hash table of an object with many members. It uses open addressing and ``KeyedHash``, so that clients cannot
+/// choose names that collide.
 ///
-/// It is built when the object ends, so that reading it later needs no lock. A `table` node at the object's end says
-/// where its slots are; a slot holds the distance from the object's node to a name node, or 0.
+/// The table is built when the object ends, so that reading it needs no lock. A `table` node at the end of the object
+/// stores the position of the slots. A slot contains the distance from the object's node to a name node, or 0.
 enum NameTable {
-    /// Appends the table for an object whose members are all on the tape and marks it `indexed`; settles duplicates.
-    /// Returns the number of distinct names.
+    /// Appends the table of an object whose members are all on the tape, marks the object as `indexed`, and resolves
+    /// duplicates. Returns the number of distinct names.
     static func build(_ document: Document, object: Int, members: Int) -> UInt32 {
         var capacity = 64
         while capacity < members + members / 2 { capacity *= 2 }
@@ -49,7 +49,7 @@ enum NameTable {
         return distinct
     }
 
-    /// The first name node that says `name` in a finished object that has a table.
+    /// The first name node with the given name, in a complete object that has a table.
     static func find(
         _ document: UnsafePointer<Document.Storage>, object: Int, _ name: UnsafeRawBufferPointer
     ) -> Int? {
@@ -75,7 +75,7 @@ enum NameTable {
     private static func isSame(
         _ nodes: UnsafeMutablePointer<Node>, _ found: Int, _ name: Int, text: UnsafePointer<UInt8>
     ) -> Bool {
-        // A redirected name has no quick hash any more.
+        // A redirected name has a distance in `span` instead of its hash.
         let isRedirected = (nodes[found].info | nodes[name].info) & Node.Flag.redirected != 0
         guard isRedirected || nodes[found].span == nodes[name].span else { return false }
         return Names.equal(nodes[found], text, nodes[name], text)

@@ -1,17 +1,17 @@
 import Glibc
 
-/// Member names inside one object of a tape: comparing, finding, and settling duplicates.
+/// Compares and finds member names within an object, and resolves duplicates.
 ///
-/// Of names that are the same the first node speaks for all: it is `redirected` to the last one, whose value counts,
-/// and every other one is marked `later` and passed over.
+/// Of several equal names the first node stands for all. It is `redirected` to the last one, whose value counts. All
+/// others are marked as `later` and skipped.
 enum Names {
-    /// The name node whose value is that of the member `name`: the last of its duplicates.
+    /// The name node whose value is the value of the member `name`: the last of its duplicates.
     @inline(__always)
     static func winner(_ nodes: UnsafePointer<Node>, _ name: Int) -> Int {
         nodes[name].has(Node.Flag.redirected) ? name &+ Int(nodes[name].span) : name
     }
 
-    /// Whether a string or name node says exactly `bytes`.
+    /// Whether the content of a string or name node equals `bytes`.
     @inline(__always)
     static func matches(_ node: Node, text: UnsafePointer<UInt8>, _ bytes: UnsafeRawBufferPointer) -> Bool {
         if node.has(Node.Flag.escaped) { return EscapedString.says(inner(node, text: text), bytes) }
@@ -20,14 +20,14 @@ enum Names {
         return memcmp(text + Int(node.offset) + 1, base, bytes.count) == 0
     }
 
-    /// Whether two name nodes say the same.
+    /// Whether two name nodes have the same content.
     static func equal(
         _ left: Node, _ leftText: UnsafePointer<UInt8>, _ right: Node, _ rightText: UnsafePointer<UInt8>
     ) -> Bool {
         withBytes(right, text: rightText) { matches(left, text: leftText, $0) }
     }
 
-    /// Hands over what a string or name node says, escapes resolved.
+    /// Calls `body` with the content of a string or name node, with escapes resolved.
     @inline(__always)
     static func withBytes<R>(
         _ node: Node, text: UnsafePointer<UInt8>, _ body: (UnsafeRawBufferPointer) -> R
@@ -43,19 +43,20 @@ enum Names {
         UnsafeBufferPointer(start: text + Int(node.offset) + 1, count: Int(node.length) - 2)
     }
 
-    /// The value node of the member called `name`; nil if there is none, or if the node is not an object.
+    /// The value node of the member called `name`; nil if it does not exist or the node is not an object.
     @inline(__always)
     static func find(
         _ document: UnsafePointer<Document.Storage>, object: Int, _ name: UnsafeRawBufferPointer
     ) -> Int? {
-        // An empty name may have no memory.
+        // The base address of an empty name may be nil.
         let start = name.baseAddress ?? UnsafeRawPointer(document)
         return find(document, object: object, start.assumingMemoryBound(to: UInt8.self), name.count)
     }
 
     /// The value node of the member with a name of `count` bytes.
     ///
-    /// It takes the memory of the document, which the caller keeps, because that needs no reference to be counted.
+    /// Takes the memory of the document instead of a reference to it, to avoid reference counting. The caller keeps the
+    /// document alive.
     static func find(
         _ document: UnsafePointer<Document.Storage>, object: Int, _ name: UnsafePointer<UInt8>, _ count: Int
     ) -> Int? {
@@ -70,18 +71,19 @@ enum Names {
             node += 1 &+ Int(node[1].span)
         }
         if node >= end { return nil }
-        // It is not marked as a later one: of names that are the same the first is found.
+        // The first of several equal names is found, so the node is not marked as `later`.
         let distance = node.pointee.has(Node.Flag.redirected) ? Int(node.pointee.span) : 0
         return object &+ (node - first) &+ distance &+ 1
     }
 
-    /// Whether a name node says exactly `name`.
+    /// Whether the content of a name node equals `name`.
     @inline(__always)
     static func says(
         _ node: Node, _ text: UnsafePointer<UInt8>, _ name: UnsafePointer<UInt8>, _ count: Int
     ) -> Bool {
         if node.has(Node.Flag.escaped) { return saysEscaped(node, text, name, count) }
-        // Most names differ in their lengths or in their last bytes. The last byte of an empty one is its quotation mark.
+        // Most names differ in length or in the last byte. The last byte of an empty name is its opening quotation
+        // mark.
         guard Int(node.length) == count &+ 2,
             count == 0 || text[Int(node.offset) &+ count] == name[count &- 1]
         else { return false }
@@ -103,7 +105,7 @@ enum Names {
         EscapedString.says(inner(node, text: text), UnsafeRawBufferPointer(start: name, count: count))
     }
 
-    /// The value node of the member that is called as `name`, a name node of `other`, is; or nil.
+    /// The value node of the member with the same name as `name`, a name node of `other`; nil if it does not exist.
     static func find(_ document: Document, object: Int, like name: Int, of other: Document) -> Int? {
         let wanted = other.nodes[name]
         return withBytes(wanted, text: other.text) { bytes in
@@ -127,7 +129,8 @@ enum Names {
         }
     }
 
-    /// Looks for an earlier name equal to the one at `name` in an open object, and settles which one counts.
+    /// Searches an open object for an earlier name equal to the one at `name`, and resolves the duplicate. Returns
+    /// whether there was one.
     @inline(never)
     static func resolveDuplicate(
         _ nodes: UnsafeMutablePointer<Node>, text: UnsafePointer<UInt8>, object: Int, name: Int
@@ -149,19 +152,19 @@ enum Names {
         }
     }
 
-    /// Makes the name at `first` stand for the one at `last` as well.
+    /// Makes the name node at `first` stand for the one at `last` too.
     static func redirect(_ nodes: UnsafeMutablePointer<Node>, from first: Int, to last: Int) {
         nodes[first].info |= Node.Flag.redirected
         nodes[first].span = UInt32(truncatingIfNeeded: last - first)
         nodes[last].info |= Node.Flag.later
     }
 
-    /// Finishes an object that has duplicates or many members; all its members are on the tape. Returns the number of
+    /// Completes an object that has duplicates or many members, all of which are on the tape. Returns the number of
     /// distinct names.
     @inline(never)
     static func close(_ document: Document, object: Int, members: UInt32) -> UInt32 {
         let nodes = document.storage.pointee.nodes
-        // While the object was open this bit meant something else than in a finished one.
+        // In a complete object this bit has no meaning, so it is cleared.
         nodes[object].info &= ~Node.Flag.duplicates
         if members > TapeParser.smallObject {
             return NameTable.build(document, object: object, members: Int(members))
@@ -176,19 +179,19 @@ enum Names {
     }
 }
 
-/// A fast 32-bit hash of a name's bytes (after unescaping), kept in each name node to tell names apart without looking
-/// at the text. It looks at the length and at no more than sixteen bytes, so it is easy to make collisions on purpose:
-/// it only filters, and large objects are found by `NameTable`'s keyed hash.
+/// A fast 32-bit hash of a name's content. Each name node stores it, so that most names can be distinguished without
+/// reading the text. It depends only on the length and on at most sixteen bytes, so collisions are easy to construct.
+/// Therefore it is only a filter, and large objects use the keyed hash of ``NameTable``.
 enum NameHash {
-    /// Hash of a name of `count` bytes that may be read up to eight bytes past its end.
+    /// The hash of a name of `count` bytes. Up to eight bytes after its end must be readable.
     @inline(__always)
     static func padded(_ name: UnsafePointer<UInt8>, _ count: Int) -> UInt32 {
-        // Without a branch: whether a name is shorter than a word is hard to predict.
+        // Without a branch, because whether a name is shorter than a word is hard to predict.
         let mask = Word.lowBytes(min(count, 8))
         return mix(Word.load(name) & mask, Word.load(name + max(count - 8, 0)) & mask, count)
     }
 
-    /// The same hash of bytes that must not be read past their end.
+    /// The same hash for bytes that must not be read past their end.
     static func exact(_ name: UnsafeRawBufferPointer) -> UInt32 {
         let head = Word.head(name)
         guard name.count >= 8 else { return mix(head, head, name.count) }

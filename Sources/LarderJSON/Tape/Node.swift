@@ -1,10 +1,11 @@
-/// One entry of a document's tape: 16 bytes that say where a value's text is and how many entries belong to it.
+/// An entry of a document's tape: 16 bytes with the position of a value's text and the number of entries in its
+/// subtree.
 ///
-/// The tape holds the nodes in the order of the text. An object's node is followed by a name and a value for each
-/// member, in turn; an array's by its elements. An object with many members ends with one `table` node (see
-/// `NameTable`). All distances are relative, so that a subtree can be copied to another tape.
+/// The nodes are in the order of the text. The node of an object is followed by a name node and a value node for each
+/// member, the node of an array by its elements. An object with many members ends with a `table` node (see
+/// ``NameTable``). All distances are relative, so a subtree can be copied to another tape.
 struct Node {
-    /// What a node is: the raw values of `JSONValue.Kind`, and two that are no values.
+    /// The kinds of nodes: the raw values of ``JSONValue/Kind``, and two kinds that are not values.
     enum Kind {
         static let null: UInt32 = 0
         static let bool: UInt32 = 1
@@ -17,38 +18,39 @@ struct Node {
         static let mask: UInt32 = 7
     }
 
-    /// Bits of `info` beside the kind.
+    /// Flags in `info`. The meaning of a bit depends on the kind of node.
     enum Flag {
-        /// bool: it is `true`.
+        /// bool: the value is `true`.
         static let isTrue: UInt32 = 1 << 3
-        /// string, name: the text holds at least one backslash.
+        /// string, name: the text contains a backslash.
         static let escaped: UInt32 = 1 << 3
-        /// value: its text has no whitespace between tokens and no duplicate members, at any depth, so that the
-        /// text is its own compact form. Always set for scalars.
+        /// value: the text has no whitespace between tokens and no duplicate members, at any depth, so it is compact.
+        /// Always set for scalars.
         static let clean: UInt32 = 1 << 4
-        /// container: an object in it may have a member that is null (never clear when one has).
+        /// container: an object in it may have a null member. Set whenever one has, sometimes also if none has.
         static let nullMembers: UInt32 = 1 << 5
-        /// name: the same name stood earlier in this object; the earlier node speaks for both.
+        /// name: the name occurs earlier in this object, so this node is skipped.
         static let later: UInt32 = 1 << 6
         /// object: its last node is a `table`.
         static let indexed: UInt32 = 1 << 6
-        /// name: the same name comes again; `span` is the distance to the last name node that carries it.
+        /// name: the name occurs again later. `span` is the distance to the last name node with this name.
         static let redirected: UInt32 = 1 << 7
-        /// object, while it is parsed and has few members: some of them are duplicates.
+        /// object of few members, during parsing: it has duplicate members.
         static let duplicates: UInt32 = 1 << 7
     }
 
-    /// The largest count that `info` can hold; it stands for "this many or more".
+    /// The largest count that `info` can store. It means "this many or more".
     static let maximumCount: UInt32 = 0xFF_FFFF
 
-    /// value, name: where the text begins, quotation mark included. table: index of the first slot.
+    /// value, name: the start of the text, including the quotation mark. table: the index of the first slot.
     var offset: UInt32
-    /// value, name: bytes of text, quotation marks included. table: slots, a power of two.
+    /// value, name: the size of the text in bytes, including quotation marks. table: the number of slots, a power of
+    /// two.
     var length: UInt32
-    /// value: nodes in this subtree, itself included. name: its `NameHash` (or see `redirected`).
-    /// table: number of distinct names.
+    /// value: the number of nodes in the subtree, including this one. name: its ``NameHash``, or a distance if
+    /// `redirected`. table: the number of distinct names.
     var span: UInt32
-    /// Kind in the low three bits, then flags; from bit 8 the number of elements or distinct members.
+    /// The kind in the lowest three bits, then the flags. From bit 8 on: the number of elements or distinct members.
     var info: UInt32
 
     @inline(__always) var kind: UInt32 { info & Kind.mask }

@@ -1,5 +1,5 @@
-/// Makes an object out of parts of other documents, or a document of one part, text and tape together, so that nothing is
-/// parsed again. The parts are compact and have no duplicate members, and so is and has what it makes.
+/// Builds a document from parts of other documents without parsing them again. It copies both text and tape. The parts
+/// must be compact and free of duplicate members; the result is too.
 struct TapeBuilder {
     private struct Open {
         var node: Int
@@ -9,22 +9,22 @@ struct TapeBuilder {
 
     let document: Document
     private var open: [Open] = []
-    /// Whether a member that comes now follows another one.
+    /// Whether a comma must precede the next member.
     private var follows = false
 
-    /// A builder with room for so much, which grows as needed.
+    /// Creates a builder with the given initial capacity.
     init(textCapacity: Int, nodeCapacity: Int) {
         document = Document(textCapacity: textCapacity, nodeCapacity: nodeCapacity)
     }
 
-    /// The finished value; nothing may be added after.
+    /// The finished value. Nothing may be added afterwards.
     func finish() -> JSONValue {
         document.sealText()
         document.trim()
         return JSONValue(document: document, node: 0)
     }
 
-    /// Begins the outermost object, or one that is the value of the name before.
+    /// Begins the outermost object, or the value of the last name.
     mutating func beginObject() {
         let node = document.storage.pointee.nodeCount
         let offset = document.storage.pointee.textCount
@@ -54,7 +54,7 @@ struct TapeBuilder {
         follows = true
     }
 
-    /// The name of the member whose value comes next, taken from another document.
+    /// Adds the name of the next member, copied from another document.
     mutating func name(_ source: Document, _ name: Int) {
         separate()
         let entry = source.nodes[name]
@@ -72,7 +72,7 @@ struct TapeBuilder {
         follows = false
     }
 
-    /// A value of another document: that of the name before, or all that there is.
+    /// Adds a value copied from another document: the value of the last name, or the whole result.
     mutating func copy(_ source: Document, _ node: Int) {
         let entry = source.nodes[node]
         if entry.kind == Node.Kind.null || entry.has(Node.Flag.nullMembers), let last = open.indices.last {
@@ -84,7 +84,7 @@ struct TapeBuilder {
         follows = true
     }
 
-    /// Members of another document's object, from the name node `first` up to (not including) the node `end`.
+    /// Adds members of another document's object, from the name node `first` up to but not including the node `end`.
     mutating func members(_ source: Document, from first: Int, to end: Int, hasNulls: Bool) {
         guard first < end else { return }
         separate()
@@ -120,15 +120,15 @@ struct TapeBuilder {
 
     private func text(_ bytes: UnsafePointer<UInt8>, _ length: Int) {
         let count = document.storage.pointee.textCount
-        // Node offsets have 32 bits. A document of parts that are within the limit each can only pass it when somebody
-        // merges gigabytes, and there is no value to return then.
+        // Node offsets have 32 bits. Each part is within the limit, so only a merge of gigabytes can exceed it. No
+        // valid result exists then.
         precondition(count + length <= Document.maximumTextCount, "a merged document is larger than 4 GiB")
         document.reserveText(count + length)
         (document.storage.pointee.text + count).update(from: bytes, count: length)
         document.storage.pointee.textCount = count + length
     }
 
-    /// Copies nodes whose text was moved by `delta`.
+    /// Copies nodes whose text moved by `delta` bytes.
     private func nodes(_ source: Document, from first: Int, to end: Int, _ delta: Int) {
         let count = end - first
         let start = document.storage.pointee.nodeCount
@@ -156,7 +156,7 @@ struct TapeBuilder {
         }
     }
 
-    /// Copies a name table; what it holds is relative to its object.
+    /// Copies the slots of a name table. They contain distances within the object, which do not change.
     private func slots(_ source: Document, _ first: Int, _ count: Int) -> Int {
         let start = document.appendSlots(count)
         if let input = source.storage.pointee.slots, let output = document.storage.pointee.slots {

@@ -1,5 +1,6 @@
-/// Eight bytes at a time, lowest address in the lowest bits. (Swift's SIMD vectors have no way to a bit mask of the
-/// bytes that match, and their masks are not always compiled to instructions; words are.)
+/// Processes eight bytes at a time, as a word with the lowest address in the lowest bits. Swift's SIMD vectors are not
+/// used: they cannot produce a bit mask of the matching bytes, and their masks are not always compiled to vector
+/// instructions.
 enum Word {
     @inline(__always)
     static func load(_ pointer: UnsafePointer<UInt8>) -> UInt64 {
@@ -11,7 +12,7 @@ enum Word {
         UInt32(littleEndian: UnsafeRawPointer(pointer).loadUnaligned(as: UInt32.self))
     }
 
-    /// The first eight bytes or, padded with zeros, all there are; nothing is read past the end.
+    /// The first eight bytes, or all of them padded with zeros if there are fewer. Never reads past the end.
     @inline(__always)
     static func head(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
         let count = bytes.count
@@ -26,17 +27,17 @@ enum Word {
         return head
     }
 
-    /// A mask of the lowest `count` bytes; `count` is at most 8.
+    /// A mask of the lowest `count` bytes, of at most 8.
     @inline(__always)
     static func lowBytes(_ count: Int) -> UInt64 {
-        // Two shifts, because one by 64 is none.
+        // Two shifts, because a single shift by 64 would be a shift by 0.
         let bits = UInt64(truncatingIfNeeded: count) &* 4
         return ~((UInt64.max &<< bits) &<< bits)
     }
 
-    /// Bit 7 of each byte that ends a run of plain ASCII in a string: a quotation mark, a backslash, a control
-    /// character or a byte of a longer UTF-8 sequence. Only the lowest set bit is exact: a subtraction may borrow from
-    /// the byte above one that was found.
+    /// Returns a word in which bit 7 is set for each byte that ends a run of plain ASCII in a string: a quotation mark,
+    /// a backslash, a control character, or a byte of a multibyte UTF-8 character. Only the lowest set bit is exact,
+    /// because a subtraction may borrow from the byte above a match.
     @inline(__always)
     static func special(_ word: UInt64) -> UInt64 {
         let quote = word ^ 0x2222_2222_2222_2222
@@ -44,7 +45,7 @@ enum Word {
         let ones: UInt64 = 0x0101_0101_0101_0101
         return (word | (word &- 0x2020_2020_2020_2020) | (quote &- ones) | (backslash &- ones)) & 0x8080_8080_8080_8080
     }
-    /// Not zero if a byte of `word`, in any order, must be escaped in a JSON string.
+    /// Nonzero if at least one byte of `word` must be escaped in a JSON string. Byte order does not matter.
     @inline(__always)
     static func escaped(_ word: UInt64) -> UInt64 {
         let quote = word ^ 0x2222_2222_2222_2222

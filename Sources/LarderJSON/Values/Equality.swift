@@ -1,8 +1,8 @@
 import Glibc
 
 extension JSONValue: Equatable {
-    /// Whether two values are the same: objects regardless of the order of members, strings by what they say (their
-    /// UTF-8, not normalised), numbers by their text (`1` is not `1.0`).
+    /// Whether two values are equal. The order of members does not count. Strings are compared as UTF-8 with escapes
+    /// resolved, without Unicode normalization. Numbers are compared as text, so `1` differs from `1.0`.
     public static func == (left: JSONValue, right: JSONValue) -> Bool {
         if left.document === right.document && left.node == right.node { return true }
         return Comparison.equal(left.document, left.node, right.document, right.node)
@@ -10,15 +10,15 @@ extension JSONValue: Equatable {
 }
 
 extension JSONValue {
-    /// Whether the value is a whole document and not a part of one.
+    /// Whether the value is a whole document.
     package var isWholeDocument: Bool { node == 0 }
 
-    /// Whether both are the same whole document in memory.
+    /// Whether both values are the same whole document in memory.
     package func isSameDocument(as other: JSONValue) -> Bool {
         document === other.document && isWholeDocument && other.isWholeDocument
     }
 
-    /// Whether two values have the same compact text: members in the same order, and strings written the same way.
+    /// Whether the texts of two values are equal byte for byte: in member order, spelling and whitespace.
     package func hasSameText(as other: JSONValue) -> Bool {
         withTextBytes { text in
             other.withTextBytes { otherText in
@@ -31,10 +31,10 @@ extension JSONValue {
     }
 }
 
-/// Structural comparison without recursion, so that no nesting exhausts the stack.
+/// Compares structure without recursion, so that deep nesting cannot exhaust the stack.
 enum Comparison {
-    /// Subtrees up to this size are compared as bytes first; larger ones only at the top, so that a difference deep
-    /// inside is not searched for once per level.
+    /// Subtrees up to this many bytes are compared as bytes first. Larger ones are compared so only at the top, because
+    /// a difference deep inside would otherwise be searched for once per level.
     private static let bytewise = 256
 
     static func equal(_ left: Document, _ leftRoot: Int, _ right: Document, _ rightRoot: Int) -> Bool {
@@ -47,7 +47,7 @@ enum Comparison {
             if Int(a.length) <= bytewise, sameBytes(left, a, right, b) { continue }
             switch a.kind {
             case Node.Kind.string:
-                // Without escapes the bytes would have to be the same.
+                // Unescaped strings of this size that are equal have equal bytes.
                 guard a.has(Node.Flag.escaped) || b.has(Node.Flag.escaped) || Int(a.length) > bytewise,
                     Names.equal(a, left.text, b, right.text)
                 else { return false }
@@ -93,7 +93,7 @@ enum Comparison {
         var leftCursor = MemberCursor(left, object: leftObject)
         var rightCursor = MemberCursor(right, object: rightObject)
         while let (name, value) = leftCursor.next(left) {
-            // Mostly the order is the same, too.
+            // The members usually have the same order in both objects.
             if let (otherName, otherValue) = rightCursor.next(right),
                 Names.equal(left.nodes[name], left.text, right.nodes[otherName], right.text)
             {

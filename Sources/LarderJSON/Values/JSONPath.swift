@@ -1,13 +1,13 @@
 import Glibc
 
-/// A way from a document to a value in it: member names and, in arrays, indexes.
+/// A path from a document to a value in it: member names and array indexes.
 public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
-    /// The path as it was written: names with dots between them, or an RFC 6901 pointer; empty for the whole document.
+    /// The path as it was written: names separated by dots, or a JSON Pointer (RFC 6901). Empty for the whole document.
     private let text: String
 
     private init(text: String) { self.text = text }
 
-    /// A path of these steps.
+    /// Creates a path from its segments. No segments mean the whole document.
     public init(_ segments: [String]) {
         text = segments.reduce(into: "") { pointer, segment in
             pointer.unicodeScalars.append("/")
@@ -25,24 +25,25 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Reads a path as people write it: empty for the whole document, an RFC 6901 pointer if it begins with `/`, else
-    /// names with dots between them (`search.limit`, `servers.0`).
+    /// Parses a path: an empty text for the whole document, a JSON Pointer (RFC 6901) if it begins with `/`, otherwise
+    /// names separated by dots (`search.limit`, `servers.0`).
     ///
-    /// - Throws: `JSONError` (`invalidPath`) for an empty name between dots, or a `~` in a pointer that is neither `~0`
-    ///   nor `~1`; the offset counts UTF-8 bytes.
+    /// - Throws: ``JSONError`` with `invalidPath` if a name between dots is empty, or if a `~` in a pointer is neither
+    ///   `~0` nor `~1`. The offset counts UTF-8 bytes.
     public init(parsing text: String) throws(JSONError) {
         var text = text
         self = try text.withUTF8 { Self.parse(UnsafeRawBufferPointer($0), .max) }.get()
     }
 
-    /// Reads a path that came as JSON: a string, as `init(parsing:)` takes it, or an array of member names.
+    /// Reads a path from a JSON value: a string in the form of ``init(parsing:)``, or an array of member names.
     ///
-    /// A path of more than these is refused before more is made of it.
+    /// The limits are checked before the path is copied.
     ///
     /// - Parameters:
-    ///   - maximumSegments: how many segments it may have.
-    ///   - maximumBytes: how long its JSON text may be.
-    /// - Throws: `JSONError`: `invalidPath` as `init(parsing:)`, `typeMismatch` for any other value.
+    ///   - maximumSegments: the maximum number of segments
+    ///   - maximumBytes: the maximum length of the value's JSON text
+    /// - Throws: ``JSONError`` with `invalidPath` if the path is invalid or exceeds a limit, or `typeMismatch` if the
+    ///   value is neither a string nor an array of strings
     public init(_ value: JSONValue, maximumSegments: Int = .max, maximumBytes: Int = .max) throws(JSONError) {
         let entry = value.entry
         guard Int(entry.length) <= maximumBytes else {
@@ -69,15 +70,15 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
         self.init(segments)
     }
 
-    /// Whether the path leads to the whole document.
+    /// Whether this is the path of the whole document.
     public var isRoot: Bool { text.isEmpty }
 
     private var isPointer: Bool { text.utf8.first == UInt8(ascii: "/") }
 
-    /// The path as an RFC 6901 pointer.
+    /// The path as a JSON Pointer (RFC 6901).
     public var pointer: String { isPointer ? text : JSONPath(segments).text }
 
-    /// The steps, in order; none means the whole document.
+    /// The names and indexes of the path, in order; empty for the whole document.
     public var segments: [String] {
         var segments: [String] = []
         _ = forEachSegment { name in
@@ -87,7 +88,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
         return segments
     }
 
-    /// The dotted form where every name allows it, else the pointer. `init(parsing:)` reads it back as the same path.
+    /// The dotted form if all names permit it, otherwise the pointer. ``init(parsing:)`` parses it to an equal path.
     public var description: String {
         guard isPointer else { return text }
         let segments = segments
@@ -97,28 +98,27 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
         return isDotted ? segments.joined(separator: ".") : text
     }
 
-    /// Whether two paths have the same steps, compared as names are: by their UTF-8, without normalisation.
+    /// Whether two paths have the same segments. They are compared as UTF-8, without Unicode normalization.
     public static func == (left: JSONPath, right: JSONPath) -> Bool {
         left.isPointer == right.isPointer
             ? left.text.isSpelled(as: right.text) : left.pointer.isSpelled(as: right.pointer)
     }
 
-    /// Feeds the path's UTF-8 to `hasher`.
     public func hash(into hasher: inout Hasher) {
         var pointer = pointer
         pointer.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 
-    /// The index that a segment names in an array: digits without a leading zero (RFC 6901, section 4). nil for
-    /// everything else, `-` included, which names the element after the last.
+    /// The array index that a segment denotes: digits without a leading zero (RFC 6901, section 4); nil for any other
+    /// text, including `-`.
     static func arrayIndex(_ segment: UnsafeRawBufferPointer) -> Int? {
         guard let first = segment.first, segment.allSatisfy(NumberScanner.isDigit) else { return nil }
         guard first != UInt8(ascii: "0") || segment.count == 1 else { return nil }
         return Int(String(checked: segment))
     }
 
-    /// Hands over the segments until `body` returns false.
-    /// - Returns: what the last call returned; true for the whole document.
+    /// Calls `body` with each segment until it returns false.
+    /// - Returns: whether all calls returned true
     func forEachSegment(_ body: (UnsafeRawBufferPointer) -> Bool) -> Bool {
         var text = text
         return text.withUTF8 { text in
@@ -217,7 +217,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension JSONValue.Kind {
-    /// The kind in words, with its article.
+    /// The name of the kind, with its article.
     var article: String {
         switch self {
         case .null: "null"
@@ -231,8 +231,8 @@ extension JSONValue.Kind {
 }
 
 extension String {
-    /// Whether two strings have the same UTF-8, as JSON tells names apart: without normalisation, where two ways to write an
-    /// accent make two names.
+    /// Whether two strings have the same UTF-8. JSON names are compared like this: without normalization, two encodings
+    /// of an accented letter are different names.
     package func isSpelled(as other: String) -> Bool {
         guard utf8.count == other.utf8.count else { return false }
         let isSame = utf8.withContiguousStorageIfAvailable { bytes in

@@ -1,9 +1,9 @@
-/// A JSON value: a view of one place in an immutable document.
+/// A JSON value: a reference to a position in an immutable document.
 ///
-/// Copying a value copies a reference. A value keeps its whole document in memory; `detached()` gives it one of its
-/// own.
+/// Copying a value copies a reference. A value keeps its whole document in memory. ``detached()`` copies it into a
+/// document of its own.
 public struct JSONValue: Sendable {
-    /// The six kinds of RFC 8259, `true` and `false` being one.
+    /// The kinds of values in RFC 8259. `true` and `false` are one kind.
     public enum Kind: UInt8, Sendable {
         case null, bool, number, string, array, object
     }
@@ -24,25 +24,25 @@ public struct JSONValue: Sendable {
 
     public var isNull: Bool { entry.kind == Node.Kind.null }
 
-    /// The truth value; nil for every other kind.
+    /// The boolean; nil for other kinds.
     public var bool: Bool? {
         let entry = entry
         return entry.kind == Node.Kind.bool ? entry.has(Node.Flag.isTrue) : nil
     }
 
-    /// What the string says, escapes resolved; nil for every other kind.
+    /// The string with its escapes resolved; nil for other kinds.
     public var string: String? {
         entry.kind == Node.Kind.string ? text(of: node) : nil
     }
 
-    /// The number exactly as it was written, such as `-0`, `1e400` or `0.1000`; nil for every other kind.
+    /// The number as it was written, such as `-0`, `1e400` or `0.1000`; nil for other kinds.
     public var numberText: String? {
         let entry = entry
         guard entry.kind == Node.Kind.number else { return nil }
         return withTextBytes { String(checked: $0) }
     }
 
-    /// The number if it is written as an integer (`1`, `-0`, not `1.0` or `1e3`) that fits; nil otherwise.
+    /// The number if it is written as an integer (`1` or `-0`, not `1.0` or `1e3`) and fits into `Int`; otherwise nil.
     public var int: Int? {
         let entry = entry
         guard entry.kind == Node.Kind.number else { return nil }
@@ -62,13 +62,13 @@ public struct JSONValue: Sendable {
         return result
     }
 
-    /// The nearest double-precision number; nil if the value is no number or beyond the range (`1e400`).
+    /// The nearest double-precision number; nil if the value is not a number or is out of range (`1e400`).
     public var double: Double? {
         guard let text = numberText, let value = Double(text), value.isFinite else { return nil }
         return value
     }
 
-    /// The number of elements or of distinct members; 0 for scalars.
+    /// The number of elements, or of members with distinct names; 0 for scalars.
     public var count: Int {
         let entry = entry
         guard entry.storedCount == Node.maximumCount else { return Int(entry.storedCount) }
@@ -78,36 +78,37 @@ public struct JSONValue: Sendable {
         return elements.reduce(0) { count, _ in count + 1 }
     }
 
-    /// Hands over the value's text exactly as it came in. The bytes are valid during the call only.
+    /// Calls `body` with the value's text as it was parsed. The bytes are valid only during the call.
     public func withTextBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
         try withExtendedLifetime(document) {
             try body(UnsafeRawBufferPointer(start: textStart, count: Int(entry.length)))
         }
     }
 
-    /// The text of a string or name node, escapes resolved.
+    /// The text of a string or name node, with its escapes resolved.
     func text(of node: Int) -> String {
         Names.withBytes(document.nodes[node], text: document.text) { String(checked: $0) }
     }
 }
 
 extension JSONValue {
-    /// The member called `name`; of duplicates the last one. nil if there is none or the value is no object.
+    /// The member called `name`; nil if it does not exist or the value is not an object. Of duplicate members the last
+    /// one counts.
     ///
-    /// Names are the same when their UTF-8 is, with escapes resolved and without Unicode normalisation.
+    /// Names are compared as UTF-8 with escapes resolved, without Unicode normalization.
     public subscript(_ name: String) -> JSONValue? {
         var name = name
         let found = name.withUTF8 { Names.find(document.storage, object: node, UnsafeRawBufferPointer($0)) }
         return found.map { JSONValue(document: document, node: $0) }
     }
 
-    /// The member called `name`, as the subscript finds it, for names that are known when the program is built.
+    /// The member called `name`, as the subscript returns it. For names that are constants.
     public func member(_ name: StaticString) -> JSONValue? {
         let found = Names.find(document.storage, object: node, name.utf8Start, name.utf8CodeUnitCount)
         return found.map { JSONValue(document: document, node: $0) }
     }
 
-    /// The members with four names, as ``member(_:)`` finds them, in one pass over an object with few members.
+    /// The members with four names, as ``member(_:)`` returns them. Takes one pass over an object with few members.
     package func members(
         _ first: StaticString, _ second: StaticString, _ third: StaticString, _ fourth: StaticString
     ) -> (JSONValue?, JSONValue?, JSONValue?, JSONValue?) {
@@ -143,9 +144,8 @@ extension JSONValue {
         Names.says(document.nodes[node], document.text, name.utf8Start, name.utf8CodeUnitCount)
     }
 
-    /// Bit n is set if the object may have a member whose name has n bytes; bit 63 stands for longer names, too.
-    ///
-    /// To look for many names in a small object it is quicker to ask this first.
+    /// A bit set of name lengths: bit n is set if the object may have a member whose name has n bytes. Bit 63 also
+    /// stands for longer names. With it, lookups of many names in a small object are faster.
     package var nameLengths: UInt64 {
         let nodes = document.nodes
         let entry = entry
@@ -160,26 +160,27 @@ extension JSONValue {
         return lengths
     }
 
-    /// The bit of ``nameLengths`` that stands for names of `count` bytes.
+    /// The bit of ``nameLengths`` for names of `count` bytes.
     @inlinable
     package static func lengthBit(_ count: Int) -> UInt64 { 1 &<< UInt64(truncatingIfNeeded: min(count, 63)) }
 
-    /// Whether the value is a string that says `text`.
+    /// Whether the value is the string `text`.
     public func isString(_ text: StaticString) -> Bool {
         let entry = entry
         guard entry.kind == Node.Kind.string else { return false }
         return text.withUTF8Buffer { Names.matches(entry, text: document.text, UnsafeRawBufferPointer($0)) }
     }
 
-    /// The element at `index`, from 0. nil if there is none or the value is no array.
+    /// The element at `index`, from 0; nil if it does not exist or the value is not an array.
     ///
-    /// Elements before it are stepped over one by one unless all are scalars; to visit many use `elements`.
+    /// Takes constant time if all elements are scalars, otherwise time proportional to `index`. Use ``elements`` to
+    /// visit many elements.
     public subscript(_ index: Int) -> JSONValue? {
         guard entry.kind == Node.Kind.array else { return nil }
         return Self.element(of: document.nodes, node, at: index).map { JSONValue(document: document, node: $0) }
     }
 
-    /// The node of an array's element.
+    /// The node of an array element; nil if the index is out of range.
     private static func element(of nodes: UnsafePointer<Node>, _ array: Int, at index: Int) -> Int? {
         let entry = nodes[array]
         guard index >= 0, index < Int(entry.span) - 1 else { return nil }
@@ -195,7 +196,7 @@ extension JSONValue {
         return nil
     }
 
-    /// The value that `path` leads to, or nil.
+    /// The value at `path`; nil if it does not exist.
     public func value(at path: JSONPath) -> JSONValue? {
         var node = node
         let (storage, nodes) = (document.storage, document.nodes)
@@ -219,14 +220,14 @@ extension JSONValue: CustomStringConvertible {
     /// The size of the text in bytes.
     package var textSize: Int { Int(entry.length) }
 
-    /// Where the text is in that of the whole document, in bytes.
+    /// The range of the text within the text of the document, in bytes.
     package var textRange: Range<Int> { Int(entry.offset)..<Int(entry.offset) + Int(entry.length) }
 
-    /// Whether the text that ``withTextBytes(_:)`` hands over is ``compactBytes`` already, and that of every value in it.
+    /// Whether the text, as ``withTextBytes(_:)`` passes it, equals ``compactBytes``.
     public var isCompact: Bool { entry.has(Node.Flag.clean) }
 
-    /// The value as compact JSON: no whitespace between tokens, of duplicate members only the one that counts. Strings
-    /// and numbers stay as they were written.
+    /// The value as compact JSON: without whitespace between tokens and without duplicate members, of which the last
+    /// one counts. Strings and numbers keep their original spelling.
     public var compactBytes: [UInt8] {
         if isCompact { return withTextBytes { [UInt8]($0) } }
         var writer = JSONWriter(reservingCapacity: Int(entry.length))
@@ -234,7 +235,7 @@ extension JSONValue: CustomStringConvertible {
         return writer.bytes
     }
 
-    /// `compactBytes` as text.
+    /// ``compactBytes`` as text.
     public var compactText: String {
         if isCompact { return withTextBytes { String(checked: $0) } }
         return String(decoding: compactBytes, as: UTF8.self)
@@ -244,8 +245,8 @@ extension JSONValue: CustomStringConvertible {
 }
 
 extension JSONValue {
-    /// What the document that this value is part of takes in memory, its tape and tables included, in bytes: whoever keeps the
-    /// value keeps all of it.
+    /// The memory of the document that contains this value, in bytes, including its tape and tables. Keeping a value
+    /// keeps all of it.
     package var documentMemory: Int {
         let storage = document.storage.pointee
         return storage.textCapacity + storage.nodeCapacity * MemoryLayout<Node>.stride
@@ -254,19 +255,19 @@ extension JSONValue {
 }
 
 extension JSONValue {
-    /// Where in the text that was parsed the last step of a path stands that leads to something, for people who look
-    /// for it.
+    /// The position of a path in the text that a value was parsed from, for error messages.
     public struct Place: Sendable, Hashable {
-        /// The line, from 1: of a member's name, or of an element.
+        /// The line, from 1, of the last name or element that was found.
         public let line: Int
-        /// How many steps of the path led there; where it is fewer than the path has, nothing is at its end.
+        /// The number of path segments that were found. If it is less than the length of the path, there is no value at
+        /// the path.
         public let depth: Int
     }
 
-    /// The place of a path in the text that this value was parsed from, or of as much of the path as is there. Of members
-    /// with the same name it is the last one, which counts.
+    /// The position in the original text of the value at a path. If there is no value, the position of the longest
+    /// prefix of the path that has one. Of duplicate members it is the last one.
     ///
-    /// Lines end with LF. A value that was made by a program, or copied by `detached()`, is all on one line.
+    /// Lines end with LF. A value that was built by a program or copied by ``detached()`` is a single line.
     public func place(of path: JSONPath) -> Place {
         var (found, depth, start) = (self, 0, entry.offset)
         _ = path.forEachSegment { segment in
@@ -288,9 +289,9 @@ extension JSONValue {
 }
 
 extension JSONValue {
-    /// The value that a writer's calls say.
+    /// Builds a value from the calls of a writer.
     ///
-    /// - Precondition: the calls make exactly one JSON value (each `begin` has its `end`, each name a value).
+    /// - Precondition: the calls write exactly one JSON value (each `begin` has its `end`, each name a value)
     public static func building(_ body: (inout JSONWriter) -> Void) -> JSONValue {
         var writer = JSONWriter()
         body(&writer)
@@ -303,7 +304,7 @@ extension JSONValue {
     }
 
     public static let null: JSONValue = building { $0.null() }
-    /// The object without members.
+    /// The empty object.
     public static let emptyObject: JSONValue = building { writer in
         writer.beginObject()
         writer.endObject()
@@ -312,9 +313,8 @@ extension JSONValue {
     private static let no: JSONValue = building { $0.bool(false) }
 
     public static func string(_ text: String) -> JSONValue { building { $0.string(text) } }
-    /// An integer.
     public static func int(_ number: Int) -> JSONValue { building { $0.int(number) } }
-    /// A number in its shortest form; `null` for what JSON cannot say, infinities and NaN.
+    /// A number in its shortest form; `null` for infinities and NaN, which JSON cannot represent.
     public static func double(_ number: Double) -> JSONValue { building { $0.double(number) } }
     public static func bool(_ truth: Bool) -> JSONValue { truth ? yes : no }
 
@@ -338,25 +338,24 @@ extension JSONValue {
         }
     }
 
-    /// The same value, compact, in a document of its own: for keeping a small part of a large document.
+    /// Copies the value, in compact form, into a document of its own. Use it to keep a small part of a large document.
     public func detached() -> JSONValue {
         let entry = entry
         guard entry.has(Node.Flag.clean) else { return JSONValue.building { $0.value(self) } }
-        // Its text is its compact form, and its part of the tape says all that parsing it again would find out.
+        // The text is compact, so the tape can be copied too. It contains all that parsing the text again would return.
         var builder = TapeBuilder(textCapacity: Int(entry.length), nodeCapacity: Int(entry.span))
         builder.copy(document, node)
         return builder.finish()
     }
 }
 
-// There is no nil literal on purpose: with it `found ? value : nil` would be a JSON `null` where an absent value is
-// meant, because the compiler prefers the type that needs no optional. `null` is written `.null`.
+// There is no nil literal on purpose. With one, `found ? value : nil` would yield a JSON `null` instead of an absent
+// value, because the compiler prefers the type that is not optional. Write `.null` for `null`.
 extension JSONValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
     ExpressibleByStringLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
     public init(booleanLiteral value: Bool) { self = .bool(value) }
     public init(integerLiteral value: Int) { self = .int(value) }
-    /// A number in its shortest form.
     public init(floatLiteral value: Double) { self = .double(value) }
     public init(stringLiteral value: String) { self = .string(value) }
     public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
@@ -365,9 +364,10 @@ extension JSONValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, E
 }
 
 extension String {
-    /// The text of a value, which the parser has checked.
+    /// Creates a string from UTF-8 that the parser has validated.
     init(checked text: UnsafeRawBufferPointer) {
-        // Up to this length a string has no memory of its own: text copied into it takes a third of what `init(decoding:)` takes.
+        // Strings up to this length are stored inline. Copying into them takes a third of the time of
+        // `init(decoding:as:)`.
         guard text.count <= 15 else {
             self = String(decoding: text, as: UTF8.self)
             return

@@ -1,16 +1,14 @@
 extension JSONValue {
-    /// The elements of an array, in order; empty for every other kind.
+    /// The elements of an array, in order; empty for other kinds.
     public var elements: Elements { Elements(value: self) }
 
-    /// The members of an object, each name once, in the order of first appearance and with its last value; empty for
-    /// every other kind.
+    /// The members of an object, in the order in which their names first appear; empty for other kinds. Each name
+    /// occurs once, with its last value.
     public var members: Members { Members(value: self) }
 
-    /// The elements of an array.
     public struct Elements: Sequence, Sendable {
         fileprivate let value: JSONValue
 
-        /// Steps from element to element.
         public struct Iterator: IteratorProtocol {
             private let document: Document
             private var node: Int
@@ -23,7 +21,6 @@ extension JSONValue {
                 end = entry.kind == Node.Kind.array ? value.node + Int(entry.span) : node
             }
 
-            /// The next element, or nil after the last.
             public mutating func next() -> JSONValue? {
                 guard node < end else { return nil }
                 defer { node += Int(document.nodes[node].span) }
@@ -31,20 +28,17 @@ extension JSONValue {
             }
         }
 
-        /// An iterator at the first element.
         public func makeIterator() -> Iterator { Iterator(value) }
 
-        /// The number of elements, known without visiting them all in most arrays.
+        /// The number of elements. Takes constant time.
         public var underestimatedCount: Int {
             value.entry.kind == Node.Kind.array ? Int(value.entry.storedCount) : 0
         }
     }
 
-    /// The members of an object.
     public struct Members: Sequence, Sendable {
         fileprivate let value: JSONValue
 
-        /// Steps from member to member.
         public struct Iterator: IteratorProtocol {
             private let document: Document
             private var cursor: MemberCursor
@@ -54,7 +48,6 @@ extension JSONValue {
                 cursor = MemberCursor(document, object: value.node)
             }
 
-            /// The next member, or nil after the last.
             public mutating func next() -> (name: String, value: JSONValue)? {
                 guard let (name, value) = cursor.next(document) else { return nil }
                 let view = JSONValue(document: document, node: value)
@@ -62,20 +55,19 @@ extension JSONValue {
             }
         }
 
-        /// An iterator at the first member.
         public func makeIterator() -> Iterator { Iterator(value) }
 
-        /// The number of members, known without visiting them all.
+        /// The number of members. Takes constant time.
         public var underestimatedCount: Int { value.entry.kind == Node.Kind.object ? value.count : 0 }
     }
 }
 
-/// Walks the distinct members of an object on the tape.
+/// Iterates over the distinct members of an object on the tape.
 struct MemberCursor {
     private var node: Int
     private let end: Int
 
-    /// At the first member; at the end if `object` is none.
+    /// Starts at the first member, or at the end if `object` is not an object.
     @inline(__always)
     init(_ document: Document, object: Int) {
         let entry = document.nodes[object]
@@ -85,7 +77,8 @@ struct MemberCursor {
             ? object + Int(entry.span) - (entry.has(Node.Flag.indexed) ? 1 : 0) : node
     }
 
-    /// The name node of the next member and the node of the value that counts.
+    /// The name node of the next member, and the node of its value, which is the last one if the name is duplicated;
+    /// nil at the end.
     @inline(__always)
     mutating func next(_ document: Document) -> (name: Int, value: Int)? {
         let nodes = document.nodes

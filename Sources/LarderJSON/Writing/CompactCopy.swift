@@ -1,4 +1,5 @@
-/// Writes the compact text of a subtree: at once where the text is compact already, else token by token.
+/// Writes the compact text of a subtree. Parts that are compact already are copied, other parts are written token by
+/// token.
 enum CompactCopy {
     static func append(_ value: JSONValue, to bytes: inout [UInt8]) {
         let document = value.document
@@ -8,7 +9,7 @@ enum CompactCopy {
             bytes.append(contentsOf: UnsafeBufferPointer(start: value.textStart, count: Int(value.entry.length)))
             return
         }
-        // One entry per open container; no recursion, so that no nesting exhausts the stack.
+        // One entry for each open container. There is no recursion, so deep nesting cannot exhaust the stack.
         var open: [Open] = []
         open.append(Open(document, value.node, &bytes))
         while let last = open.indices.last {
@@ -45,7 +46,6 @@ enum CompactCopy {
         }
     }
 
-    /// A container that is being written.
     private struct Open {
         let isObject: Bool
         var members: MemberCursor

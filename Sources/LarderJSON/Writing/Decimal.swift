@@ -1,11 +1,11 @@
-/// Integers in decimal digits.
+/// Writes integers in decimal.
 enum Decimal {
     /// The number of digits of `number`.
     @inline(__always)
     static func digitCount(_ number: UInt64) -> Int {
         var count = 1
         var rest = number
-        // Mostly numbers are small.
+        // Most numbers are smaller than 10,000.
         while rest >= 10_000 {
             rest /= 10_000
             count += 4
@@ -15,7 +15,7 @@ enum Decimal {
         return rest >= 10 ? count + 1 : count
     }
 
-    /// Writes the digits of `number` so that the last one stands before `end`.
+    /// Writes the digits of `number` into the bytes before `end`.
     @inline(__always)
     static func write(_ number: UInt64, endingAt end: UnsafeMutablePointer<UInt8>) {
         var cursor = end

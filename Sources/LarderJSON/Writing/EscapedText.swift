@@ -1,10 +1,11 @@
-/// Text with the escapes that a JSON string needs. Escaped is only what must be: the quotation mark, the backslash and
-/// the control characters, with the short forms where there are any.
+/// Escapes text for a JSON string. Only the characters that must be escaped are: the quotation mark, the backslash and
+/// control characters, with the short escape if there is one.
 enum EscapedText {
-    /// The bytes that one byte becomes at most.
+    /// The maximum number of bytes that one byte of text becomes.
     static let growth = 6
 
-    /// Writes `text` and returns the bytes written; `output` has room for `growth` times the text.
+    /// Writes `text` and returns the number of bytes written. `output` must have room for `growth` times the size of
+    /// the text.
     static func write(_ text: UnsafeRawBufferPointer, into output: UnsafeMutablePointer<UInt8>) -> Int {
         var cursor = output
         for byte in text {

@@ -1,33 +1,31 @@
-/// Writes compact JSON, in the order of the calls. It places the commas and colons; that `begin` and `end` match and
-/// that members have names is up to the caller.
+/// Writes compact JSON in the order of the calls. The writer adds commas and colons. The caller must balance `begin`
+/// and `end`, and write a name before each member's value.
 public struct JSONWriter: Sendable {
-    /// What was written so far.
+    /// The bytes written so far.
     public internal(set) var bytes: [UInt8] = []
-    /// Whether a value or name that comes now follows another one.
+    /// Whether a comma must precede the next value or name.
     var follows = false
 
-    /// An empty writer with room for `reservingCapacity` bytes.
+    /// Creates an empty writer with room for `reservingCapacity` bytes.
     public init(reservingCapacity: Int = 256) {
         bytes.reserveCapacity(reservingCapacity)
     }
 
-    /// Forgets what was written and keeps the memory.
+    /// Removes all bytes but keeps the memory.
     public mutating func removeAll() {
         bytes.removeAll(keepingCapacity: true)
         follows = false
     }
 
     public mutating func beginObject() { begin(UInt8(ascii: "{")) }
-    /// Ends the innermost object.
     public mutating func endObject() { end(UInt8(ascii: "}")) }
     public mutating func beginArray() { begin(UInt8(ascii: "[")) }
-    /// Ends the innermost array.
     public mutating func endArray() { end(UInt8(ascii: "]")) }
 
-    /// The name of the member whose value comes next.
+    /// Writes the name of the next member.
     public mutating func name(_ name: String) { quote(name, isName: true) }
 
-    /// The name of the member whose value comes next, one without characters that JSON escapes.
+    /// Writes the name of the next member. The name must not contain characters that JSON escapes.
     public mutating func name(_ name: StaticString) {
         let comma = follows
         follows = false
@@ -40,7 +38,8 @@ public struct JSONWriter: Sendable {
 
     public mutating func int(_ number: Int) { integer(UInt64(number.magnitude), isNegative: number < 0) }
 
-    /// A number in the shortest form that reads back as the same; `null` for infinities and NaN, which JSON lacks.
+    /// Writes a number in the shortest form that reads back as the same number; `null` for infinities and NaN, which
+    /// JSON cannot represent.
     public mutating func double(_ number: Double) {
         guard number.isFinite else { return null() }
         separate()
@@ -51,20 +50,20 @@ public struct JSONWriter: Sendable {
 
     public mutating func null() { word("null") }
 
-    /// A value of another document, compact.
+    /// Writes a value in compact form.
     public mutating func value(_ value: JSONValue) {
         separate()
         makeRoom(forLarge: Int(value.entry.length))
         CompactCopy.append(value, to: &bytes)
     }
 
-    /// A complete JSON value, trusted to be one.
+    /// Writes a complete JSON value that the caller has validated.
     public mutating func raw(_ value: some Sequence<UInt8>) {
         separate()
         bytes.append(contentsOf: value)
     }
 
-    /// A complete JSON value, trusted to be one.
+    /// Writes a complete JSON value that the caller has validated.
     public mutating func raw(_ value: UnsafeRawBufferPointer) {
         separate()
         makeRoom(forLarge: value.count)
@@ -73,17 +72,17 @@ public struct JSONWriter: Sendable {
 
     private static let largeBytes = 4096
 
-    /// An array that is full has as much room again made for its next byte: what closes a message behind a large value would
-    /// move and hold all of it twice.
+    /// Reserves room for a large value and the end of its envelope. A full array would otherwise double when the
+    /// envelope is closed, which copies the whole value.
     private mutating func makeRoom(forLarge count: Int) {
         if count < Self.largeBytes || bytes.capacity - bytes.count >= count + 256 { return }
         bytes.reserveCapacity(max(bytes.count + count + 256, bytes.capacity * 2))
     }
 
-    /// Any bytes, appended as they are: no comma or colon is placed before or after them on their account.
+    /// Appends bytes unchanged, without a comma or colon before or after them.
     public mutating func rawUnframed(_ part: UnsafeRawBufferPointer) { block(part) }
 
-    /// A text, appended as it is.
+    /// Appends a text unchanged.
     public mutating func rawUnframed(_ text: StaticString) {
         let count = text.utf8CodeUnitCount
         append(upTo: count) { output in
@@ -92,7 +91,7 @@ public struct JSONWriter: Sendable {
         }
     }
 
-    /// A text and any bytes, appended as they are.
+    /// Appends a text and bytes unchanged.
     public mutating func rawUnframed(_ text: StaticString, _ part: UnsafeRawBufferPointer) {
         let count = text.utf8CodeUnitCount
         append(upTo: count + part.count) { output in
@@ -104,34 +103,34 @@ public struct JSONWriter: Sendable {
         }
     }
 
-    /// The digits of a number, appended as they are.
+    /// Appends the digits of a number, without a comma.
     public mutating func rawUnframed(_ number: UInt64) { digits(number) }
 
-    /// A text, the digits of a number, both once more, and any bytes, appended as they are: in one step, for what is written
-    /// thousands of times.
+    /// Appends a text, the digits of a number, another text and number, and bytes, all unchanged. One call is faster
+    /// than five where thousands of messages are written.
     public mutating func rawUnframed(
         _ first: StaticString, _ number: UInt64, _ second: StaticString, _ other: UInt64, _ rest: UnsafeRawBufferPointer
     ) { blocks(first, number, second, other, rest) }
 
-    /// A place in what was written, to come back to.
+    /// A position in the output, for ``rewind(to:)``.
     public struct Mark: Sendable {
         fileprivate let count: Int
         fileprivate let follows: Bool
     }
 
-    /// The place after what was written so far.
+    /// The current end of the output.
     public var mark: Mark { Mark(count: bytes.count, follows: follows) }
 
-    /// Forgets what was written after a mark of this writer.
+    /// Removes the output after a mark of this writer.
     public mutating func rewind(to mark: Mark) {
         bytes.removeLast(bytes.count - mark.count)
         follows = mark.follows
     }
 
-    /// How many bytes were written after a mark of this writer.
+    /// The number of bytes written after a mark of this writer.
     public func size(since mark: Mark) -> Int { bytes.count - mark.count }
 
-    /// Ends a line: LF, and the next value begins a new line and document.
+    /// Ends a line with LF. The next value starts a new document.
     public mutating func endLine() {
         bytes.append(UInt8(ascii: "\n"))
         follows = false
@@ -161,7 +160,6 @@ extension JSONWriter {
         follows = true
     }
 
-    /// A member that is an integer.
     public mutating func member(_ name: StaticString, _ number: Int) {
         let (comma, isNegative, magnitude) = (follows, number < 0, UInt64(number.magnitude))
         follows = true
@@ -182,7 +180,7 @@ extension JSONWriter {
         bool(truth)
     }
 
-    /// A member of another document, compact.
+    /// Writes a member whose value is written in compact form.
     public mutating func member(_ name: StaticString, _ value: JSONValue) {
         let entry = value.entry
         guard entry.has(Node.Flag.clean), entry.length < Self.largeBytes else {
@@ -198,25 +196,25 @@ extension JSONWriter {
         }
     }
 
-    /// A member that is a string, or none.
+    /// Writes a string member. Writes no member for nil.
     public mutating func member(_ name: StaticString, _ text: String?) {
         if let text { member(name, text) }
     }
 
-    /// A member that is an integer, or none.
+    /// Writes an integer member. Writes no member for nil.
     public mutating func member(_ name: StaticString, _ number: Int?) {
         if let number { member(name, number) }
     }
 
-    /// A member of another document, compact, or none.
+    /// Writes a member in compact form. Writes no member for nil.
     public mutating func member(_ name: StaticString, _ value: JSONValue?) {
         if let value { member(name, value) }
     }
 }
 
-/// How the writer puts its bytes together: each call reserves once and writes straight into the array.
+// Each of these methods reserves room once and then writes directly into the array.
 extension JSONWriter {
-    /// The name of the member whose value comes next, as another document writes it.
+    /// Writes the name of the next member, copied from a name node of a document.
     mutating func name(_ document: Document, _ node: Int) {
         separate()
         let entry = document.nodes[node]
@@ -226,7 +224,7 @@ extension JSONWriter {
         follows = false
     }
 
-    /// The comma before a value or a name.
+    /// Writes a comma if one is needed before the next value or name.
     mutating func separate() {
         if follows { bytes.append(UInt8(ascii: ",")) }
         follows = true
@@ -257,17 +255,17 @@ extension JSONWriter {
         text.withUTF8Buffer { quote(UnsafeRawBufferPointer($0), isName: isName) }
     }
 
-    /// The bytes that ``write(_:comma:into:)`` writes at most.
+    /// The maximum number of bytes that ``write(_:comma:into:)`` writes for a name.
     @inline(__always)
     private static func room(forName name: StaticString) -> Int { name.utf8CodeUnitCount + PlainText.frameCount }
 
-    /// Writes a name in quotation marks and a colon. Returns the end of what it wrote.
+    /// Writes a name in quotation marks and a colon. Returns the end of the output.
     @inline(__always)
     private static func write(
         _ name: StaticString, comma: Bool, into output: UnsafeMutablePointer<UInt8>
     ) -> UnsafeMutablePointer<UInt8> {
         assert(name.withUTF8Buffer { !$0.contains(where: PlainText.isEscaped) }, "a name that JSON escapes")
-        // The comma is always written; where none is wanted, the quotation mark comes over it.
+        // The comma is always written. If none is needed, the quotation mark overwrites it.
         output[0] = UInt8(ascii: ",")
         let start = comma ? output + 1 : output
         start[0] = UInt8(ascii: "\"")
@@ -278,7 +276,7 @@ extension JSONWriter {
         return end + 2
     }
 
-    /// Appends a string in quotation marks with the comma before it and, after a name, the colon.
+    /// Appends a string in quotation marks, with a comma before it if needed, and a colon after it if it is a name.
     private mutating func quote(_ text: UnsafeRawBufferPointer, isName: Bool) {
         let comma = follows
         follows = !isName
@@ -298,7 +296,7 @@ extension JSONWriter {
         if isName { bytes.append(UInt8(ascii: ":")) }
     }
 
-    /// Appends an integer with the comma before it.
+    /// Appends an integer, with a comma before it if needed.
     mutating func integer(_ magnitude: UInt64, isNegative: Bool) {
         let comma = follows
         follows = true
@@ -311,7 +309,7 @@ extension JSONWriter {
         }
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes unchanged.
     mutating func block(_ part: UnsafeRawBufferPointer) {
         guard let start = part.baseAddress, part.count > 0 else { return }
         append(upTo: part.count) { output in
@@ -320,7 +318,7 @@ extension JSONWriter {
         }
     }
 
-    /// Appends a number's digits.
+    /// Appends the digits of a number.
     mutating func digits(_ number: UInt64) {
         let count = Decimal.digitCount(number)
         append(upTo: count) { output in
@@ -329,7 +327,7 @@ extension JSONWriter {
         }
     }
 
-    /// Appends texts with the digits of a number after each, and bytes.
+    /// Appends each text followed by the digits of its number, then the bytes.
     mutating func blocks(
         _ first: StaticString, _ number: UInt64, _ second: StaticString, _ other: UInt64, _ rest: UnsafeRawBufferPointer
     ) {
@@ -352,7 +350,7 @@ extension JSONWriter {
         }
     }
 
-    /// Appends as many bytes as `body` says that it wrote into the room for `capacity`. False if there were none.
+    /// Appends up to `capacity` bytes, which `body` writes and counts. Returns false if `body` wrote nothing.
     @inline(__always) @discardableResult
     private mutating func append(upTo capacity: Int, _ body: (UnsafeMutablePointer<UInt8>) -> Int) -> Bool {
         var written = 0

@@ -1,16 +1,17 @@
-/// Text that needs no escapes in a JSON string, found and copied by whole words. The text ends where memory may end, so
-/// nothing is read past it.
+/// Copies text that needs no escapes in a JSON string, eight bytes at a time. Never reads past the end of the text,
+/// because memory may end there.
 enum PlainText {
-    /// The bytes that `frame` needs beside the text.
+    /// The number of bytes that ``frame(_:into:comma:colon:)`` needs in addition to the text.
     static let frameCount = 4
 
-    /// Writes `text` in quotation marks, with a comma before and a colon after on demand. Returns the bytes written, or
-    /// 0 if the text must be escaped. `output` has room for `frameCount` bytes and the text.
+    /// Writes `text` in quotation marks, optionally with a comma before and a colon after it. Returns the number of
+    /// bytes written, or 0 if the text must be escaped. `output` must have room for the text and `frameCount` bytes.
     @inline(__always)
     static func frame(
         _ text: UnsafeRawBufferPointer, into output: UnsafeMutablePointer<UInt8>, comma: Bool, colon: Bool
     ) -> Int {
-        // Comma and colon are always written; where none is wanted, something else comes over it or it does not count.
+        // Comma and colon are always written. If they are not wanted, the quotation mark overwrites the comma, and the
+        // colon is not included in the count.
         output[0] = UInt8(ascii: ",")
         let start = comma ? 2 : 1
         output[start - 1] = UInt8(ascii: "\"")
@@ -21,7 +22,7 @@ enum PlainText {
         return end + (colon ? 2 : 1)
     }
 
-    /// Copies `text`; false as soon as something in it must be escaped.
+    /// Copies `text`. Returns false if a character in it must be escaped.
     @inline(__always)
     private static func copy(_ text: UnsafeRawBufferPointer, to output: UnsafeMutableRawPointer) -> Bool {
         let count = text.count
@@ -32,11 +33,11 @@ enum PlainText {
                 found |= word(text, index, to: output)
                 index += 8
             }
-            // The last word overlaps the one before.
+            // The last word overlaps the previous one, unless the size is a multiple of eight.
             return found | word(text, count - 8, to: output) == 0
         }
         if count >= 4 {
-            // Both halves in one word; they may overlap, too.
+            // Both halves are checked as one word. They may overlap too.
             let low = text.loadUnaligned(as: UInt32.self)
             let high = text.loadUnaligned(fromByteOffset: count - 4, as: UInt32.self)
             output.storeBytes(of: low, as: UInt32.self)
