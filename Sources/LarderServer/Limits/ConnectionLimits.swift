@@ -1,38 +1,36 @@
 import NIOCore
 
-/// What clients may use before they are told to wait or are refused.
-///
-/// The names in quotes are those of `limits` in the settings.
+/// The resources that clients may use. The names in quotes are the members of `limits` in the settings.
 package struct ConnectionLimits: Sendable, Equatable {
-    /// `connections`: open connections of all clients together, 1 to 1,000,000. Default: 16384.
+    /// `connections`: the maximum number of open connections, 1 to 1,000,000. Default: 16384.
     package var connections = 16384
-    /// Whether ``connections`` was lowered to what the process's limit of open files leaves room for.
+    /// Whether ``connections`` was lowered to fit into the process's limit of open files.
     package var isBoundByDescriptors = false
-    /// `connectionsPerUser`: open connections of one user, 1 to 1,000,000. Nil, the default: a quarter of
-    /// ``connections``.
+    /// `connectionsPerUser`: the maximum number of open connections of one user, 1 to 1,000,000. Nil (the default) for
+    /// a quarter of ``connections``.
     package var connectionsPerUser: Int?
-    /// `subscriptionsPerConnection`: 1 to 65536. Default: 64.
+    /// `subscriptionsPerConnection`: the maximum number of subscriptions, 1 to 65536. Default: 64.
     package var subscriptionsPerConnection = 64
-    /// `subscriptionsPerUser`: those of all connections of one user, 1 to 10,000,000. Default: 65536.
+    /// `subscriptionsPerUser`: the maximum for all connections of one user, 1 to 10,000,000. Default: 65536.
     package var subscriptionsPerUser = 65536
-    /// `requestsInFlightPerConnection`: requests that wait for their answer, 1 to 65536. Default: 64.
+    /// `requestsInFlightPerConnection`: the maximum number of unanswered requests, 1 to 65536. Default: 64.
     package var requestsInFlightPerConnection = 64
-    /// `requestsInFlightPerUser`: those of all connections of one user, 1 to 10,000,000. Default: 8192.
+    /// `requestsInFlightPerUser`: the maximum for all connections of one user, 1 to 10,000,000. Default: 8192.
     package var requestsInFlightPerUser = 8192
-    /// `queuedBytesPerUser`: bytes that are held for the connections of one user, because a line is not complete yet, a
-    /// request not answered, or a reply not taken; 1 MiB to 1 TiB. Default: 256 MiB.
+    /// `queuedBytesPerUser`: the maximum number of bytes buffered for the connections of one user, in incomplete lines,
+    /// unanswered requests and unread replies, 1 MiB to 1 TiB. Default: 256 MiB.
     package var queuedBytesPerUser = 256 << 20
-    /// `lineBytes`: the longest request, 1 KiB to 64 MiB. Default: 1 MiB.
+    /// `lineBytes`: the maximum length of a request in bytes, 1 KiB to 64 MiB. Default: 1 MiB.
     package var lineBytes = 1 << 20
-    /// `stallSeconds`: how long a client may accept no byte before it is dropped, 1 s to 1 hour. Default: 30 s.
+    /// `stallSeconds`: how long a client may accept no output before it is disconnected, 1 s to 1 hour. Default: 30 s.
     package var stall = Duration.seconds(30)
 
     package init() {}
 
-    /// How many connections one user may have.
+    /// The maximum number of connections of one user.
     var effectiveConnectionsPerUser: Int { connectionsPerUser ?? max(1, connections / 4) }
 
-    /// How long a client may take no byte.
+    /// ``stall`` in the unit of event loops.
     var stallTime: TimeAmount {
         let (seconds, attoseconds) = stall.components
         return .nanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)

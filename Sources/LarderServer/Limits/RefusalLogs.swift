@@ -3,11 +3,11 @@ import LarderUpstream
 import LarderProtocol
 import Logging
 
-/// Logs refused connections and requests, rate-limited per cause.
+/// Logs refused connections and requests, with a rate limit for each cause.
 final class RefusalLogs: Sendable {
     private static let interval = Duration.seconds(10)
 
-    /// The key says whether the limit of open files is the cause; the entry is the number of connections that are allowed.
+    /// The key is whether the limit of open files is the cause. The entry is the maximum number of connections.
     private let connections: RateLimitedLog<Bool, Int>
     private let usage: RateLimitedLog<ExceededLimit, RefusedClient>
     private let requests: RateLimitedLog<DeniedRight, DeniedClient>
@@ -38,18 +38,18 @@ final class RefusalLogs: Sendable {
         connections.add(limits.isBoundByDescriptors) { $0 = limits.connections }
     }
 
-    /// Logs something that was refused because of a limit per user.
+    /// Logs a request or connection that was refused because of a limit per user.
     /// - Parameters:
-    ///   - error: the error that the client gets
+    ///   - error: the error that the client receives
     ///   - limit: the name of the setting
     func addUsage(_ error: WireError, _ limit: String, of peer: PeerCredentials) {
         usage.add(ExceededLimit(uid: peer.uid, limit: limit)) { client in
-            // Only for the first client of a line: to find its command takes three system calls.
+            // Only for the first client of a line, because reading its command takes three system calls.
             client = client ?? RefusedClient(error, peer)
         }
     }
 
-    /// Logs a request that was refused for lack of a right; ignores other errors.
+    /// Logs a request that was refused because the peer lacks a right. Ignores other errors.
     func addRequest(_ error: WireError, to method: String, of peer: PeerCredentials) {
         guard let right = error.right else { return }
         requests.add(DeniedRight(uid: peer.uid, method: method, right: right)) { denial in
@@ -60,7 +60,7 @@ final class RefusalLogs: Sendable {
         }
     }
 
-    /// Writes the pending lines, when the agent ends.
+    /// Writes the pending lines when the agent stops.
     func flush() {
         connections.flush()
         usage.flush()
@@ -94,9 +94,9 @@ private struct DeniedRight: Hashable {
 private struct DeniedClient {
     static let maxNamespaces = 8
 
-    /// The peer of the last request.
+    /// The peer of the most recent request.
     var peer: PeerCredentials
-    /// In the order of the requests.
+    /// In the order of the first request for each.
     private var namespaces: [String] = []
     private var hasMoreNamespaces = false
 

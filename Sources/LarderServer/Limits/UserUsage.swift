@@ -1,14 +1,14 @@
 import LarderProtocol
 import Synchronization
 
-/// The resources in use by the connections of one user, over all event loops.
+/// The resources used by the connections of one user, over all event loops.
 ///
-/// Root and the user who runs the agent are limited in ``heldBytes`` only: both could end the agent anyway, and must be able
-/// to connect while other users exhaust its resources. Their buffered memory is still limited, because a program that does
-/// not read is more often a mistake than an attack.
+/// Root and the agent's own user are exempt from all limits except ``heldBytes``: they could stop the agent anyway, and
+/// must be able to connect when other users have exhausted its resources. Their buffered bytes are limited because a
+/// client that does not read is more often a bug than an attack.
 final class UserUsage: Sendable {
-    /// Buffers from this size on are refused if the user has too much buffered. Smaller ones are always served; the number
-    /// of connections bounds them.
+    /// Buffers of more than this size are refused if the user's buffered bytes exceed the limit. Smaller ones are
+    /// always permitted, and the number of connections limits them.
     static let largeBytes = 64 * 1024
 
     let user: Int
@@ -24,7 +24,7 @@ final class UserUsage: Sendable {
         isTrusted = peer.isTrusted
     }
 
-    /// Whether the user has no connection and no request.
+    /// Whether the user has neither connections nor requests.
     fileprivate var isUnused: Bool {
         connections.load(ordering: .relaxed) == 0 && requests.load(ordering: .relaxed) == 0
     }
@@ -35,7 +35,7 @@ final class UserUsage: Sendable {
 
     // MARK: Subscriptions
 
-    /// Takes a place for a subscription.
+    /// Reserves a place for a subscription.
     /// - Throws: `limitExceeded`
     func addSubscription(_ limits: ConnectionLimits) throws(WireError) {
         if Self.take(subscriptions, upTo: isTrusted ? .max : limits.subscriptionsPerUser) { return }
@@ -43,12 +43,12 @@ final class UserUsage: Sendable {
             "subscriptions", limits.subscriptionsPerUser, "subscriptionsPerUser", "end some that are not needed")
     }
 
-    /// Returns the place.
+    /// Releases the place of a subscription.
     func removeSubscription() { subscriptions.subtract(1, ordering: .relaxed) }
 
     // MARK: Requests that are not answered yet
 
-    /// Takes a place for a request.
+    /// Reserves a place for a request.
     /// - Throws: `limitExceeded`
     func addRequest(_ limits: ConnectionLimits) throws(WireError) {
         if Self.take(requests, upTo: isTrusted ? .max : limits.requestsInFlightPerUser) { return }
@@ -57,26 +57,27 @@ final class UserUsage: Sendable {
             "send it again when others are answered")
     }
 
-    /// Takes a place in any case: for a committed request of a client that is gone.
+    /// Reserves a place regardless of the limit, for a committed request whose client has disconnected.
     func addOrphanedRequest() { requests.add(1, ordering: .relaxed) }
 
-    /// Returns the place.
+    /// Releases the place of a request.
     func removeRequest() { requests.subtract(1, ordering: .relaxed) }
 
     // MARK: Bytes
 
-    /// Adds buffered bytes; a negative number releases them.
+    /// Adds buffered bytes. A negative number releases them.
     func hold(_ bytes: Int) {
         heldBytes.add(bytes, ordering: .relaxed)
     }
 
-    /// Whether more is buffered than the limit allows.
+    /// Whether the buffered bytes exceed the limit.
     func hasTooMuch(_ limits: ConnectionLimits) -> Bool {
         heldBytes.load(ordering: .relaxed) > limits.queuedBytesPerUser
     }
 
-    /// Adds bytes of a request that was read already. A large request is refused if too much is buffered.
-    /// - Returns: how many bytes to release later.
+    /// Adds the bytes of a request that has been read. A large request is refused if the buffered bytes exceed the
+    /// limit.
+    /// - Returns: the number of bytes to release later
     func holdOrRefuse(_ bytes: Int, _ limits: ConnectionLimits) throws(WireError) -> Int {
         if bytes <= Self.largeBytes { return 0 }
         if hasTooMuch(limits) { throw tooMuch(limits) }
@@ -84,7 +85,7 @@ final class UserUsage: Sendable {
         return bytes
     }
 
-    /// The error of a request for which a large buffer is refused.
+    /// The error for a request that is refused because of the buffered bytes.
     func tooMuch(_ limits: ConnectionLimits) -> WireError {
         WireError(
             .limitExceeded,
@@ -94,14 +95,14 @@ final class UserUsage: Sendable {
 
     // MARK: Files
 
-    /// Counts a file that is open until a client has received it.
+    /// Counts a file that stays open until a client has received it.
     func addFile() { files.add(1, ordering: .relaxed) }
 
-    /// Counts it no more.
+    /// Stops counting a file.
     func removeFile() { files.subtract(1, ordering: .relaxed) }
 
-    /// Why another file cannot stay open until a client receives it; nil if it can. Files use descriptors of the agent as
-    /// connections do, and a user may have as many of them.
+    /// Returns why no further file may stay open until a client receives it; nil if one may. Files use descriptors of
+    /// the agent as connections do, so a user's limit is the same.
     func refusalOfFile(_ limits: ConnectionLimits) -> WireError? {
         let most = limits.effectiveConnectionsPerUser
         if isTrusted || files.load(ordering: .relaxed) < most { return nil }
@@ -125,12 +126,12 @@ final class UserUsage: Sendable {
     }
 }
 
-/// The users who have a connection or a request.
+/// The users that have a connection or a request.
 final class UserUsageTable: Sendable {
     private let users = Mutex<[Int: UserUsage]>([:])
 
-    /// Counts a new connection.
-    /// - Returns: the resources in use by its user; nil if the user may have no more connections.
+    /// Adds a connection.
+    /// - Returns: the usage of its user; nil if the user has reached the limit of connections
     func join(_ peer: PeerCredentials, _ limits: ConnectionLimits) -> UserUsage? {
         users.withLock { users in
             let usage = users[peer.uid] ?? UserUsage(of: peer)
@@ -141,7 +142,7 @@ final class UserUsageTable: Sendable {
         }
     }
 
-    /// Removes a connection that has ended.
+    /// Removes a connection.
     func leave(_ usage: UserUsage) {
         users.withLock { users in
             usage.connections.subtract(1, ordering: .relaxed)
@@ -149,7 +150,7 @@ final class UserUsageTable: Sendable {
         }
     }
 
-    /// Returns the place of a request that outlived its connection.
+    /// Releases the place of a request that outlived its connection.
     func removeOrphanedRequest(_ usage: UserUsage) {
         users.withLock { users in
             usage.removeRequest()
@@ -157,14 +158,13 @@ final class UserUsageTable: Sendable {
         }
     }
 
-    /// The number of users.
     var count: Int { users.withLock { $0.count } }
 
     private static func forgetIfUnused(_ usage: UserUsage, _ users: inout [Int: UserUsage]) {
         if usage.isUnused { users[usage.user] = nil }
     }
 
-    /// The error of a client whose user may have no more connections.
+    /// The error for a client whose user has reached the limit of connections.
     static func refusal(of peer: PeerCredentials, _ limits: ConnectionLimits) -> WireError {
         WireError(
             .limitExceeded,

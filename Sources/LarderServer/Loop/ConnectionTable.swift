@@ -1,4 +1,4 @@
-/// The connections of one event loop, and the monitor of those among them that do not read.
+/// The connections of one event loop, with the monitor that closes those that do not read.
 final class ConnectionTable {
     private(set) var connections: [Int: Connection] = [:]
     let stalls = StallMonitor()
@@ -11,7 +11,7 @@ final class ConnectionTable {
         load.added()
     }
 
-    /// - Returns: false if it was removed before.
+    /// - Returns: false if the connection was removed earlier
     func remove(_ connection: Connection) -> Bool {
         guard connections.removeValue(forKey: connection.id) != nil else { return false }
         load.removed()

@@ -7,10 +7,10 @@ import NIOCore
 
 /// The state that the connections of one event loop share. Used on that loop only.
 final class LoopContext {
-    /// Results that are used again for a repeated request, or for a further connection of a peer.
+    /// Cached results for repeated requests, and for further connections of the same peer.
     struct Caches {
         var replies = ReplyCache()
-        /// Larger than that of the replies, and apart from it: a client with thousands of URLs would evict the replies of others.
+        /// A separate and larger cache: a client with thousands of URLs would otherwise evict other clients' replies.
         var imageQueries = RequestCache<ImageQuery>(slots: 1024)
         var rights = RightsCache()
     }
@@ -18,7 +18,7 @@ final class LoopContext {
     let eventLoop: any ServerEventLoop
     /// Runs short tasks on the loop; nil if the loop is not an ``EpollLoop``.
     let taskExecutor: LoopTaskExecutor?
-    /// The descriptors that the loop waits for.
+    /// The descriptors that the loop watches.
     let epoll: Epoll
     let server: ServerContext
     let methods: MethodRegistry
@@ -26,12 +26,13 @@ final class LoopContext {
     let hub: SubscriptionHub
     let table: ConnectionTable
     let leaseTimer: LeaseTimer
-    /// The buffer to read into.
+    /// The buffer that input is read into.
     let input = UnsafeMutableRawBufferPointer.allocate(byteCount: RequestReader.bufferBytes, alignment: 64)
-    /// Keeps its memory from request to request.
+    /// Shared by all requests, so that its memory is reused.
     var parser = JSONParser()
-    // A release build does not check accesses to the following four at run time: every request uses them, and each check takes 63
-    // instructions. Only the event loop uses them, and the code that changes one of them does not call out. Tests check them.
+    // A release build does not check accesses to the following four properties at run time: every request uses them,
+    // and each check takes 63 instructions. Only the event loop uses them, and code that changes one of them does not
+    // call code that could access it. Debug builds, which the tests use, check this.
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
@@ -62,7 +63,8 @@ final class LoopContext {
         let table = ConnectionTable(load)
         self.table = table
         leaseTimer = LeaseTimer(eventLoop: load.eventLoop)
-        // Not a weak reference: counting references to an object that has one takes twice the time.
+        // Captures the table instead of a weak reference to this object: counting references to an object that has weak
+        // references takes twice the time.
         leaseTimer.sweep = { now in
             for connection in table.connections.values {
                 for digest in connection.state.leases.expire(at: now) { server.images?.cache.release(digest) }
@@ -75,7 +77,7 @@ final class LoopContext {
 
     // MARK: Connections
 
-    /// The connections by their ids.
+    /// The connections, by id.
     var connections: [Int: Connection] { table.connections }
 
     func add(_ connection: Connection) {
@@ -90,11 +92,11 @@ final class LoopContext {
         registry.connectionEnded()
     }
 
-    /// The rights of a peer by the rules in force.
+    /// The rights of a peer under the current rules.
     func rights(of peer: PeerCredentials) -> PeerRights { caches.rights.rights(of: peer, by: server) }
 
-    /// Counts a refusal because of a limit. It is logged, unless it is about a subscription.
-    /// - Returns: the error that the client gets.
+    /// Counts a request that was refused because of a limit. Logs it, unless the request is a subscription.
+    /// - Returns: the error for the client
     @discardableResult
     func count(_ refusal: UsageRefusal, of peer: PeerCredentials) -> WireError {
         switch refusal.limit {
@@ -117,16 +119,16 @@ final class LoopContext {
     /// Begins to serve a connection with deferred work.
     func beginDeferredSlice() { slice.beginDeferred() }
 
-    /// Begins to serve requests that waited, which take long.
+    /// Begins to serve requests that had to wait and that take long.
     func beginLongSlice() { slice.beginNow() }
 
-    /// Whether the connection that is being served has used up its time slice.
+    /// Whether the time slice of the connection being served is used up.
     var isSliceOver: Bool { slice.isOver() }
 
-    /// Runs `work` after all connections with input were served.
+    /// Runs `work` after all connections with input have been served.
     func deferWork(_ work: @escaping () -> Void) { eventLoop.deferWork(work) }
 
-    /// Runs `body` for each item, and then `end`. The rest is deferred at the end of each time slice.
+    /// Runs `body` for each item, then `end`. Defers the remaining items at the end of each time slice.
     func forEachInSlices<Item>(
         _ items: [Item], from start: Int = 0, _ body: @escaping (Item) -> Void,
         andThen end: @escaping () -> Void

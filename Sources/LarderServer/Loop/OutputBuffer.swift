@@ -1,13 +1,14 @@
 import LarderJSON
 
-/// The output of the connection that is being served; empty between two of them. All connections of an event loop share it.
+/// The output of the connection that is being served. All connections of an event loop share this buffer, which is
+/// empty whenever the loop switches to another connection.
 struct OutputBuffer {
     private static let capacity = 64 * 1024
-    /// Memory for an unusually large reply is freed.
+    /// A buffer that has grown larger than this is freed.
     private static let maxKeptCapacity = 512 * 1024
 
     var writer = JSONWriter(reservingCapacity: Self.capacity)
-    /// The file whose descriptor travels with the first byte.
+    /// The file whose descriptor is sent with the first byte.
     var file: PassedFile?
 
     mutating func clear() {

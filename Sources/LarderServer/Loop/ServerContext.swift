@@ -4,7 +4,7 @@ package import LarderProtocol
 package import Logging
 import Synchronization
 
-/// The parts of the server that all connections share: namespaces, limits, rules of access, images.
+/// The parts of the server that all connections share: namespaces, limits, access rules, images.
 package final class ServerContext: Sendable {
     /// The identity of the agent, as `agent.info` reports it.
     package struct Identity: Sendable {
@@ -23,7 +23,7 @@ package final class ServerContext: Sendable {
         }
     }
 
-    /// The settings in force: which file they are from, and when it was read.
+    /// Where the current settings come from: the file, and the time at which it was read.
     package struct SettingsSource: Sendable {
         /// The settings file; nil if the agent runs with the defaults.
         package var path: String?
@@ -37,7 +37,7 @@ package final class ServerContext: Sendable {
 
     package let namespaces: ConfigNamespaces
     package let identity: Identity
-    /// The plain copies of the snapshots; nil if the settings want none or the socket is abstract.
+    /// Exports plain copies of the snapshots; nil if the settings do not request them or the socket is abstract.
     package let copies: SnapshotExporter?
     /// The image cache; nil if the settings switch it off, or if it cannot be used.
     package let images: ImageService?
@@ -74,32 +74,33 @@ package final class ServerContext: Sendable {
         self.access = Mutex(access)
     }
 
-    /// The limits of connections that are accepted from now on.
+    /// The limits for connections that are accepted from now on.
     package var limits: ConnectionLimits {
         get { limitsInForce.withLock { $0 } }
         set { limitsInForce.withLock { $0 = newValue } }
     }
 
-    /// Where the settings in force are from. A reload replaces it.
+    /// Where the current settings come from. Replaced by a reload.
     package var settings: SettingsSource {
         get { settingsInForce.withLock { $0 } }
         set { settingsInForce.withLock { $0 = newValue } }
     }
 
-    /// The rules of access.
+    /// The current access rules.
     package var rules: AccessRules { access.withLock { $0 } }
 
-    /// Increases with each change of the rules. Rights of an earlier version are invalid.
+    /// Increases with each change of the rules. Rights with an earlier version are invalid.
     var rulesVersion: Int { accessVersion.load(ordering: .acquiring) }
 
     func rights(of peer: PeerCredentials) -> PeerRights {
-        // The version first: a change in between makes these rights outdated, and not the next.
+        // The version is read first. If the rules change in between, these rights count as outdated and are computed
+        // again.
         let version = rulesVersion
         return PeerRights(of: peer, by: rules, version: version)
     }
 
-    /// Applies other rules.
-    /// - Returns: false if they are equal.
+    /// Replaces the access rules.
+    /// - Returns: false if the new rules equal the current ones
     func use(_ rules: AccessRules) -> Bool {
         let isChanged = access.withLock { access in
             defer { access = rules }
@@ -109,7 +110,7 @@ package final class ServerContext: Sendable {
         return isChanged
     }
 
-    /// Milliseconds since the start.
+    /// Milliseconds since the agent started.
     var uptimeMilliseconds: Int {
         let (seconds, attoseconds) = (ContinuousClock.now - startedOnClock).components
         return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)

@@ -2,16 +2,16 @@ import LarderProtocol
 import Logging
 import NIOCore
 
-/// Closes clients that take no output. There may be thousands of them, so each sweep is cut into time slices.
+/// Closes connections whose clients do not read. There may be thousands, so each sweep is divided into time slices.
 final class StallMonitor {
-    /// A connection that takes no byte for so long is closed if too much is buffered for its user.
+    /// If too much is buffered for a user, a connection of that user is closed after this time without progress.
     private static let maxStallOverLimit = TimeAmount.seconds(2)
 
-    /// The connections whose output is pending, or was when the last sweep began.
+    /// The connections with pending output, and those that had pending output when the last sweep began.
     private var connections: [Connection] = []
     private var isSweeping = false
 
-    /// Watches a connection as long as its output is pending.
+    /// Monitors a connection while it has pending output.
     func watch(_ connection: Connection) {
         if connection.state.outbound.isMonitored { return }
         connection.state.outbound.isMonitored = true
@@ -43,8 +43,8 @@ final class StallMonitor {
         }
     }
 
-    /// Closes stalled connections that keep other connections of their user from being served, the largest first, until
-    /// each user is below the limit.
+    /// Closes stalled connections of users who exceed their limit, the largest first, until each user is below the
+    /// limit. Otherwise the other connections of these users would not be served.
     private func closeOverLimit(
         _ swept: [Connection], at now: NIODeadline, on loop: LoopContext, andThen end: @escaping () -> Void
     ) {

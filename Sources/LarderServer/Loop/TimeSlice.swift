@@ -1,13 +1,12 @@
 import NIOCore
 
-/// The time that one piece of work may take before the other connections of its event loop are served. The rest of the
+/// The time that a piece of work may take before the other connections of its event loop are served. The rest of the
 /// work is deferred (``LoopContext/deferWork(_:)``).
 struct TimeSlice {
     private static let duration = TimeAmount.microseconds(50)
 
     private let end: NIODeadline
 
-    /// Begins a time slice.
     init(now: NIODeadline = .now()) { end = now + Self.duration }
 
     var isOver: Bool { isOver(at: .now()) }
@@ -15,16 +14,16 @@ struct TimeSlice {
     func isOver(at now: NIODeadline) -> Bool { now >= end }
 }
 
-/// The time slice of the connection that is being served. It begins when it is first asked for: cached replies do
-/// without the clock.
+/// The time slice of the connection that is being served. The slice begins with the first call of ``isOver()``, so
+/// cached replies need not read the clock.
 struct ServingSlice {
     private var slice: TimeSlice?
-    /// The loop iteration in which it began.
+    /// The loop iteration in which the slice began.
     private var iteration = 0
 
-    /// Serves another connection, or the same one again. Connections with events in the same iteration share a slice: each
-    /// has its first line served, and the rest as long as there is time.
-    /// - Parameter current: the loop iteration; nil for one of its own.
+    /// Begins to serve a connection, or continues with the same one. Connections with events in the same iteration
+    /// share a slice: each has its first line served, and further lines while time remains.
+    /// - Parameter current: the loop iteration; nil to begin a separate slice
     mutating func begin(in current: Int?) {
         let current = current ?? iteration + 1
         if current == iteration { return }
@@ -32,10 +31,10 @@ struct ServingSlice {
         slice = nil
     }
 
-    /// Continues a connection with deferred work.
+    /// Begins a new slice for a connection with deferred work.
     mutating func beginDeferred() { slice = nil }
 
-    /// Begins a slice that will be used up.
+    /// Begins a slice that starts now, for work that will use it up.
     mutating func beginNow() { slice = TimeSlice() }
 
     mutating func isOver() -> Bool {
