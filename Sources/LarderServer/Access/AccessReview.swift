@@ -1,8 +1,8 @@
 import LarderConfig
 import LarderProtocol
 
-/// Ends the subscriptions and requests that the peer of a connection may no longer have, after the rules of access have
-/// changed. Committed changes continue.
+/// Reviews a connection after a change of the access rules: ends the subscriptions and cancels the requests for which
+/// its peer has lost the rights. Committed changes continue.
 struct AccessReview {
     let connection: Connection
 
@@ -10,7 +10,7 @@ struct AccessReview {
         for subscription in connection.state.subscriptions.sorted {
             let name = subscription.topic.channel.publication.namespace
             let denial = connection.denial(of: Admission(ConfigSubscribe.name, .inNamespace(.read, name)))
-            // A namespace that was removed ends its subscriptions itself.
+            // If the namespace was removed, its removal ends the subscription.
             if let denial, denial.isDenied { subscription.end(.denied) }
         }
         for ticket in connection.state.pending.tickets(.connection) {

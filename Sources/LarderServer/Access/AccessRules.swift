@@ -1,14 +1,14 @@
 import LarderProtocol
 
-/// The rights that the settings give, with accounts by their ids.
+/// The rights that the settings grant. Accounts are identified by ids.
 package struct AccessRules: Sendable, Equatable {
-    /// The rights that one `access` of the settings gives.
+    /// The rights that one `access` member of the settings grants.
     package struct Grants: Sendable, Equatable {
-        /// The rights of users by user id.
+        /// The rights of users, by user id.
         package var users: [UInt32: Rights] = [:]
-        /// The rights of groups by group id.
+        /// The rights of groups, by group id.
         package var groups: [UInt32: Rights] = [:]
-        /// The rights of every peer.
+        /// The rights of all peers.
         package var others: Rights = []
 
         package init(users: [UInt32: Rights] = [:], groups: [UInt32: Rights] = [:], others: Rights = []) {
@@ -17,7 +17,7 @@ package struct AccessRules: Sendable, Equatable {
             self.others = others
         }
 
-        /// The rights of a peer: those of its user, its group, its supplementary groups, and others.
+        /// The rights of a peer: the union of those of its user, its group, its supplementary groups, and all peers.
         func rights(of peer: PeerCredentials) -> Rights {
             var rights = others
             if let own = users[UInt32(clamping: peer.uid)] { rights.formUnion(own) }
@@ -29,27 +29,27 @@ package struct AccessRules: Sendable, Equatable {
         }
     }
 
-    /// The access for the whole agent, and for namespaces without one of their own.
+    /// The access to the agent as a whole, and to namespaces without an access of their own.
     package var general = Grants()
-    /// The access of namespaces that have one of their own. It replaces ``general`` there.
+    /// The access to namespaces that have an access of their own, which replaces ``general`` there.
     package var namespaces: [String: Grants] = [:]
 
-    /// Rules without rights. Root and the user who runs the agent have every right without rules.
+    /// Rules that grant no rights. Root and the agent's own user have all rights regardless of the rules.
     package init() {}
 
-    /// These rules, with those of the previous rules for namespaces that these do not name. They are used while the namespaces
-    /// of both exist.
+    /// Returns these rules, with the previous rules for namespaces that are absent here. Used during a reload, while
+    /// the namespaces of both settings exist.
     package func keepingNamespaces(of previous: AccessRules) -> AccessRules {
         var rules = self
         rules.namespaces.merge(previous.namespaces) { own, _ in own }
         return rules
     }
 
-    /// The permission bits of a namespace's plain copy: those of the settings, without those of the group and of others if they
-    /// may not read the namespace.
+    /// The permission bits of a namespace's plain copy: those of the settings, without the bits for the group or for
+    /// others if these may not read the namespace.
     /// - Parameters:
-    ///   - mode: the permission bits of the settings.
-    ///   - group: the group of the copy.
+    ///   - mode: the permission bits in the settings
+    ///   - group: the group of the copy
     func copyMode(_ mode: UInt32, of namespace: String, group: UInt32) -> UInt32 {
         let grants = namespaces[namespace] ?? general
         let isForOthers = grants.others.contains(.read)

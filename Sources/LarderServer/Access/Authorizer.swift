@@ -3,26 +3,26 @@ import LarderConfigModel
 import LarderImages
 import LarderProtocol
 
-/// Why a peer does not get what it requests.
+/// Why a peer is denied a request.
 struct Denial {
-    /// The error that the peer gets: `denied`, or `unknownNamespace`.
+    /// The error for the peer: `denied` or `unknownNamespace`.
     let error: WireError
 
     /// Whether the peer lacks a right or is not a user of an origin. Otherwise the namespace does not exist.
     var isDenied: Bool { error.code == .denied }
 }
 
-/// Decides whether a peer has what a request requires. It is asked for each request that was parsed, for each one that is
-/// answered from a cache, and after a change of the rules for whatever waits or is subscribed.
+/// Decides whether a peer has the rights that a request requires. It is called for each request that was parsed and for
+/// each reply from a cache. After a change of the rules it is called for pending requests and subscriptions.
 struct Authorizer: Sendable {
     let namespaces: ConfigNamespaces
-    /// Nil if the agent runs without its image cache; a request for images then fails after this decision.
+    /// Nil if the agent runs without an image cache. A request for images then fails after this decision.
     let images: ImageService?
 
-    /// Why a peer does not have what a request requires; nil if it has.
+    /// Returns why a peer lacks what a request requires; nil if the request is permitted.
     @inline(__always)
     func decide(_ requirement: Requirement, _ rights: PeerRights) -> Denial? {
-        // The common case of a cached reply.
+        // The common case for cached replies.
         if rights.readsEverything, case .inNamespace(.read, _) = requirement { return nil }
         return decideAnyCase(requirement, rights)
     }
@@ -45,28 +45,30 @@ struct Authorizer: Sendable {
         }
     }
 
-    /// Decides about `image.get` for an image whose origin is known.
-    /// - Parameter restriction: the origin, if only its users may have its images.
+    /// Decides about an `image.get` of an image whose origin is known.
+    /// - Parameter restriction: the origin, if only its users may have its images; otherwise nil
     func decide(imageOf restriction: ImageOrigin?, _ rights: PeerRights) -> Denial? {
         if !rights.general.contains(.images) { return .lacking(.images) }
         guard let restriction, !rights.mayHaveImages(of: restriction) else { return nil }
         return .notUser(of: restriction)
     }
 
-    /// A peer that may not know every namespace gets the same denial for a hidden namespace and for one that does not exist.
+    /// If namespaces may be hidden from a peer, it gets the same denial for a hidden namespace and for one that does
+    /// not exist.
     private func decide(_ right: Right, in name: String, _ rights: PeerRights) -> Denial? {
         let granted = rights.rights(in: name)
         if granted.contains(right), rights.hasOwnRights(in: name) || !rights.isKeptFromSome { return nil }
         let exists = namespaces[name] != nil
         if granted.contains(right), exists { return nil }
-        // A denial would put an invalid name into the log, and an invalid name reveals nothing.
+        // A denial is logged and would put the invalid name into the log. An invalid name reveals nothing about other
+        // namespaces.
         if !exists, !rights.isKeptFromSome || !NamespaceConfiguration.isName(name) {
             return Denial(error: unknownNamespace(name, rights))
         }
         return .lacking(right, in: name, mayNotExist: granted.isEmpty || !exists)
     }
 
-    /// The error for a namespace that does not exist. It names those that the peer may know.
+    /// The error for a namespace that does not exist. It lists the namespaces that the peer may know.
     func unknownNamespace(_ name: String, _ rights: PeerRights) -> WireError {
         let known = namespaces.all.map(\.name).filter(rights.mayKnow)
         let others = known.isEmpty ? "" : "; declared are: \(known.joined(separator: ", "))"
@@ -75,8 +77,8 @@ struct Authorizer: Sendable {
 }
 
 extension ImageService {
-    /// Why a peer does not get the images of a URL; nil if it does. An origin to which the agent shows a credential has users
-    /// of its own.
+    /// Returns why a peer is denied the images of a URL; nil if it may have them. An origin that receives a credential
+    /// from the agent has its own list of users.
     func denial(of url: String, to rights: PeerRights) -> Denial? {
         guard let origin = restriction(of: url), !rights.mayHaveImages(of: origin) else { return nil }
         return .notUser(of: origin)

@@ -4,7 +4,7 @@ import LarderProtocol
 import Logging
 import Glibc
 
-/// The credentials of a peer, as the kernel recorded them when it connected (`SO_PEERCRED`, unix(7)).
+/// The credentials of a peer, which the kernel recorded when it connected (`SO_PEERCRED`, unix(7)).
 struct PeerCredentials: Sendable, Hashable {
     /// Process id; 0 if the kernel does not report it.
     var pid: Int
@@ -14,33 +14,33 @@ struct PeerCredentials: Sendable, Hashable {
     var gid: Int
     /// The supplementary groups (`SO_PEERGROUPS`); empty if the kernel does not report them.
     var groups: [UInt32]
-    /// The name of the process (``command(of:)``); nil if it was not read yet.
+    /// The name of the process (``command(of:)``); nil if it has not been read yet.
     var knownCommand: String?
 
     /// Reads the credentials of a connected socket.
     init(descriptor: CInt) {
         var (process, user, group): (pid_t, uid_t, gid_t) = (0, 0, 0)
         if larder_peer_credentials(descriptor, &process, &user, &group) != 0 {
-            // An unknown peer has no account: 65534 is Debian's user nobody and group nogroup.
+            // An unknown peer gets an account without privileges: 65534 is Debian's user `nobody` and group `nogroup`.
             (process, user, group) = (0, 65534, 65534)
         }
         (pid, uid, gid) = (Int(process), Int(user), Int(group))
         groups = Self.groups(of: descriptor)
     }
 
-    /// The name of the process; empty if it was not read yet.
+    /// The name of the process; empty if it has not been read yet.
     var command: String { knownCommand ?? "" }
 
-    /// Whether the peer has every right: root and the user who runs the agent can read and change its files.
+    /// Whether the peer has all rights. Root and the agent's own user can read and change its files anyway.
     var isTrusted: Bool { uid == 0 || uid == Int(geteuid()) }
 
-    /// The peer for provenance.
+    /// The peer, for the provenance of a change.
     var provenance: Peer { Peer(pid: pid, uid: uid, command: command) }
 
-    /// The peer for `agent.info`.
+    /// The peer, for `agent.info`.
     var wire: AgentInfo.Peer { AgentInfo.Peer(pid: pid, uid: uid, gid: gid) }
 
-    /// Log metadata that names the peer, and more.
+    /// Adds the peer to log metadata.
     func logMetadata(_ more: Logger.Metadata) -> Logger.Metadata {
         var metadata = more
         metadata["peer_pid"] = "\(pid)"
@@ -57,23 +57,23 @@ struct PeerCredentials: Sendable, Hashable {
                 found = larder_peer_groups(descriptor, buffer.baseAddress, buffer.count)
                 count = found <= buffer.count ? max(0, found) : 0
             }
-            // They are recorded at connect(2), so that their number does not grow.
+            // The groups are recorded at connect(2), so their number cannot grow.
             guard found > capacity else { return groups }
             capacity = found
         }
     }
 
-    /// The proc(5) file system. A unit whose `/proc` hides the processes of other users (`ProtectProc=`, systemd.exec(5)) sets
-    /// `LARDER_PROC` to another mount.
+    /// The mount point of proc(5). A unit whose `/proc` hides other users' processes (`ProtectProc=`, systemd.exec(5))
+    /// names another mount in `LARDER_PROC`.
     private static let processes = getenv("LARDER_PROC").map { String(cString: $0) } ?? "/proc"
 
-    /// The name of a process, `comm` in its directory of proc(5); empty if it cannot be read.
+    /// The name of a process (`comm`, proc(5)); empty if it cannot be read.
     static func command(of pid: Int) -> String {
         guard pid > 0 else { return "" }
         let file = open("\(processes)/\(pid)/comm", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return "" }
         defer { close(file) }
-        // The kernel keeps 16 bytes of it (proc(5)).
+        // The kernel limits the name to 16 bytes (proc(5)).
         let bytes = [UInt8](unsafeUninitializedCapacity: 64) { buffer, count in
             count = max(0, read(file, buffer.baseAddress, buffer.count))
         }

@@ -2,22 +2,21 @@ import LarderConfig
 import LarderImages
 import LarderProtocol
 
-/// The rights of one peer, computed from the rules once. Connections of the same accounts share them.
+/// The rights of a peer, computed once from the rules. Connections with the same accounts share them.
 final class PeerRights: Sendable {
-    /// The version of the rules.
+    /// The version of the rules that the rights were computed from.
     let version: Int
     /// The rights for the whole agent.
     let general: Rights
     /// Whether the peer may read every namespace.
     let readsEverything: Bool
-    /// Whether a namespace may exist that is hidden from the peer.
+    /// Whether there may be namespaces that are hidden from the peer.
     let isKeptFromSome: Bool
-    /// The rights in the namespaces that have an access of their own.
+    /// The rights in namespaces that have an access of their own.
     private let own: [String: Rights]
     /// The rights in all other namespaces.
     private let usual: Rights
     private let isTrusted: Bool
-    /// The user id of the peer.
     let user: UInt32
     private let groups: Set<UInt32>
 
@@ -28,7 +27,8 @@ final class PeerRights: Sendable {
         groups = Set(peer.groups + [UInt32(clamping: peer.gid)])
         general = peer.isTrusted ? .all : rules.general.rights(of: peer)
         usual = general.intersection(.inNamespaces)
-        // A namespace cannot give the right to roll back, but it decides whether a peer is let in at all.
+        // The access of a namespace cannot grant the right `administer`. A peer that has this right for the whole agent
+        // keeps it in namespaces that grant it any other right.
         let administer = general.intersection(Rights([.administer]))
         own = rules.namespaces.mapValues { grants in
             if peer.isTrusted { return .inNamespaces }
@@ -39,20 +39,20 @@ final class PeerRights: Sendable {
         isKeptFromSome = usual.isEmpty || own.values.contains { $0.isEmpty }
     }
 
-    /// The rights in a namespace, whether it exists or not.
+    /// The rights in a namespace, which need not exist.
     func rights(in namespace: String) -> Rights { own[namespace] ?? usual }
 
-    /// Whether a namespace has an access of its own.
+    /// Whether the namespace has an access of its own.
     func hasOwnRights(in namespace: String) -> Bool { own[namespace] != nil }
 
     func mayRead(_ namespace: String) -> Bool { readsEverything || rights(in: namespace).contains(.read) }
 
     func hasAnywhere(_ right: Right) -> Bool { general.contains(right) || own.values.contains { $0.contains(right) } }
 
-    /// Whether the peer may know that a namespace exists: it has some right in it.
+    /// Whether the peer may know that the namespace exists, because it has a right in it.
     func mayKnow(of namespace: String) -> Bool { !rights(in: namespace).isEmpty }
 
-    /// The rights in those of the namespaces that have an access of their own and give the peer any right.
+    /// The peer's rights in those of the namespaces that have an access of their own. Omits namespaces without rights.
     func inPrivateNamespaces(of namespaces: [ConfigNamespace]) -> [String: [Right]] {
         var rights: [String: [Right]] = [:]
         for namespace in namespaces {
@@ -62,8 +62,8 @@ final class PeerRights: Sendable {
         return rights
     }
 
-    /// Whether the peer is one of the users of an origin to which the agent shows a credential: root, the user who runs the
-    /// agent, or an account that the settings name.
+    /// Whether the peer may have images of an origin that receives a credential from the agent: it is root, the agent's
+    /// own user, or an account that the settings name.
     func mayHaveImages(of origin: ImageOrigin) -> Bool {
         isTrusted || origin.users.contains(user) || !origin.groups.isDisjoint(with: groups)
     }

@@ -24,9 +24,9 @@ package struct Rights: OptionSet, Sendable, Hashable {
     }
 
     package static let all = Rights(Right.allCases)
-    /// The rights that the access of a namespace may give.
+    /// The rights that the access of a namespace may grant.
     package static let ofNamespaces = Rights([.read, .write, .push, .secrets])
-    /// The rights that apply in a namespace.
+    /// The rights that can apply within a namespace.
     static let inNamespaces = ofNamespaces.union(Rights(.administer))
 
     package func contains(_ right: Right) -> Bool { contains(Rights(right)) }

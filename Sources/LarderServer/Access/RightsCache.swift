@@ -1,7 +1,7 @@
-/// The rights of the peers that are, or recently were, connected to one event loop. Connections of the same accounts
-/// share them.
+/// The rights of peers that are or were recently connected to one event loop. Connections with the same accounts share
+/// them.
 struct RightsCache {
-    /// The accounts of a peer. Peers with equal accounts have equal rights.
+    /// The accounts of a peer, which determine its rights.
     private struct Accounts: Hashable {
         let (user, group): (Int, Int)
         let groups: [UInt32]
@@ -11,7 +11,7 @@ struct RightsCache {
 
     private var rights: [Accounts: PeerRights] = [:]
 
-    /// The rights of a peer by the rules in force.
+    /// The rights of a peer under the current rules.
     mutating func rights(of peer: PeerCredentials, by server: ServerContext) -> PeerRights {
         let accounts = Accounts(user: peer.uid, group: peer.gid, groups: peer.groups)
         if let known = rights[accounts], known.version == server.rulesVersion { return known }
