@@ -48,6 +48,6 @@ extension WireError {
         do throws(ImageError) { return try await body() } catch { throw WireError(error) }
     }
 
-    /// The error of a request whose client is gone.
+    /// The error of a request whose client has disconnected.
     static let disconnected = WireError(.cancelled, "the connection is gone")
 }

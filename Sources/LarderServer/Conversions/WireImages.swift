@@ -4,13 +4,13 @@ import LarderImages
 import LarderUpstream
 import LarderProtocol
 
-// What the image cache and the protocol call the same thing.
+// Converts between the types of the image cache and those of the protocol.
 
 extension ImageRequest {
-    /// What `image.get` asks for.
+    /// The request of an `image.get`.
     init(_ parameters: ImageGet.Parameters) {
         self.init(parameters.image, policy: parameters.policy, maximumAge: parameters.maximumAgeSeconds)
-        // The text was read as a digest already.
+        // The text was validated as a digest when the request was read.
         expectedDigest = parameters.expectedDigest.flatMap { BlobDigest(hex: $0.hex) }
         priority =
             switch parameters.priority {
@@ -20,14 +20,14 @@ extension ImageRequest {
             }
     }
 
-    /// What the methods on one image mean.
+    /// The request of the other methods on one image.
     init(_ image: ImageReference, policy: ImagePolicy = .default, maximumAge: Int? = nil) {
         self.init(
             url: image.url, cacheKey: image.cacheKey,
             cache: CacheRequest(policy: CachePolicy(policy), maximumAge: maximumAge))
     }
 
-    /// One of the images that `image.prefetch` brings in.
+    /// The request for one image of an `image.prefetch`.
     init(_ item: ImagePrefetch.Item, for rights: PeerRights) {
         self.init(item.image)
         user = rights.user
@@ -50,7 +50,7 @@ extension CachePolicy {
 }
 
 extension WireDigest {
-    /// The digest as the protocol writes it.
+    /// Converts a digest of the cache.
     init(_ digest: BlobDigest) {
         guard let read = WireDigest(digest.description) else { preconditionFailure("it is 64 hexadecimal digits") }
         self = read
@@ -58,14 +58,14 @@ extension WireDigest {
 }
 
 extension WireImage {
-    /// An image that answers a request.
+    /// The image of a reply to `image.get`.
     init(_ image: CachedImage) {
         self.init(
             digest: WireDigest(image.digest), mediaType: image.type.mediaType, width: image.width, height: image.height,
             bytes: image.bytes, details: WireImageDetails(image.details))
     }
 
-    /// An image that is held.
+    /// The image of a row in the index.
     init(_ row: ImageRow) {
         self.init(
             digest: WireDigest(row.digest), mediaType: row.header.type.mediaType, width: row.header.width,
@@ -83,25 +83,25 @@ extension WireImageDetails {
 }
 
 extension Timestamp {
-    /// A time of the cache's, in seconds since 1970.
+    /// Converts a time of the cache, in seconds since 1970. Times out of range are clamped.
     init(seconds: Int) { self.init(milliseconds: min(max(seconds, 0), 1 << 40) * 1000) }
 }
 
 extension ImageRow {
-    /// `fresh` or `stale`, whatever a policy makes of it.
+    /// Whether the image is fresh, without regard to any policy.
     func wireFreshness(at now: Int) -> ImageFreshness {
         let freshness = ResponseFreshness(response)
         return !freshness.requiresValidation && freshness.remaining(at: now) > 0 ? .fresh : .stale
     }
 
-    /// When it stops being fresh; nil where each use needs a validation.
+    /// When the image becomes stale; nil if each use requires a validation.
     var wireExpiry: Timestamp? {
         ResponseFreshness(response).requiresValidation ? nil : Timestamp(seconds: expiresAt)
     }
 }
 
 extension ImageList.Entry {
-    /// A row of the index.
+    /// The list entry for a row of the index.
     init(_ row: ImageRow, now: Int) {
         let (url, cacheKey) = row.lookup
         self.init(
@@ -113,7 +113,7 @@ extension ImageList.Entry {
 }
 
 extension ImagePeek.Result {
-    /// What the cache says of a request.
+    /// The result for an explanation of the cache.
     init(_ explanation: ImageExplanation, _ cache: ImageCache, explains: Bool, now: Int) {
         let held = explanation.row.map { row in
             ImagePeek.Held(
@@ -136,7 +136,7 @@ extension ImagePeek.Result {
             rules: explains ? rules + Self.flight(explanation) : nil)
     }
 
-    /// What else matters: a fetch that is under way.
+    /// A rule that describes the download in progress, if there is one.
     private static func flight(_ explanation: ImageExplanation) -> [ImagePeek.Rule] {
         guard let flight = explanation.flight else { return [] }
         let state = flight.isQueued ? "waits for its turn" : "is under way with \(flight.receivedBytes) bytes so far"
@@ -145,7 +145,7 @@ extension ImagePeek.Result {
 }
 
 extension AgentStats.Images {
-    /// The cache in figures.
+    /// Converts the statistics of the cache.
     init(_ statistics: ImageStatistics) {
         self.init()
         hits = statistics.hits

@@ -4,7 +4,7 @@ import LarderPlatform
 import LarderProtocol
 
 extension ConfigNamespace {
-    /// The namespace's status in the protocol's shape.
+    /// The status of the namespace, for `config.status`.
     var wireStatus: ConfigStatus.Namespace {
         let (current, status) = (publication.current, publication.status)
         let now = WallClock.system.now
