@@ -1,20 +1,20 @@
-/// The batches of one connection: the one whose requests wait to be started, and the replies of those under way.
+/// The batches of one connection.
 struct BatchQueue {
-    /// The batch whose next requests wait for a place or for their time slice. The input behind it waits, too.
+    /// The batch whose remaining requests wait for a place or for a time slice. Input that follows the batch waits too.
     var waiting: BatchReply?
-    /// Bytes of the replies to batches that are not complete.
+    /// The number of bytes of replies in incomplete batches.
     private(set) var replyBytes = 0
 
-    /// Bytes that are buffered for batches: replies, and the line of the one that waits.
+    /// The number of bytes buffered for batches: replies, and the line of the waiting batch.
     var heldBytes: Int { replyBytes + (waiting?.lineBytes ?? 0) }
 
-    /// Counts the replies that a batch has gained or written.
+    /// Counts the replies that a batch has gained or written since the last call.
     mutating func update(_ batch: BatchReply) {
         replyBytes += batch.heldBytes - batch.countedBytes
         batch.countedBytes = batch.heldBytes
     }
 
-    /// Counts the replies of a batch no longer, because its line is written.
+    /// Stops counting the replies of a batch whose line has been written.
     mutating func complete(_ batch: BatchReply) {
         replyBytes -= batch.countedBytes
     }

@@ -1,26 +1,28 @@
 import LarderJSON
 import LarderProtocol
 
-/// Why a limit per user or connection refuses something.
+/// Why a request exceeds a limit per user or per connection.
 struct UsageRefusal: Error {
     enum Limit { case queuedBytes, requests, subscriptions }
 
     let limit: Limit
-    /// The error that the client gets.
+    /// The error for the client.
     let error: WireError
 }
 
-/// The share of one connection in what its user may use.
+/// The resources that one connection uses, of those that its user may use.
 struct ConnectionUsage {
-    /// The path of a subscription counts from here on. Shorter ones are bounded by the number of subscriptions.
+    /// Paths of subscriptions longer than this are charged to the user. The number of subscriptions limits shorter
+    /// ones.
     private static let longPathBytes = 1024
 
     let limits: ConnectionLimits
-    /// The resources in use by all connections of the user.
+    /// The resources used by all connections of the user.
     let user: UserUsage
-    /// Bytes buffered for the client that were added to the user's.
+    /// The bytes buffered for this connection that were charged to the user.
     private(set) var heldBytes = 0
-    /// Bytes of the line being served that no pending request counts yet. The requests of a batch share its line.
+    /// The bytes of the line being served that are not yet charged to a pending request. The requests of a batch share
+    /// a line.
     var lineBytes = 0
 
     init(limits: ConnectionLimits, user: UserUsage) {
@@ -28,20 +30,20 @@ struct ConnectionUsage {
         self.user = user
     }
 
-    /// Adds the difference to what was buffered before to the user's bytes.
+    /// Charges the difference to the last value to the user.
     mutating func update(heldBytes bytes: Int) {
         if bytes == heldBytes { return }
         user.hold(bytes - heldBytes)
         heldBytes = bytes
     }
 
-    /// Why nothing more that is large is buffered for the user; nil if it is.
+    /// Why large buffers are refused to the user at present; nil if they are not.
     func refusalOfLargeWork() -> UsageRefusal? {
         user.hasTooMuch(limits) ? UsageRefusal(limit: .queuedBytes, error: user.tooMuch(limits)) : nil
     }
 
-    /// Takes a place for a pending request.
-    /// - Returns: the bytes of its line that count until it is completed.
+    /// Reserves a place for a pending request.
+    /// - Returns: the bytes of its line that are charged until it completes
     mutating func admitRequest() throws(UsageRefusal) -> Int {
         let bytes = lineBytes > UserUsage.largeBytes ? lineBytes : 0
         if bytes > 0, let refusal = refusalOfLargeWork() { throw refusal }
@@ -55,18 +57,18 @@ struct ConnectionUsage {
         return bytes
     }
 
-    /// Takes a place for a committed request of a connection that is closed already.
+    /// Reserves a place for a committed request whose connection has closed.
     func admitOrphan() { user.addOrphanedRequest() }
 
-    /// Returns the places of pending requests.
+    /// Releases the places of pending requests.
     func removeRequests(_ count: Int, heldBytes bytes: Int) {
         for _ in 0..<count { user.removeRequest() }
         if bytes > 0 { user.hold(-bytes) }
     }
 
-    /// Takes a place for a subscription, and room for its path.
-    /// - Parameter open: the subscriptions that the connection has.
-    /// - Returns: the bytes of its path that count as long as it is open.
+    /// Reserves a place for a subscription, and memory for its path.
+    /// - Parameter open: the number of subscriptions that the connection has
+    /// - Returns: the bytes of its path that are charged while it is open
     func admitSubscription(to path: JSONPath, open: Int) throws(UsageRefusal) -> Int {
         let length = path.segments.reduce(0) { $0 + $1.utf8.count }
         let bytes = length > Self.longPathBytes ? length : 0
@@ -88,7 +90,7 @@ struct ConnectionUsage {
         return bytes
     }
 
-    /// Returns the place of a subscription.
+    /// Releases the place of a subscription.
     func removeSubscription(heldBytes bytes: Int) {
         user.removeSubscription()
         user.hold(-bytes)

@@ -1,15 +1,16 @@
 import DequeModule
 import NIOCore
 
-/// The output of one connection, in the order in which it is written. It performs no I/O: it takes the results of writes
-/// and says how to continue.
+/// The queued output of one connection, in the order of writing. It performs no I/O: it receives the results of writes
+/// and returns how to continue.
 ///
-/// As long as the client keeps up, bytes go straight into its socket and nothing is queued. What the socket does not take
-/// is queued until it has room, and later output behind it. A descriptor travels with the first byte of a line.
+/// While the client keeps up, bytes are written directly to its socket and nothing is queued. Bytes that the socket
+/// does not accept are queued until it has room, and later output is queued behind them. A descriptor is sent with the
+/// first byte of a line.
 struct OutboundQueue {
-    /// How the output continues.
+    /// The next step.
     enum Action {
-        /// Everything is written.
+        /// Nothing to do: everything was written.
         case none
         /// Write the next piece.
         case writeNext
@@ -17,64 +18,64 @@ struct OutboundQueue {
         case waitUntilWritable
         /// Continue after a delay.
         case retry(after: TimeAmount)
-        /// Nothing was left, and the last piece is written.
+        /// The last queued piece was written.
         case drained
-        /// The peer is gone. Hang up in a later job: the writer may be serving other connections.
+        /// The peer has disconnected. Hang up in a later job, because the writer may be serving other connections.
         case hangUpLater
     }
 
-    /// Queued bytes, and the descriptor that travels with the first one.
+    /// Queued bytes, and the descriptor to send with the first byte.
     struct Piece {
         var bytes: ByteBuffer
         var file: PassedFile?
     }
 
-    /// How far the client was at a time.
+    /// The progress of the client at a point in time.
     private struct Progress {
-        /// Bytes that its socket took.
+        /// The number of bytes that the socket had accepted.
         var accepted: Int
-        /// Bytes in its socket that it had not read.
+        /// The number of bytes in the socket that the client had not read.
         var unread: Int
         var at: NIODeadline
     }
 
-    /// Descriptors that a client has not received yet; the next one waits until the client has read what was sent before.
-    /// The kernel counts them for all clients of the agent together and allows as many as the agent may have open files
-    /// (unix(7), ETOOMANYREFS). The agent may have more open files than connections, and by default a user has a quarter
-    /// of the connections, so a user who does not read cannot keep others from receiving descriptors.
+    /// The maximum number of descriptors that a client has not received yet. The next one waits until the client has
+    /// read everything sent before.
+    ///
+    /// The kernel counts these descriptors over all clients of the agent, and limits them to the agent's limit of open
+    /// files (unix(7), ETOOMANYREFS). That limit exceeds the number of connections, of which a user may have a quarter
+    /// by default. So a user who does not read cannot prevent others from receiving descriptors.
     static let maxDescriptorsInFlight = 4
-    /// Fewer unread bytes count as none: the kernel's overhead of a piece is more, and it is subtracted only after the
-    /// kernel has reported that the piece was read.
+    /// Unread bytes below this number count as zero. The kernel adds an overhead larger than this to each piece, and
+    /// subtracts it only after it has reported the piece as read.
     private static let minUnreadBytes = 256
     private static let minRetryDelay = TimeAmount.milliseconds(1)
     private static let maxRetryDelay = TimeAmount.milliseconds(64)
 
     private var pieces = Deque<Piece>()
-    /// Bytes that are queued.
+    /// The number of queued bytes.
     private(set) var pendingBytes = 0
-    /// All bytes of the connection, queued ones included.
+    /// The number of bytes of output so far, including queued bytes.
     private var offeredBytes = 0
-    /// Descriptors that were sent since the client was last seen to have read everything.
+    /// The number of descriptors sent since the client had last read everything.
     private var descriptorsInFlight = 0
     private var lastProgress = Progress(accepted: 0, unread: 0, at: .uptimeNanoseconds(0))
-    /// The delay of the next retry.
+    /// The delay before the next retry.
     private var retryDelay = Self.minRetryDelay
-    /// Whether a write has found the peer gone. Output is dropped from then on.
+    /// Whether a write failed because the peer has disconnected. Later output is dropped.
     private(set) var isBroken = false
-    /// Whether the stall monitor of the loop has the connection in its list.
+    /// Whether the connection is in the list of the stall monitor.
     var isMonitored = false
 
-    /// Whether output is queued.
     var isPending: Bool { !pieces.isEmpty }
 
-    /// Bytes that the socket took.
+    /// The number of bytes that the socket has accepted.
     var acceptedBytes: Int { offeredBytes - pendingBytes }
 
-    /// The piece to write next.
     var nextPiece: Piece? { pieces.first }
 
     /// Whether another descriptor may be sent now.
-    /// - Parameter unread: the bytes that the peer has not read; evaluated only if the limit is reached.
+    /// - Parameter unread: the number of bytes that the peer has not read. Evaluated only if the limit is reached.
     mutating func maySendDescriptor(unreadByPeer unread: @autoclosure () -> Int) -> Bool {
         if descriptorsInFlight < Self.maxDescriptorsInFlight { return true }
         guard unread() < Self.minUnreadBytes else { return false }
@@ -82,22 +83,21 @@ struct OutboundQueue {
         return true
     }
 
-    /// Queues output behind the output that is pending. A body is not copied: the clients for which it is queued share its
-    /// memory.
-    /// - Parameter file: the descriptor that travels with the first byte.
+    /// Queues output. The body is not copied: all clients that receive it share its memory.
+    /// - Parameter file: the file whose descriptor is sent with the first byte
     mutating func enqueue(_ bytes: [UInt8], passing file: PassedFile?, then body: ByteBuffer?) {
         offeredBytes += bytes.count + (body?.readableBytes ?? 0)
         hold(ByteBuffer(bytes: bytes), file)
         if let body { hold(body, nil) }
     }
 
-    /// Counts bytes that the socket took at once.
+    /// Records output that the socket accepted completely.
     mutating func wroteAll(_ count: Int, withDescriptor: Bool) {
         offeredBytes += count
         if withDescriptor { descriptorsInFlight += 1 }
     }
 
-    /// Takes the result of a write while nothing was pending, and queues the rest.
+    /// Records the result of a write while nothing was queued, and queues the rest.
     mutating func wrote(
         _ result: SocketWriter.Result, of bytes: [UInt8], passing file: PassedFile?, then body: ByteBuffer?
     ) -> Action {
@@ -118,7 +118,7 @@ struct OutboundQueue {
         }
     }
 
-    /// Takes the result of writing ``nextPiece``.
+    /// Records the result of writing ``nextPiece``.
     mutating func wroteNext(_ result: SocketWriter.Result) -> Action {
         guard let piece = pieces.first else { return .drained }
         if piece.file != nil, result.sent > 0 { descriptorsInFlight += 1 }
@@ -131,21 +131,21 @@ struct OutboundQueue {
         }
         if result.sent > 0 {
             pieces[0].bytes.moveReaderIndex(forwardBy: result.sent)
-            // It was sent with the first byte.
+            // The descriptor was sent with the first byte.
             pieces[0].file = nil
         }
         return result.status == .broken ? breakOff() : wait(result.status)
     }
 
-    /// Notes when output began to be pending.
+    /// Records that output begins to be pending.
     mutating func startProgress(unreadByPeer unread: Int, at now: NIODeadline) {
         lastProgress = Progress(accepted: acceptedBytes, unread: unread, at: now)
     }
 
-    /// How long the client has taken no byte; nil if nothing is pending.
+    /// The time for which the client has made no progress; nil if no output is pending.
     ///
-    /// Its socket takes more only after the client has read most of its content. A client that is slow but reads shows
-    /// that earlier by the bytes that it has not read.
+    /// The socket accepts more only after the client has read most of its content. Progress of a slow client shows
+    /// earlier in the number of unread bytes.
     mutating func stalledTime(at now: NIODeadline, unreadByPeer unread: @autoclosure () -> Int) -> TimeAmount? {
         guard isPending else { return nil }
         let unread = unread()
@@ -155,7 +155,7 @@ struct OutboundQueue {
         return now - lastProgress.at
     }
 
-    /// Drops queued output.
+    /// Drops all queued output.
     mutating func removeAll() {
         pieces = []
         pendingBytes = 0

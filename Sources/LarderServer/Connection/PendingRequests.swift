@@ -1,7 +1,7 @@
 import LarderProtocol
 import NIOCore
 
-/// What a request required when it was admitted. The rules may change while it waits.
+/// The method and required rights of an admitted request. They are checked again if the access rules change.
 struct Admission: Sendable {
     let method: String
     let requirement: Requirement
@@ -12,23 +12,23 @@ struct Admission: Sendable {
     }
 }
 
-/// A request whose reply is not written yet. Used on its connection's event loop only.
+/// A request whose reply has not been written. Used on the event loop of its connection only.
 final class PendingRequest {
     /// Nil for a notification.
     let id: RequestID?
-    /// The rights with which the request was admitted.
+    /// The rights that the request required.
     let admission: Admission
     let slot: BatchSlot?
     let lifetime: PendingRequests.Lifetime
-    /// Bytes of its line that count towards the user's limit, 0 for a short line.
+    /// The number of bytes of its line that are charged to the user; 0 for a short line.
     let heldBytes: Int
-    /// Why the peer may no longer have the reply. It replaces any result.
+    /// Set if the peer has lost the right to the reply. Replaces any result.
     var denial: WireError?
-    /// Why the request was cancelled last.
+    /// The reason of the last cancellation.
     fileprivate(set) var cancellation: WireError?
-    /// Stops the work of the request.
+    /// Cancels the work of the request.
     var onCancel: ((WireError) -> Void)?
-    /// The timer of its deadline.
+    /// Fires at the deadline.
     var deadline: Scheduled<Void>?
 
     init(
@@ -41,39 +41,39 @@ final class PendingRequest {
         self.heldBytes = heldBytes
     }
 
-    /// Cancels the request. It still gets a reply, from its work or because the deadline has passed.
+    /// Cancels the request. It still gets a reply: from its work, or because its deadline passes.
     func cancel(_ reason: WireError) {
         cancellation = reason
         onCancel?(reason)
     }
 }
 
-/// The requests of one connection whose replies are not written yet. Each is completed once.
+/// The requests of one connection whose replies have not been written. Each is completed once.
 struct PendingRequests {
-    /// Identifies a pending request. A connection uses each ticket once.
+    /// Identifies a pending request. Never reused within a connection.
     typealias Ticket = Int
 
-    /// The fate of a request when its connection ends.
+    /// The fate of a request when its connection closes.
     enum Lifetime {
         /// The request is cancelled.
         case connection
-        /// The request is carried out to its end, and keeps its place until then.
+        /// The request runs to its end and is counted until then.
         case committed
     }
 
-    /// The step to take when a request has a result.
+    /// How to proceed when a request has a result.
     enum Completion {
         /// Write the reply.
         case answer(PendingRequest)
-        /// Return the place of a request whose connection is closed.
+        /// Release the place of a request whose connection is closed.
         case orphaned
-        /// Nothing: the request was completed before.
+        /// Do nothing: the request was completed before.
         case unknown
     }
 
     private var requests: [Ticket: PendingRequest] = [:]
     private var lastTicket = 0
-    /// The committed requests of a connection that is closed.
+    /// Committed requests of a connection that has closed.
     private var orphaned: Set<Ticket> = []
 
     var count: Int { requests.count }
@@ -87,7 +87,7 @@ struct PendingRequests {
         return lastTicket
     }
 
-    /// Removes a request that has a result, and stops its timer.
+    /// Removes a request that has a result, and cancels its timer.
     mutating func complete(_ ticket: Ticket) -> Completion {
         guard let request = requests.removeValue(forKey: ticket) else {
             return orphaned.remove(ticket) == nil ? .unknown : .orphaned
@@ -96,7 +96,7 @@ struct PendingRequests {
         return .answer(request)
     }
 
-    /// The requests with an id. A client may use one several times.
+    /// The requests with an id. A client may use an id for several requests.
     func tickets(id: RequestID) -> [Ticket] {
         requests.compactMap { $0.value.id == id ? $0.key : nil }.sorted()
     }
@@ -105,9 +105,9 @@ struct PendingRequests {
         requests.compactMap { $0.value.lifetime == lifetime ? $0.key : nil }.sorted()
     }
 
-    /// Drops all requests because the connection is closed. Committed ones become orphaned and keep their places.
-    /// Otherwise a client that repeatedly connects, sends a change and disconnects would have no limit.
-    /// - Returns: the number of requests, the places to return now, and the bytes of lines to release.
+    /// Drops all requests because the connection closes. Committed requests become orphaned and stay counted. Otherwise
+    /// a client could exceed its limit by repeatedly connecting, sending a change and disconnecting.
+    /// - Returns: the number of requests, the places to release now, and the line bytes to release
     mutating func connectionClosed() -> (requests: Int, places: Int, bytes: Int) {
         var (places, bytes) = (0, 0)
         for (ticket, request) in requests {

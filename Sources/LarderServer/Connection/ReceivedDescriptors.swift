@@ -1,39 +1,39 @@
 import LarderImages
 import Synchronization
 
-/// Descriptors that came with input, until the lines to which they may belong are served.
+/// Keeps descriptors that arrived with input until the lines that they may belong to have been served.
 ///
-/// A descriptor comes with the first byte of a request's line. recvmsg(2) returns at most one, with bytes that may also hold
-/// lines before and after that one. So a descriptor is kept for the lines that begin in the same input, and closed when the
-/// last of them has been served. At most two are kept at once.
+/// A client sends a descriptor with the first byte of a request. recvmsg(2) returns at most one descriptor, with bytes
+/// that may also include earlier and later lines. A descriptor is therefore kept for all lines that begin in the same
+/// input, and closed when the last of them has been served. At most two are kept at a time.
 ///
-/// A class, because most connections never receive one: they have only an empty reference.
+/// This is a class because most connections never receive a descriptor and need only an empty reference.
 final class ReceivedDescriptors {
-    /// What came with one input.
+    /// A descriptor that arrived with one read of input.
     enum Passed {
         case file(PassedInFile)
-        /// More than one descriptor came.
+        /// More than one descriptor arrived.
         case several
-        /// A descriptor came that could not be kept: a limit is reached.
+        /// A descriptor arrived but was not kept, because a limit was reached.
         case lost
     }
 
-    /// Came with the beginning of the line that was unfinished at the end of the last input.
+    /// Arrived with the beginning of the line that was incomplete at the end of the previous input.
     private var ofUnfinishedLine: Passed?
-    /// Came with the input that is being served.
+    /// Arrived with the input that is being served.
     private var ofInput: Passed?
-    /// How many of this connection are open. They count as open files of the user.
+    /// The number of open descriptors of this connection. They are charged to the user as open files.
     let openFiles: OpenFiles
 
     init(of usage: UserUsage) { openFiles = OpenFiles(of: usage) }
 
-    /// Whether another one is received.
+    /// Whether another descriptor may be received.
     var hasRoom: Bool { !openFiles.isFull }
 
-    /// Adds what came with the input that is served next.
+    /// Adds the descriptor of the input that is served next.
     func add(_ passed: Passed) { ofInput = passed }
 
-    /// Takes what belongs to the line that is being served; nil if nothing came with it.
+    /// Removes and returns the descriptor of the line that is being served; nil if none arrived with it.
     func take() -> Passed? {
         defer {
             if ofUnfinishedLine == nil { ofInput = nil }
@@ -42,23 +42,22 @@ final class ReceivedDescriptors {
         return ofUnfinishedLine ?? ofInput
     }
 
-    /// A line was served: what belongs to it is closed.
+    /// Ends a line that was served. Its descriptor is closed if the request did not take it.
     func endLine() { ofUnfinishedLine = nil }
 
-    /// All lines of an input were served.
+    /// Ends an input whose complete lines have all been served.
     func endInput(hasUnfinishedLine: Bool) {
-        // The first descriptor of a line counts, if more follow.
+        // If several descriptors arrive with one line, the first one counts.
         ofUnfinishedLine = hasUnfinishedLine ? ofUnfinishedLine ?? ofInput : nil
         ofInput = nil
     }
 
-    /// Closes all.
     func removeAll() { (ofUnfinishedLine, ofInput) = (nil, nil) }
 }
 
-/// How many descriptors that came over a connection are open. They count as open files of its user.
+/// The number of open descriptors received over a connection. They are charged to the user as open files.
 final class OpenFiles: Sendable {
-    /// The maximum per connection, including descriptors that wait to be closed.
+    /// The maximum number per connection, including descriptors that wait to be closed.
     private static let limit = 4
 
     private let usage: UserUsage

@@ -2,12 +2,12 @@ import LarderJSON
 import LarderProtocol
 import NIOCore
 
-/// Writes the replies of a connection: into the output buffer of its loop, or into the slot of a batch. One write carries
-/// the replies to all requests of a time slice.
+/// Writes the replies of a connection to the output buffer of its loop, or to the slot of a batch. The replies to all
+/// requests of a time slice are sent with one system call.
 ///
-/// The output buffer is shared by the connections of a loop. Code that writes for another connection flushes first.
+/// The connections of a loop share the output buffer. Code that writes for another connection must flush first.
 struct ReplyWriter {
-    /// More output than this is written before the next request is served.
+    /// Output of at least this size is sent before the next request is served.
     private static let largeOutputBytes = 64 * 1024
 
     let connection: Connection
@@ -33,8 +33,9 @@ struct ReplyWriter {
         write(in: slot) { writer in Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) } }
     }
 
-    /// Writes a large reply of a batch after the rest of the batch has its replies, which may take indefinitely.
-    /// - Parameter bytes: the length of the result.
+    /// Stores the result of a large reply of a batch. It is written only after all other requests of the batch have
+    /// replies, which may take arbitrarily long.
+    /// - Parameter bytes: the length of the result
     func replyLate(id: RequestID, _ result: some WireResult, bytes: Int, in slot: BatchSlot) {
         slot.put(later: bytes + id.text.utf8.count) { writer in
             Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) }
@@ -42,17 +43,17 @@ struct ReplyWriter {
         countReplies(of: slot.batch)
     }
 
-    /// Writes the reply to a line that is not a valid request.
+    /// Writes the error reply to a line that is not a valid request.
     func refuse(_ error: WireError) {
         loop.traffic.requestsTotal += 1
         reply(id: .null, error, in: nil)
     }
 
-    /// Writes the result of a pending request, and the line of its batch if that is complete.
+    /// Writes the result of a pending request, and the line of its batch if the batch is complete.
     func complete(_ request: PendingRequest, _ result: Result<any WireResult, WireError>) {
         let isCommitted = request.lifetime == .committed
         switch request.denial.map({ .failure($0) }) ?? result {
-        // A client can request a value again; the reply to a change is always sent.
+        // A client can request a value again. The reply to a committed change is always sent.
         case .success where !isCommitted && request.slot?.batch.isFull ?? false:
             reply(id: request.id, BatchReply.noRoom, in: request.slot)
         case .success(let value):
@@ -64,7 +65,7 @@ struct ReplyWriter {
         if let batch = request.slot?.batch { writeIfComplete(batch) }
     }
 
-    /// Writes a reply with a body that may throw.
+    /// Writes a reply whose body may throw.
     func write<Failure: Error>(
         in slot: BatchSlot?, _ body: (inout JSONWriter) throws(Failure) -> Void
     ) throws(Failure) {
@@ -76,8 +77,8 @@ struct ReplyWriter {
         loop.output.writer.endLine()
     }
 
-    /// Replaces a reply by an error if it is large and too much is buffered for the user already.
-    /// - Parameter mark: where the reply begins in the output.
+    /// Replaces a reply with an error if the reply is large and too much is buffered for the user.
+    /// - Parameter mark: the start of the reply in the output
     func withholdIfTooMuch(_ id: RequestID?, from mark: JSONWriter.Mark) {
         guard loop.output.writer.size(since: mark) > UserUsage.largeBytes, let error = connection.refusalOfLargeWork()
         else {
@@ -87,14 +88,14 @@ struct ReplyWriter {
         reply(id: id, error, in: nil)
     }
 
-    /// Counts the replies that a batch has gained. They count towards the user's limit at once if they are large: the last
-    /// request of the batch may wait indefinitely.
+    /// Counts the replies that a batch has gained. Large ones are charged to the user immediately, because the last
+    /// request of the batch may take arbitrarily long.
     private func countReplies(of batch: BatchReply) {
         connection.state.batches.update(batch)
         if batch.heldBytes > UserUsage.largeBytes { connection.countHeldBytes() }
     }
 
-    /// Writes the line of a batch if all of its replies are there.
+    /// Writes the line of a batch if it has all its replies.
     func writeIfComplete(_ batch: BatchReply) {
         guard batch.isComplete, connection.state.phase != .closed else { return }
         connection.state.batches.complete(batch)
@@ -104,7 +105,7 @@ struct ReplyWriter {
         for action in afterwards { action() }
     }
 
-    /// Writes a line behind the output, together with later output if it is small.
+    /// Appends a line to the output. A small line is sent together with later output.
     private func write(_ line: [UInt8]) {
         if line.count > Self.largeOutputBytes {
             flush(then: ByteBuffer(bytes: line))
@@ -115,7 +116,7 @@ struct ReplyWriter {
 
     // MARK: Output
 
-    /// Writes the output, with one system call.
+    /// Sends the output with one system call.
     func flush() {
         if loop.output.writer.bytes.isEmpty { return }
         send(then: nil)
@@ -125,11 +126,11 @@ struct ReplyWriter {
         if loop.output.writer.bytes.count >= Self.largeOutputBytes { flush() }
     }
 
-    /// Writes the output and a body behind it, which is not copied.
+    /// Sends the output followed by a body, which is not copied.
     func flush(then body: ByteBuffer) { send(then: body) }
 
-    /// Sends a descriptor with the next byte that is written.
-    /// - Returns: false if the connection is closed, which the flush before may have found.
+    /// Sends a descriptor with the next byte of output.
+    /// - Returns: false if the connection is closed, possibly because the preceding flush failed
     func pass(_ file: PassedFile) -> Bool {
         flush()
         if connection.state.phase == .closed { return false }
@@ -158,7 +159,7 @@ struct ReplyWriter {
         perform(action)
     }
 
-    /// Continues to write queued output: the socket has room again, or a retry is due.
+    /// Writes queued output after the socket has room again, or for a retry.
     func resume() {
         guard connection.state.phase != .closed, connection.state.outbound.isPending else { return }
         let writer = connection.writer

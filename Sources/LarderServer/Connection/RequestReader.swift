@@ -1,67 +1,68 @@
 import LarderProtocol
 import NIOCore
 
-/// Decides what a connection reads next, and where its lines end. It performs no I/O.
+/// Decides what a connection reads next, and splits its input into lines. It performs no I/O.
 ///
-/// The connection is served one step at a time: it performs ``nextAction(isGateOpen:)``, reports the outcome and asks
-/// again. The gate is open while the connection may start a request: it is closed while output is pending, while a batch
-/// waits, while too many requests are pending, and when the connection ends.
+/// The connection performs ``nextAction(isGateOpen:)``, reports the outcome and repeats. The gate is open while the
+/// connection may start a request. It is closed while output is pending, while a batch waits, while too many requests
+/// are pending, and when the connection ends.
 struct RequestReader {
     /// The next step.
     enum Action: Equatable {
-        /// Wait for an event of the socket, or until the gate opens.
+        /// Wait for a socket event, or until the gate opens.
         case wait
         /// Read from the socket.
         case read(maxBytes: Int)
-        /// Serve the input that is kept in ``backlog``.
+        /// Serve the input in ``backlog``.
         case serveBacklog
-        /// Serve the last line, which needs no line end.
+        /// Serve the last line, which need not have a line end.
         case serveLastLine
-        /// Continue after the other connections of the loop were served.
+        /// Continue after the other connections of the loop have been served.
         case deferRest
-        /// Close the connection: the peer is gone and its input was served as far as possible without waiting.
+        /// Close the connection: the peer has disconnected, and its input was served as far as possible without
+        /// waiting.
         case close
     }
 
     private enum Peer { case open, halfClosed, gone }
     private enum Input { case open, ended, finished }
-    /// The steps that wait until the other connections of the loop were served.
+    /// The steps that must wait until the other connections of the loop have been served.
     private enum Deferral { case nothing, reading, everything }
 
-    /// The most bytes of short lines that are read at once: so many of them are served in one time slice at most.
+    /// The maximum size of one read, except for long lines. It limits the input that one time slice serves.
     static let sliceBytes = 8 * 1024
-    /// The size of the buffer to read into.
+    /// The size of the read buffer, and the maximum size of a read within a long line.
     static let bufferBytes = 64 * 1024
 
     private var framer: LineFramer
-    /// Input that was read and is not served, because the gate closed or the time slice ended.
+    /// Input that was read but not served, because the gate closed or the time slice ended.
     private(set) var backlog: ByteBuffer?
-    /// Whether the socket may have more than was read: the kernel reports an arrival once.
+    /// Whether the socket may have more input. Needed because the kernel reports each arrival only once.
     private var isReadable = true
     private var peer = Peer.open
     private var input = Input.open
     private var deferral = Deferral.nothing
-    /// Whether ``Action/deferRest`` was performed and its work is still to come.
+    /// Whether ``Action/deferRest`` was performed and the deferred work has not run yet.
     private(set) var isResumeScheduled = false
-    /// Whether lines are being served. A request that is completed meanwhile does not continue the input.
+    /// Whether lines are being served. A request that completes during that time does not resume reading.
     var isServing = false
-    /// Descriptors that came with the input; nil as long as none came.
+    /// The descriptors that arrived with the input; nil until the first one arrives.
     private(set) var descriptors: ReceivedDescriptors?
-    /// Bytes of the assembled line that is being served. They count until it was served.
+    /// The number of buffered bytes of the assembled line that is being served.
     private var servedBytes = 0
 
     init(maximumLineBytes: Int) { framer = LineFramer(maximumLineBytes: maximumLineBytes) }
 
-    /// Bytes of a line that is unfinished or being served and did not arrive whole.
+    /// The number of buffered bytes of a line that arrived in pieces and is incomplete or being served.
     var pendingBytes: Int { framer.pendingBytes + servedBytes }
 
-    /// Whether all input was served.
+    /// Whether all input has been served.
     var isFinished: Bool { input == .finished }
 
-    /// An unfinished line is longer than is read at once of others. No part of it is served before its end arrives.
+    /// Whether the incomplete line has at least the size of an ordinary read.
     private var isLineLong: Bool { framer.pendingBytes >= Self.sliceBytes }
 
-    /// The next step. Inlined, because a call would copy the struct and count its references.
+    /// The next step. Inlined, because a call would copy the struct and retain its references.
     @inline(__always)
     func nextAction(isGateOpen: Bool) -> Action {
         if isResumeScheduled || isServing { return .wait }
@@ -79,43 +80,44 @@ struct RequestReader {
 
     // MARK: Events
 
-    /// The socket has bytes, or its end.
+    /// The socket has input, or its end.
     mutating func socketBecameReady() {
         isReadable = true
         deferral = .nothing
     }
 
-    /// Serves a client with an unfinished long line after the clients with short requests.
+    /// Defers reading if a long line is incomplete, so that clients with short requests are served first.
     mutating func deferLongLine() {
         if isLineLong { deferral = .everything }
     }
 
-    /// The peer has shut down its sending side. The rest is read to its end.
+    /// The peer has shut down its sending side. The remaining input is read to its end.
     mutating func peerHalfClosed() {
         if peer == .open { peer = .halfClosed }
     }
 
-    /// The peer is gone. Its last line counts without a line end.
-    /// - Parameter isSliceOver: whether connections whose peers are there are served first.
+    /// The peer has disconnected. Its last line is served even without a line end.
+    /// - Parameter isSliceOver: whether to serve other connections first
     mutating func peerHungUp(isSliceOver: Bool) {
         isReadable = true
         peer = .gone
         deferral = isSliceOver ? .everything : .nothing
     }
 
-    /// Bytes were read and their lines served.
-    /// - Parameter mayHaveMore: whether the buffer was filled or a descriptor came, at which the kernel cuts the bytes.
+    /// Input was read, and its lines were served as far as possible.
+    /// - Parameter mayHaveMore: whether the buffer was filled, or a descriptor arrived, at which the kernel ends the
+    ///   read
     mutating func didRead(mayHaveMore: Bool) {
         if mayHaveMore { deferral = .everything } else { isReadable = peer != .open }
     }
 
-    /// The read was interrupted, or reported that the client left output unread, which comes before the end of its input.
+    /// The read was interrupted, or failed with ECONNRESET. The kernel reports that the client left output unread
+    /// before it returns the remaining input.
     mutating func readWasInterrupted() { deferral = .everything }
 
-    /// The socket is empty.
     mutating func socketIsEmpty() { isReadable = false }
 
-    /// The peer will send nothing more.
+    /// The end of the input was reached.
     mutating func inputEnded() { input = .ended }
 
     /// ``Action/deferRest`` was performed.
@@ -130,12 +132,12 @@ struct RequestReader {
         deferral = .nothing
     }
 
-    /// Requests that waited may be started. More is read after the other connections were served.
+    /// Waiting requests may be started. More input is read only after other connections have been served.
     mutating func gateOpened() { deferral = .reading }
 
     // MARK: Lines
 
-    /// The next line in the input; nil if the rest of the input completes none. The rest is then held.
+    /// The next line in the input; nil if the rest of the input does not complete a line. The rest is then buffered.
     mutating func nextLine(in bytes: UnsafeRawBufferPointer, at offset: inout Int) -> LineFramer.Line? {
         let pending = framer.pendingBytes
         let line = framer.next(in: bytes, at: &offset)
@@ -143,7 +145,7 @@ struct RequestReader {
         return line
     }
 
-    /// The line without a line end at the end of the input; nil if there is none.
+    /// The bytes after the last line end of the input; nil if it ended with a line end.
     mutating func takeLastLine() -> LineFramer.Line? {
         input = .finished
         let pending = framer.pendingBytes
@@ -159,7 +161,7 @@ struct RequestReader {
     }
 
     /// Keeps input that cannot be served now.
-    /// - Parameter isGateOpen: whether it only waits until the other connections were served.
+    /// - Parameter isGateOpen: true if the input only waits until other connections have been served
     mutating func keep(_ rest: ByteBuffer, isGateOpen: Bool) {
         backlog = rest
         if isGateOpen { deferral = .everything }
@@ -170,18 +172,19 @@ struct RequestReader {
         return backlog
     }
 
-    /// Drops the unfinished line and the bytes of it that are still to come.
+    /// Drops the incomplete line, including the bytes of it that have not arrived yet.
     mutating func dropUnfinishedLine() { framer.dropUnfinishedLine() }
 
-    /// Where to keep a descriptor that came.
-    /// - Parameter usage: of the user whose open files they count as
+    /// The storage for received descriptors.
+    /// - Parameter usage: the user whose open files they are charged to
     mutating func descriptors(of usage: UserUsage) -> ReceivedDescriptors {
         let descriptors = descriptors ?? ReceivedDescriptors(of: usage)
         self.descriptors = descriptors
         return descriptors
     }
 
-    /// All lines that end in the input were served, unless the rest is kept: closes descriptors to which no line is left.
+    /// Ends an input whose complete lines have all been served, unless a part was kept. Descriptors without a line are
+    /// closed.
     @inline(__always)
     func endInputOfDescriptors() {
         guard let descriptors, backlog == nil else { return }

@@ -6,19 +6,20 @@ import LarderPlatform
 import LarderProtocol
 import NIOCore
 
-/// Reads the socket of a connection as its ``RequestReader`` decides, and has the lines dispatched.
+/// Reads the socket of a connection as its ``RequestReader`` decides, and dispatches the lines.
 ///
-/// Neither a busy client nor one that sends much at once delays the others of its loop: a connection reads once, serves
-/// what it can within its time slice, and defers the rest.
+/// A connection reads once, serves as much as its time slice permits, and defers the rest. So a client that sends much
+/// or often does not delay the other connections of its loop.
 ///
-/// A descriptor that comes with input is received if the client may store images, and otherwise closed by the kernel
-/// (``ReceivedDescriptors``). In both cases recvmsg(2) returns the bytes up to the end of what the descriptor came with.
+/// A descriptor that arrives with input is received if the client may store images. Otherwise the kernel closes it
+/// (``ReceivedDescriptors``). In both cases recvmsg(2) returns only the bytes up to the end of those sent with the
+/// descriptor.
 struct SocketReader {
     let connection: Connection
 
     private var loop: LoopContext { connection.loop }
 
-    /// Reads and serves until the reader has to wait, and writes the replies.
+    /// Reads and serves until the reader has to wait, then writes the replies.
     func serve() {
         steps: while connection.state.phase != .closed {
             switch connection.state.reader.nextAction(isGateOpen: connection.isGateOpen) {
@@ -40,7 +41,7 @@ struct SocketReader {
         connection.closeIfDone()
     }
 
-    /// Continues after the other connections of the loop were served.
+    /// Schedules the connection to continue after the other connections of the loop have been served.
     func deferRest() {
         if connection.state.reader.isResumeScheduled { return }
         connection.state.reader.resumeScheduled()
@@ -53,7 +54,7 @@ struct SocketReader {
         }
     }
 
-    /// Continues with requests that waited for a place, for the output or for their time slice.
+    /// Continues with requests that waited for a place, for output to drain or for their time slice.
     func resumeRequests() {
         guard connection.state.phase == .serving, !connection.state.reader.isResumeScheduled,
             !connection.state.reader.isServing
@@ -67,8 +68,8 @@ struct SocketReader {
         serve()
     }
 
-    /// Carries out what a peer that is gone has sent, as far as that is possible without waiting, and closes. If many peers
-    /// are gone at once, the connections of those that are there are served first.
+    /// Executes the requests that a disconnected peer has sent, as far as that is possible without waiting, then closes
+    /// the connection. If many peers disconnect at once, connections that are still open are served first.
     func hangUp() {
         if connection.state.phase == .closed { return }
         if connection.state.reader.isResumeScheduled { return connection.state.reader.peerHungUp(isSliceOver: false) }
@@ -95,20 +96,20 @@ struct SocketReader {
                 keep(ByteBuffer(bytes: UnsafeRawBufferPointer(rebasing: bytes[served...])))
             }
             connection.state.reader.endInputOfDescriptors()
-            // The kernel reports later arrivals only.
+            // The kernel reports only input that arrives later.
             connection.state.reader.didRead(mayHaveMore: count == buffer.count || hasPassed)
         case 0: connection.state.reader.inputEnded()
         default: readFailed(errno)
         }
     }
 
-    /// Whether a descriptor that comes with the next input is received.
+    /// Whether to receive a descriptor that arrives with the next input.
     private var mayTakeDescriptor: Bool {
         loop.server.images != nil && connection.state.principal.mayPassDescriptors
             && connection.state.reader.descriptors?.hasRoom ?? true
     }
 
-    /// Keeps what came with input until the lines are served to which it may belong.
+    /// Keeps a descriptor until the lines that it may belong to have been served.
     private func receive(_ passed: larder_passed) {
         guard let images = loop.server.images, connection.state.principal.mayPassDescriptors else { return }
         let descriptors = connection.state.reader.descriptors(of: connection.state.usage.user)
@@ -119,7 +120,7 @@ struct SocketReader {
         let (blocking, closer) = (images.blocking, images.closer)
         let file = PassedInFile(passed.descriptor) { descriptor in
             guard PassedInFile.isInMemory(descriptor) else { return closer.close(descriptor) { files.remove() } }
-            // The kernel may have much memory to free.
+            // Closing a file in memory may free much memory, which takes time.
             blocking.submit {
                 Glibc.close(descriptor)
                 files.remove()
@@ -133,7 +134,7 @@ struct SocketReader {
         case EINTR, ECONNRESET: connection.state.reader.readWasInterrupted()
         case EAGAIN: connection.state.reader.socketIsEmpty()
         default:
-            // The peer left without reading. An administrator cannot act on that.
+            // The peer disconnected without reading. Administrators cannot act on this, so it is logged at debug level.
             loop.server.logger.debug(
                 "a connection failed",
                 metadata: connection.logMetadata(["error": "\(String(cString: strerror(error)))"]))
@@ -153,8 +154,8 @@ struct SocketReader {
         connection.state.reader.keep(rest, isGateOpen: connection.isGateOpen)
     }
 
-    /// Serves the lines that end in the input, until the gate closes or the time slice ends.
-    /// - Returns: how many bytes were served.
+    /// Serves the complete lines of the input until the gate closes or the time slice ends.
+    /// - Returns: the number of bytes served
     private func serveLines(_ bytes: UnsafeRawBufferPointer) -> Int {
         let pendingBytes = connection.state.reader.pendingBytes
         var offset = 0
@@ -169,14 +170,14 @@ struct SocketReader {
         return offset
     }
 
-    /// Runs `body`, during which a request that is completed neither continues the input nor closes the connection.
+    /// Runs `body`. A request that completes during it neither resumes reading nor closes the connection.
     private func serving(_ body: () -> Void) {
         connection.state.reader.isServing = true
         body()
         connection.state.reader.isServing = false
     }
 
-    /// Counts the bytes of an unfinished line, and drops the line if it is long and too much is buffered already.
+    /// Counts the bytes of an incomplete line. Drops the line if it is large and too much is buffered for the user.
     private func countUnfinishedLine() {
         if connection.state.reader.pendingBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() {
             connection.state.reader.dropUnfinishedLine()
@@ -186,7 +187,7 @@ struct SocketReader {
     }
 
     /// Serves a line.
-    /// - Returns: whether it took longer than a cached reply.
+    /// - Returns: whether it took longer than a cached reply
     @discardableResult
     private func serve(_ line: consuming LineFramer.Line) -> Bool {
         defer { connection.output.flushIfLarge() }

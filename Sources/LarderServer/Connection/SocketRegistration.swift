@@ -4,7 +4,7 @@ import Glibc
 /// The registration of a connection's socket with the epoll instance of its loop.
 struct SocketRegistration {
     private var isRegistered = false
-    /// The events that the loop reports.
+    /// The events that are watched for.
     private var interest: EpollEvents = [.readable, .inputEnded, .onEdges]
 
     mutating func add(_ socket: CInt, of connection: Connection, to epoll: Epoll) throws(EpollError) {
@@ -12,15 +12,15 @@ struct SocketRegistration {
         isRegistered = true
     }
 
-    /// Sets whether the loop reports that the socket has room. While the client keeps up nothing needs it, and it would be
-    /// reported after each reply that is read.
+    /// Sets whether the loop reports that the socket has room. This is needed only while output is pending. Otherwise
+    /// the kernel would report an event for each reply that the client reads.
     mutating func waitUntilWritable(_ isWanted: Bool, _ socket: CInt, in epoll: Epoll) {
         guard isWanted != interest.contains(.writable) else { return }
         if isWanted { interest.insert(.writable) } else { interest.remove(.writable) }
         if isRegistered { epoll.change(socket, to: interest) }
     }
 
-    /// Removes a socket that is about to be closed.
+    /// Removes a socket that the caller is about to close.
     mutating func remove(_ socket: CInt, from epoll: Epoll) {
         if isRegistered { epoll.forget(socket) }
         isRegistered = false

@@ -4,19 +4,18 @@ import LarderImages
 import LarderSnapshotFile
 import NIOCore
 
-/// The system calls that write to the socket of a connection.
+/// The system calls that write to a connection's socket.
 struct SocketWriter {
-    /// The outcome of a write.
     struct Result {
         enum Status {
-            /// All bytes are in the socket.
+            /// The socket accepted all bytes.
             case complete
-            /// The socket has no room for the rest.
+            /// The socket has no room for the remaining bytes.
             case wouldBlock
-            /// Too many descriptors are in flight to clients that do not read (unix(7), ETOOMANYREFS). The kernel does not
-            /// report when there are fewer.
+            /// Too many descriptors are in flight to clients that do not read (unix(7), ETOOMANYREFS). The kernel does
+            /// not report when the number drops.
             case outOfDescriptors
-            /// The peer is gone.
+            /// The peer has disconnected, or the socket failed.
             case broken
         }
 
@@ -28,11 +27,11 @@ struct SocketWriter {
 
     let socket: CInt
 
-    /// Bytes in the socket that the peer has not read.
+    /// The number of bytes in the socket that the peer has not read.
     var unreadByPeer: Int { Int(larder_unread_by_peer(socket)) }
 
-    /// Writes bytes, the first with a descriptor if there is one, and then a body.
-    /// - Returns: how many bytes of both together were sent.
+    /// Writes bytes, with a descriptor at the first byte if `file` is given, followed by a body.
+    /// - Returns: the total number of bytes sent, and the status
     func write(_ bytes: [UInt8], passing file: PassedFile?, then body: ByteBuffer?) -> Result {
         guard let body else { return bytes.withUnsafeBytes { write($0, passing: file) } }
         if file != nil || bytes.isEmpty {
@@ -54,7 +53,7 @@ struct SocketWriter {
         }
     }
 
-    /// Writes bytes, the first with a descriptor if there is one.
+    /// Writes bytes, with a descriptor at the first byte if `file` is given.
     func write(_ bytes: UnsafeRawBufferPointer, passing file: PassedFile?) -> Result {
         if bytes.isEmpty { return Result(sent: 0, status: .complete) }
         while true {
@@ -69,7 +68,7 @@ struct SocketWriter {
         }
     }
 
-    /// The status after a system call failed; nil if it was interrupted and has to be repeated.
+    /// The status for an error of a system call; nil if the call was interrupted and must be repeated.
     private static func status(of error: CInt) -> Result.Status? {
         switch error {
         case EINTR: nil
@@ -80,23 +79,23 @@ struct SocketWriter {
     }
 }
 
-/// An open file that travels to clients with the first byte of a line (unix(7), `SCM_RIGHTS`). It stays open as long as it
-/// is referenced, at least until it is sent.
+/// An open file whose descriptor is sent to clients with the first byte of a line (unix(7), `SCM_RIGHTS`). The file
+/// stays open while it is referenced, at least until it has been sent.
 final class PassedFile: Sendable {
     let descriptor: CInt
-    /// Closes the descriptor when it is released.
+    /// Keeps the descriptor open.
     private let owner: any Sendable
-    /// The user for whom the file is open; nil for a file that all clients share.
+    /// The user that the open file is charged to; nil for a file that all clients share.
     private let usage: UserUsage?
 
-    /// An image's file, which was opened for a client of a user; nil if it has no descriptor.
+    /// The file of an image, opened for one client. Nil if the blob has no open descriptor.
     init?(_ blob: BlobFile, for usage: UserUsage) {
         guard let descriptor = blob.descriptor else { return nil }
         (self.descriptor, owner, self.usage) = (descriptor, blob, usage)
         usage.addFile()
     }
 
-    /// A snapshot's file, which all clients share.
+    /// The file of a snapshot, which all clients share.
     init(_ file: SealedFile) { (descriptor, owner, usage) = (file.descriptor, file, nil) }
 
     deinit { usage?.removeFile() }
