@@ -4,7 +4,7 @@ import LarderProtocol
 import Logging
 import NIOCore
 
-/// The agent's server: accepts connections on one socket and serves each on one of a few event loops.
+/// The server of the agent: accepts connections on one socket and serves each on one of several event loops.
 package final class AgentServer: Sendable {
     private let context: ServerContext
     private let socket: ListeningSocket
@@ -12,11 +12,11 @@ package final class AgentServer: Sendable {
     private let loops: [EpollLoop]
     private let acceptor: Acceptor
 
-    /// How long connections may take to drain at the end.
+    /// How long connections may take to drain when the server stops.
     private static let finishTime = Duration.seconds(3)
 
-    /// Makes a server; nothing is accepted yet.
-    /// - Parameter loops: the loops that serve the connections.
+    /// Creates a server. It does not accept connections before ``run(onReady:)``.
+    /// - Parameter loops: the loops that serve the connections
     package init(context: ServerContext, socket: ListeningSocket, loops: [EpollLoop]) {
         self.context = context
         self.socket = socket
@@ -27,12 +27,12 @@ package final class AgentServer: Sendable {
     /// The number of connected clients.
     package var connections: Int { registry.connections }
 
-    /// How long no client has been connected; nil while one is.
+    /// How long no client has been connected; nil while a client is connected.
     package var idleTime: Duration? { registry.idleTime }
 
-    /// Accepts no more connections, unless a client is connected. Later clients wait in the kernel's queue, and the next agent
-    /// serves them if systemd passed the socket.
-    /// - Returns: whether no client is connected.
+    /// Stops accepting connections if no client is connected. Later clients wait in the kernel's queue. If systemd
+    /// passed the socket, the next agent serves them.
+    /// - Returns: whether no client is connected
     package func stopAcceptingIfIdle() async -> Bool {
         await acceptor.pause()
         if registry.connections == 0 { return true }
@@ -40,8 +40,8 @@ package final class AgentServer: Sendable {
         return false
     }
 
-    /// Serves until the task is cancelled; then accepts nothing more, lets every connection finish, and returns.
-    /// - Parameter onReady: called once connections are accepted.
+    /// Serves until the task is cancelled. Then it stops accepting, drains all connections and returns.
+    /// - Parameter onReady: called once connections are accepted
     package func run(onReady: @Sendable () async -> Void) async throws {
         let contexts = try await makeContexts()
         let (context, registry) = (context, registry)
@@ -65,20 +65,20 @@ package final class AgentServer: Sendable {
                 "permissions": "\(socket.permissions)",
             ])
         await onReady()
-        // Ends only by cancellation.
+        // Returns only when the task is cancelled.
         try? await Task.sleep(for: .seconds(Int64.max / 2))
         await stop()
     }
 
-    /// Applies other rules of access. Returns after no client is served by the previous ones: subscriptions and requests that
-    /// only those admitted have ended.
+    /// Applies new access rules. Returns when no client is served under the previous rules: subscriptions and requests
+    /// that the new rules do not permit have ended.
     package func use(_ rules: AccessRules) async {
         guard context.use(rules) else { return }
         await registry.reviewAll()
     }
 
     private func stop() async {
-        // A cancelled task cannot wait, so a new one does the rest.
+        // A cancelled task cannot sleep, so a new task drains the connections.
         await Task {
             await acceptor.close()
             socket.remove()

@@ -3,9 +3,9 @@ import Glibc
 import LarderJSON
 import LarderProtocol
 
-/// Refuses connections with an error line.
+/// Refuses connections with an error message.
 enum ConnectionRefusal {
-    /// Refuses a connection because the maximum number is open.
+    /// Refuses a connection because the maximum number of connections is open.
     static func send(_ socket: CInt, of limits: ConnectionLimits) {
         send(
             socket,
@@ -22,7 +22,7 @@ enum ConnectionRefusal {
         var writer = JSONWriter()
         Envelope.writeError(id: .null, error, to: &writer)
         writer.endLine()
-        // A new socket has room for a line. The write fails only if the client is gone.
+        // A new socket has room for a line. The write fails only if the client has disconnected.
         _ = writer.bytes.withUnsafeBytes { larder_send_nosignal(socket, $0.baseAddress, $0.count) }
         close(socket)
     }

@@ -4,28 +4,29 @@ import NIOCore
 import Synchronization
 import Glibc
 
-/// All connections of the server, over all event loops: their number, their counters, their end.
+/// All connections of the server, over all event loops: counts, traffic and shutdown.
 final class ConnectionRegistry: Sendable {
     private let nextID = Atomic<Int>(0)
     private let open = Atomic<Int>(0)
     private let refused = Atomic<Int>(0)
     private let refusedPerUser = Atomic<Int>(0)
-    /// The resources in use by each user.
+    /// The resources used by each user.
     let users = UserUsageTable()
-    /// When the last connection ended; at first, when the agent started.
+    /// When the last connection ended; initially when the agent started.
     private let emptySince = Mutex(ContinuousClock.now)
-    /// The snapshots that clients have applied or rejected.
+    /// The snapshots that clients have acknowledged as applied or rejected.
     let acknowledgements = AcknowledgementBook()
     private let loops = Mutex<[NIOLoopBound<LoopContext>]>([])
     private let emptied = Mutex<[CheckedContinuation<Void, Never>]>([])
 
-    /// Adds an event loop. All are added before the first connection.
+    /// Adds an event loop. All loops must be added before the first connection.
     func add(_ loop: NIOLoopBound<LoopContext>) {
         loops.withLock { $0.append(loop) }
     }
 
-    /// An id for a new connection, or nil if `limit` are open. A refused connection is never counted among the open ones:
-    /// it would have to be removed again, and the waiters for an empty registry resumed.
+    /// Reserves an id for a new connection; nil if `limit` connections are open. A refused connection is never counted
+    /// as open. Otherwise it would have to be subtracted again, and waiters for an empty registry would have to be
+    /// resumed.
     func admit(limit: Int) -> Int? {
         var count = open.load(ordering: .relaxed)
         while count < limit {
@@ -37,24 +38,23 @@ final class ConnectionRegistry: Sendable {
         return nil
     }
 
-    /// A place for a new connection of a user, or nil if the user may have no more.
+    /// Reserves a place for a new connection of a user; nil if the user has reached the limit.
     func join(_ peer: PeerCredentials, _ limits: ConnectionLimits) -> UserUsage? {
         let usage = users.join(peer, limits)
         if usage == nil { refusedPerUser.add(1, ordering: .relaxed) }
         return usage
     }
 
-    /// Refuses a connection whose user may have no more.
+    /// Refuses a connection of a user who has reached the limit.
     func refuse(_ socket: CInt, of peer: PeerCredentials, _ limits: ConnectionLimits, _ log: RefusalLogs) {
         let error = UserUsageTable.refusal(of: peer, limits)
         log.addUsage(error, "connectionsPerUser", of: peer)
         ConnectionRefusal.send(socket, error)
     }
 
-    /// Counts a refused connection.
     func countRefusal() { refused.add(1, ordering: .relaxed) }
 
-    /// Refuses a connection that was counted.
+    /// Refuses a connection that has been counted as refused.
     func refuse(_ socket: CInt, _ limits: ConnectionLimits, _ log: RefusalLogs) {
         log.addConnection(limits)
         ConnectionRefusal.send(socket, of: limits)
@@ -62,15 +62,15 @@ final class ConnectionRegistry: Sendable {
 
     var connections: Int { open.load(ordering: .relaxed) }
 
-    /// How long no connection has been open; nil while one is open.
+    /// How long no connection has been open; nil while a connection is open.
     var idleTime: Duration? {
         let since = emptySince.withLock { $0 }
         return connections == 0 ? ContinuousClock.now - since : nil
     }
 
     func connectionEnded() {
-        // Before the count changes, and for each connection, because several may end at once: a reader that finds none
-        // open reads the time of the last end.
+        // Set before the count changes, so that a reader that finds no open connection reads the time of the last end.
+        // Set for each connection, because several may end at once.
         emptySince.withLock { $0 = .now }
         guard open.subtract(1, ordering: .relaxed).newValue == 0 else { return }
         let waiters = emptied.withLock { waiters in
@@ -92,7 +92,7 @@ final class ConnectionRegistry: Sendable {
         }
     }
 
-    /// The counters of all event loops together.
+    /// The total traffic of all event loops.
     func traffic() async -> AgentStats.Traffic {
         var total = AgentStats.Traffic()
         for traffic in await onEachLoop({ $0.traffic }) {
@@ -104,26 +104,25 @@ final class ConnectionRegistry: Sendable {
         return total
     }
 
-    /// Every connection in the order of their numbers.
+    /// All connections, ordered by id.
     func clients() async -> [AgentClients.Client] {
         await onEachLoop { loop in loop.connections.values.map { AgentClients.Client($0) } }.flatMap { $0 }.sorted {
             $0.id < $1.id
         }
     }
 
-    /// Drains every connection: no new requests, replies written, `end` to every subscription.
+    /// Drains all connections: reads no new requests, writes the replies, and sends `end` to each subscription.
     func finishAll() async {
         _ = await onEachLoop { loop in for connection in loop.connections.values { connection.drain() } }
     }
 
-    /// Ends what connections may no longer have by the rules in force.
+    /// Ends subscriptions and requests that the current access rules do not permit.
     func reviewAll() async {
         _ = await onEachLoop { loop in
             for connection in loop.connections.values { AccessReview(connection: connection).run() }
         }
     }
 
-    /// Closes every open connection.
     func closeAll() async {
         _ = await onEachLoop { loop in for connection in loop.connections.values { connection.close() } }
     }
@@ -131,7 +130,7 @@ final class ConnectionRegistry: Sendable {
     private func onEachLoop<Value: Sendable>(_ body: @escaping @Sendable (LoopContext) -> Value) async -> [Value] {
         var values: [Value] = []
         for loop in loops.withLock({ $0 }) {
-            // It fails only after the event loops were shut down, when there is no connection.
+            // Fails only after the event loops have shut down. No connections exist then.
             if let value = try? await loop.eventLoop.submit({ body(loop.value) }).get() { values.append(value) }
         }
         return values

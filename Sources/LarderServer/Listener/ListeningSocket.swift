@@ -2,30 +2,30 @@ import LarderPlatform
 import LarderUpstream
 import Glibc
 
-/// The Unix socket that the server listens on: handed over by systemd, or made here.
+/// The Unix socket that the server listens on. It is created here or passed by systemd.
 ///
-/// A socket that was handed over belongs to whoever made it: it is never unlinked and never shut down. One made here is
-/// guarded by a lock file beside it, and only its own inode is unlinked at the end.
+/// A passed socket belongs to the process that created it: it is never unlinked or shut down. A socket created here is
+/// protected by a lock file next to it. When the server stops, the socket file is unlinked only if its inode is
+/// unchanged.
 package final class ListeningSocket: Sendable {
     package let descriptor: CInt
-    /// Its path, for people. That of an abstract socket (unix(7)) is its name with `@` before it.
+    /// The path, for people. An abstract socket (unix(7)) is shown as its name with the prefix `@`.
     package let path: String
-    /// Whether it was handed over.
+    /// Whether the socket was passed to this process.
     package let isActivated: Bool
-    /// How many connections may wait to be accepted: as many as the kernel allows, which caps it at
-    /// `net.core.somaxconn` (listen(2)). That is systemd's default for `Backlog=`, too. What a socket that was handed over
-    /// had before cannot be asked, and anything less might take from it.
+    /// The maximum number of connections that wait to be accepted. The kernel limits it to `net.core.somaxconn`
+    /// (listen(2)). systemd has the same default for `Backlog=`.
     private static let backlog = CInt.max
     private let lock: FileLock?
     private let inode: UInt64?
 
-    /// The directory that the socket is in; nil if it is abstract.
+    /// The directory of the socket file; nil if the socket is abstract.
     package var directory: String? {
         guard path.hasPrefix("/"), let slash = path.lastIndex(of: "/") else { return nil }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// Takes a socket that was handed over.
+    /// Uses a socket that was passed to this process.
     package init(activated descriptor: CInt) {
         self.descriptor = descriptor
         isActivated = true
@@ -34,11 +34,11 @@ package final class ListeningSocket: Sendable {
         path = Self.path(of: descriptor)
     }
 
-    /// Makes a socket.
+    /// Creates a socket.
     /// - Parameters:
-    ///   - mode: the permission bits of the socket's file; whoever may write to it may connect (unix(7)).
-    ///   - group: the name of the group that owns the file; nil for the process's own.
-    /// - Throws: `alreadyRunning` or `cannotListen`.
+    ///   - mode: the permission bits of the socket file. Users with write permission may connect (unix(7)).
+    ///   - group: the name or id of the group that owns the file; nil for the group of the process
+    /// - Throws: `alreadyRunning` or `cannotListen`
     package init(path: String, mode: UInt32, group: String?) throws(ServerError) {
         self.path = path
         isActivated = false
@@ -57,8 +57,8 @@ package final class ListeningSocket: Sendable {
         }
     }
 
-    /// Listens no more. The socket's file goes, if it is still this one's, and the lock is let go of. A socket that was
-    /// handed over goes on queueing for whoever else holds it.
+    /// Closes the socket. If it was created here, unlinks the socket file unless it was replaced, and releases the
+    /// lock. A passed socket continues to queue connections for other processes that hold it.
     package func remove() {
         defer { Glibc.close(descriptor) }
         guard let lock else { return }
@@ -67,7 +67,7 @@ package final class ListeningSocket: Sendable {
         lock.unlock()
     }
 
-    /// The file's owner, group and mode, as they are in effect, for the log.
+    /// The owner, group and mode of the socket file, for the log.
     package var permissions: String {
         var information = stat()
         guard stat(path, &information) == 0 else { return "unknown" }
@@ -75,9 +75,9 @@ package final class ListeningSocket: Sendable {
         return "0\(mode) uid \(information.st_uid) gid \(information.st_gid)"
     }
 
-    // MARK: Steps
+    // MARK: Creation
 
-    /// The lock file stays where it is: removing it would let two agents hold two locks of one name.
+    /// The lock file is never removed. Otherwise two agents could hold locks on two files with the same name.
     private static func lock(_ lockPath: String, socket: String) throws(ServerError) -> FileLock {
         let descriptor = uninterrupted { open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
         guard descriptor >= 0 else { throw failure("open", lockPath) }
@@ -91,7 +91,7 @@ package final class ListeningSocket: Sendable {
         }
     }
 
-    /// Removes the file of an agent that is no more; an agent that answers keeps its socket.
+    /// Removes the socket file of an agent that is no longer running. Fails if an agent accepts connections on it.
     private static func removeStale(_ path: String) throws(ServerError) {
         var information = stat()
         guard lstat(path, &information) == 0 else { return }
@@ -116,10 +116,10 @@ package final class ListeningSocket: Sendable {
             AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
         guard descriptor >= 0 else { throw failure("open a socket for", path) }
         do throws(ServerError) {
-            // The mode of the descriptor becomes that of the file at bind(2): there is no moment with a wider one.
+            // bind(2) gives the file the mode of the descriptor, so the file never has wider permissions.
             guard fchmod(descriptor, mode) == 0 else { throw failure("set the mode of", path) }
             guard try withAddress(path, { Glibc.bind(descriptor, $0, $1) }) == 0 else { throw failure("bind", path) }
-            // The process's umask has narrowed it; the directory decides who sees the file at all.
+            // The umask of the process has narrowed the mode at bind(2).
             guard chmod(path, mode) == 0 else { throw failure("set the mode of", path) }
         } catch {
             close(descriptor)
@@ -166,7 +166,8 @@ package final class ListeningSocket: Sendable {
         let count = Int(length) - (MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 0)
         return withUnsafeBytes(of: &address.sun_path) { bytes in
             guard count > 1, bytes[0] == 0 else { return String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
-            // An abstract name ends with the address and may have zeros in it, which systemd shows as "@", too.
+            // An abstract name ends at the end of the address. It begins with a zero byte and may contain more; systemd
+            // shows them as "@" too.
             return String(decoding: bytes.prefix(count).map { $0 == 0 ? UInt8(ascii: "@") : $0 }, as: UTF8.self)
         }
     }

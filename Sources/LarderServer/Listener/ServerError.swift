@@ -1,20 +1,20 @@
-/// Why the server cannot listen.
+/// The error thrown if the server cannot listen.
 package struct ServerError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Which kind of error; new kinds may be added.
+    /// The kind of error. New kinds may be added.
     package struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String { case alreadyRunning, cannotListen }
         private let kind: Kind
 
-        /// Another agent listens on the socket.
+        /// Another agent is using the socket.
         package static let alreadyRunning = Self(kind: .alreadyRunning)
-        /// A system call on the way to a listening socket failed.
+        /// A system call failed, or the path or group is not usable.
         package static let cannotListen = Self(kind: .cannotListen)
 
         package var description: String { kind.rawValue }
     }
 
     package let code: Code
-    /// What happened and what to do, in one line.
+    /// A text in one line: what happened and what to do.
     package let message: String
 
     init(_ code: Code, _ message: String) {
