@@ -3,10 +3,11 @@ import DequeModule
 import Glibc
 import Synchronization
 
-/// Closes descriptors that clients passed and that are not of files in memory.
+/// Closes descriptors that clients passed, unless their files are in memory.
 ///
-/// close(2) may wait for the program or the host that serves such a file (FUSE, NFS), as long as that likes. So neither an
-/// event loop nor a thread that waits for the disk closes it, but a thread that exists only while there is something to close.
+/// close(2) may wait indefinitely for the program or host that serves such a file (FUSE, NFS). It is therefore called
+/// neither on an event loop nor on a thread for disk work, but on a separate thread. That thread exists only while
+/// there are descriptors to close.
 final class ForeignFileCloser: Sendable {
     private struct State {
         var waiting: Deque<(descriptor: CInt, done: @Sendable () -> Void)> = []
@@ -15,7 +16,7 @@ final class ForeignFileCloser: Sendable {
 
     private let state = Mutex(State())
 
-    /// - Parameter done: called once the descriptor is closed, on the thread that closed it.
+    /// - Parameter done: called after the descriptor has been closed, on the closing thread
     func close(_ descriptor: CInt, then done: @escaping @Sendable () -> Void) {
         let mustStart = state.withLock { state in
             state.waiting.append((descriptor, done))
@@ -40,7 +41,8 @@ final class ForeignFileCloser: Sendable {
             pthread_detach(thread)
         } else {
             argument.release()
-            // The next descriptor starts it. Until then these count as open files of their users.
+            // The next descriptor tries again to start the thread. Until then these descriptors count as open files of
+            // their users.
             state.withLock { $0.isRunning = false }
         }
     }

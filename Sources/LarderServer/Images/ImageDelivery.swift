@@ -3,18 +3,19 @@ import LarderPlatform
 import LarderUpstream
 import LarderProtocol
 
-/// An image that is on its way to a client: the file stays, because the reference of ``image`` is still to be given back.
+/// An image to deliver to a client. The receiver must release its reference to the blob; until then the file is not
+/// evicted.
 struct ImageDelivery: Sendable {
     let image: CachedImage
-    /// The open file, where the client wants a descriptor.
+    /// The open file; nil if the client did not request a descriptor.
     let file: BlobFile?
 }
 
 extension ImageService {
-    /// Gets an image, from the network where it has to be, and opens its file where that is wanted.
+    /// Gets an image, from the network if necessary, and opens its file if requested.
     ///
-    /// - Parameter held: a hit whose file is to be opened
-    /// - Throws: what `image.get` answers with; no reference is left then
+    /// - Parameter held: a cache hit whose file is to be opened; nil to request the image
+    /// - Throws: the error for the reply to `image.get`. No reference to the blob remains then.
     func deliver(
         _ request: ImageRequest, held: CachedImage?, opening wantsFile: Bool
     ) async throws(WireError) -> ImageDelivery {
@@ -34,7 +35,7 @@ extension ImageService {
                 return ImageDelivery(image: image, file: file)
             } catch {
                 cache.release(image.digest)
-                // The file was lost or damaged and is out of the cache now: once more, from the network.
+                // The file was missing or damaged, and the cache has dropped it. Try once more, from the network.
                 guard error.code == .damagedBlob, !isRetry else { throw WireError(error) }
                 (held, isRetry) = (nil, true)
             }

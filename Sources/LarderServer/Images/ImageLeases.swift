@@ -1,12 +1,13 @@
 import LarderImages
 import NIOCore
 
-/// The leases of one connection: each stands for one reference to a blob.
+/// The leases of one connection. Each lease keeps one reference to a blob.
 ///
-/// A connection has one lease for a blob, however often it asks for it. The lease counts how often, and ends when it was
-/// released as often, when the latest of the requested times has passed, or with the connection.
+/// A connection has one lease per blob, however often it requests the blob. The lease counts the requests. It ends when
+/// it has been released as many times, when the latest of the requested expiry times has passed, or when the connection
+/// ends.
 struct ImageLeases {
-    /// The maximum number of leases of a connection.
+    /// The maximum number of leases per connection.
     static let max = 4096
 
     private struct Lease {
@@ -21,13 +22,14 @@ struct ImageLeases {
 
     var count: Int { leases.count }
 
-    /// Whether there is room for a lease on a blob.
+    /// Whether a lease on the blob can be taken.
     func hasRoom(for digest: BlobDigest) -> Bool { leases.count < Self.max || numbers[digest] != nil }
 
-    /// Takes a lease on a blob to which the caller has a reference.
+    /// Takes a lease on a blob that the caller has a reference to.
     ///
-    /// - Parameter end: when it expires; the distant future if it lasts as long as the connection.
-    /// - Returns: its number, and whether it keeps the reference; otherwise the caller releases that.
+    /// - Parameter end: the expiry time; the distant future if the lease lasts until the connection ends
+    /// - Returns: the number of the lease, and whether the lease keeps the caller's reference. If not, the caller must
+    ///   release it.
     mutating func take(_ digest: BlobDigest, until end: NIODeadline) -> (number: Int, takesReference: Bool) {
         if let number = numbers[digest], let lease = leases[number] {
             leases[number]?.uses = lease.uses + 1
@@ -42,7 +44,7 @@ struct ImageLeases {
 
     /// Releases a lease once.
     ///
-    /// - Returns: whether there is such a lease, and the blob whose reference the caller releases, if any.
+    /// - Returns: whether the lease exists, and the blob whose reference the caller must release, if any
     mutating func release(_ number: Int) -> (isFound: Bool, released: BlobDigest?) {
         guard let lease = leases[number] else { return (false, nil) }
         guard lease.uses == 1 else {
@@ -55,7 +57,7 @@ struct ImageLeases {
 
     /// Ends the expired leases.
     ///
-    /// - Returns: the blobs whose references the caller releases.
+    /// - Returns: the blobs whose references the caller must release
     mutating func expire(at now: NIODeadline) -> [BlobDigest] {
         let over = leases.filter { $0.value.end <= now }
         for (number, lease) in over { remove(number, lease) }
@@ -64,13 +66,13 @@ struct ImageLeases {
 
     /// Ends all leases.
     ///
-    /// - Returns: the blobs whose references the caller releases.
+    /// - Returns: the blobs whose references the caller must release
     mutating func endAll() -> [BlobDigest] {
         defer { (leases, numbers) = ([:], [:]) }
         return leases.values.map(\.digest)
     }
 
-    /// When the next lease expires; nil if none does.
+    /// When the next lease expires; nil if none expires.
     var nextEnd: NIODeadline? {
         let ends = leases.values.lazy.map(\.end).filter { $0 < .distantFuture }
         return ends.min()
@@ -82,21 +84,21 @@ struct ImageLeases {
     }
 }
 
-/// The timer that ends the expired leases of an event loop's connections.
+/// The timer that ends expired leases of an event loop's connections.
 final class LeaseTimer {
-    /// The minimum time between two sweeps. A lease may last that much longer than requested.
+    /// The minimum time between two sweeps. A lease may last this much longer than requested.
     static let interval = TimeAmount.seconds(1)
 
     private let eventLoop: any EventLoop
     private var timer: Scheduled<Void>?
     private var next = NIODeadline.distantFuture
     private var last = NIODeadline.uptimeNanoseconds(0)
-    /// Ends the leases that have expired at a time, and returns when the next one expires.
+    /// Ends the leases that have expired at a given time, and returns when the next one expires.
     var sweep: (NIODeadline) -> NIODeadline? = { _ in nil }
 
     init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
-    /// Makes the timer fire when a lease expires.
+    /// Schedules a sweep for the expiry of a lease.
     func watch(until end: NIODeadline) {
         guard end < next else { return }
         timer?.cancel()

@@ -2,25 +2,25 @@ import LarderJSON
 import LarderImages
 import LarderProtocol
 
-/// The query of one `image.get`: the same for all lines with the same template.
+/// A parsed `image.get` request. All lines with the same template share one.
 final class ImageQuery {
     let request: ImageRequest
     private let prepared: PreparedImageRequest?
-    /// Whether an open descriptor is to come with the reply.
+    /// Whether the reply is to include an open descriptor.
     let wantsDescriptor: Bool
-    /// For how many seconds the file is to stay; 0 until the connection ends, nil for what the settings say.
+    /// The duration of the lease in seconds; 0 until the connection ends, nil for the default in the settings.
     let leaseSeconds: Int?
-    /// When to give up, in milliseconds.
+    /// The deadline in milliseconds; nil for no deadline.
     let deadline: Int?
-    /// The origin, if only the users whom it names may have its images.
+    /// The origin, if only certain users may have its images.
     let restriction: ImageOrigin?
-    /// The settings that this was concluded from.
+    /// The version of the settings that this query is based on.
     let settingsVersion: Int
-    /// The beginning of the result, which stays the same until the bytes or the details change.
+    /// The beginning of the result, which is the same until the blob or its details change.
     private var constant: (digest: BlobDigest, details: ImageDetails, bytes: [UInt8])?
 
     init(_ parameters: ImageGet.Parameters, _ images: ImageService) {
-        // First: whatever changes meanwhile makes this one too old, and not the next.
+        // Read first: if the settings change in between, this query counts as outdated and is made again.
         settingsVersion = images.settingsVersion
         request = ImageRequest(parameters)
         wantsDescriptor = parameters.delivery == .descriptor
@@ -30,7 +30,7 @@ final class ImageQuery {
         prepared = images.cache.prepare(request)
     }
 
-    /// The cached image; nil if a task has to get it.
+    /// The cached image; nil if a task must get it.
     func hit(_ images: ImageService) -> CachedImage? {
         prepared.flatMap { images.cache.hit($0, now: images.clock.now) }
     }

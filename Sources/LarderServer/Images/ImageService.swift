@@ -4,23 +4,20 @@ import LarderUpstream
 import LarderProtocol
 import Synchronization
 
-/// The image cache as the server serves it: the cache itself, and what the settings say of its clients.
+/// The image cache, with the settings that concern clients.
 package final class ImageService: Sendable {
-    /// The cache.
     package let cache: ImageCache
-    /// Where the images are.
+    /// The directory of the image files.
     package let directory: String
     let blocking: BlockingWork
     let clock: ImageClock
-    /// Closes what clients passed.
+    /// Closes descriptors that clients passed.
     let closer = ForeignFileCloser()
     private let defaultLease: Atomic<Int>
 
-    /// Makes it.
-    ///
     /// - Parameters:
-    ///   - leaseSeconds: how long a file stays for a client that does not say
-    ///   - blocking: where files are opened
+    ///   - leaseSeconds: the duration of leases for clients that do not specify one
+    ///   - blocking: opens files
     package init(
         _ cache: ImageCache, directory: String, leaseSeconds: Int, blocking: BlockingWork, clock: ImageClock = .system
     ) {
@@ -31,20 +28,21 @@ package final class ImageService: Sendable {
         defaultLease = Atomic(leaseSeconds)
     }
 
-    /// How long a file stays for a client that does not say, in seconds.
+    /// The duration of leases in seconds, for clients that do not specify one.
     var leaseSeconds: Int { defaultLease.load(ordering: .relaxed) }
 
-    /// Grows whenever the settings change: what was concluded from them before counts no more.
+    /// Increases with each change of the settings. Results that depend on settings of an earlier version are invalid.
     var settingsVersion: Int { cache.settingsVersion }
 
-    /// Takes new settings. They count from now on, also while what is over smaller limits is still being removed; this
-    /// returns after that. Another directory needs a restart.
+    /// Applies new settings. They are in force at once; this method returns after images beyond lower limits have been
+    /// removed. A change of the directory requires a restart.
     package func update(_ settings: ImageCacheSettings, leaseSeconds: Int) async {
         defaultLease.store(leaseSeconds, ordering: .relaxed)
         await cache.update(settings)
     }
 
-    /// What stands between others and the images of a URL: its origin, where it is shown a credential.
+    /// The origin of a URL if it receives a credential from the agent; then only its users may have its images.
+    /// Otherwise nil.
     func restriction(of url: String) -> ImageOrigin? {
         cache.origin(of: url).flatMap { $0.credential == nil ? nil : $0 }
     }
@@ -52,7 +50,7 @@ package final class ImageService: Sendable {
 
 extension ServerContext {
     /// The image cache.
-    /// - Throws: `unavailable` where the settings switch it off, or it cannot be used.
+    /// - Throws: `unavailable` if the settings disable the image cache or it cannot be used
     func imageService() throws(WireError) -> ImageService {
         if let images { return images }
         if let imageProblem {

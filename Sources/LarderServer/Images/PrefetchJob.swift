@@ -2,26 +2,25 @@ import LarderImages
 import LarderUpstream
 import LarderProtocol
 
-/// One `image.prefetch` at work: what the cache is asked for, and what is refused before.
+/// An `image.prefetch`: the requests to the image cache, and the images that are refused without a request.
 struct PrefetchJob: Sendable {
-    /// How far it is, refused images included.
+    /// The progress, including refused images.
     struct Progress: Sendable, Hashable {
         var done: Int
         var failed: Int
         var bytes: Int
         var total: Int
 
-        /// As the notification says it.
+        /// The progress for the notification.
         func wire(for request: RequestID) -> ImageProgress {
             ImageProgress(request: request, done: done, failed: failed, bytes: bytes, total: total)
         }
     }
 
-    /// What it came to.
     struct Outcome: Sendable {
         var progress: Progress
         var result: ImagePrefetch.Result
-        /// Whether it was not cancelled before its end.
+        /// Whether all images were processed. False if the job was cancelled before.
         var isWhole: Bool { progress.done + progress.failed == progress.total }
     }
 
@@ -29,8 +28,8 @@ struct PrefetchJob: Sendable {
     private let rights: PeerRights
     /// The requests to the cache, each with the index of its image in the list.
     private var asked: [(place: Int, request: ImageRequest)] = []
-    /// The first images that are refused without asking the cache, by their index in the list; at most as many as a result
-    /// lists.
+    /// The first images that are refused without a request, each with its index in the list. At most as many as a
+    /// result lists.
     private var refused: [(place: Int, failure: ImagePrefetch.Failure)] = []
     private var refusedCount = 0
 
@@ -48,11 +47,10 @@ struct PrefetchJob: Sendable {
         }
     }
 
-    /// What it takes in memory until it is carried out, and how much that is for one image beside its URL, about.
+    /// The approximate memory that the job uses, in bytes.
     var heldBytes: Int { asked.reduce(0) { $0 + $1.request.url.utf8.count + Self.bytesOfImage } }
     private static let bytesOfImage = 256
 
-    /// Carries it out.
     func run(concurrency: Int, progress: @escaping @Sendable (Progress) -> Void) async -> Outcome {
         let (refusedCount, total) = (refusedCount, asked.count + refusedCount)
         let (images, rights) = (images, rights)

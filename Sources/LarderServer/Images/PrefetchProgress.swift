@@ -1,10 +1,10 @@
 import LarderProtocol
 import NIOCore
 
-/// Tells a client how far its prefetch has come: ten times a second at most, nothing while output waits for it, and the
-/// end always.
+/// Reports the progress of a prefetch to a client: at most ten times per second, not while output is pending, and
+/// always at the end.
 final class PrefetchProgress {
-    /// The least time between two notifications.
+    /// The minimum time between two notifications.
     static let interval = TimeAmount.milliseconds(100)
 
     private let eventLoop: any EventLoop
@@ -16,10 +16,8 @@ final class PrefetchProgress {
     private var timer: Scheduled<Void>?
     private var isOver = false
 
-    /// Makes it.
-    ///
     /// - Parameters:
-    ///   - isOutputPending: whether something waits for the client
+    ///   - isOutputPending: returns whether output for the client is pending
     ///   - send: writes a notification
     init(
         on eventLoop: any EventLoop, isOutputPending: @escaping () -> Bool, send: @escaping (ImageProgress) -> Void
@@ -29,15 +27,15 @@ final class PrefetchProgress {
         self.send = send
     }
 
-    /// Takes note of how far it is.
+    /// Records progress, and reports it now or later.
     func note(_ progress: ImageProgress) {
         if isOver { return }
         newest = progress
         if timer == nil { tell() }
     }
 
-    /// Ends the report.
-    /// - Parameter last: what is told in any case; nil for nothing more.
+    /// Ends the reports.
+    /// - Parameter last: the final progress, which is reported unless it was reported already; nil for no report
     func end(with last: ImageProgress?) {
         isOver = true
         timer?.cancel()
@@ -55,7 +53,7 @@ final class PrefetchProgress {
     }
 
     private func tellLater(_ now: NIODeadline) {
-        // Output that waits is looked at again after the same time: whoever reads slowly needs no more than that.
+        // If output is pending, it is checked again after the same interval.
         let time = now >= next ? now + Self.interval : next
         timer = eventLoop.assumeIsolated().scheduleTask(deadline: time) {
             self.timer = nil

@@ -4,44 +4,45 @@ import LarderProtocol
 import LarderSnapshotFile
 import Synchronization
 
-/// The current snapshot of a namespace as a file that is passed to clients.
+/// A snapshot of a namespace as a file whose descriptor is passed to clients.
 struct OpenedSnapshot: Sendable {
     let revision: Int
-    /// The length of the file.
+    /// The length of the file in bytes.
     let byteCount: Int
     let file: PassedFile
 }
 
-/// The files of current snapshots. A file is made at the first request, passed to all clients that request it, and released at
-/// the next publication. A client keeps its descriptor for any time.
+/// The files of the current snapshots. A file is created for the first request and passed to all clients that request
+/// it. It is released at the next publication; clients may keep their descriptors indefinitely.
 final class SnapshotFiles: Sendable {
-    /// The files of documents up to this size are made on the event loop, in about a millisecond; those of larger ones by a
-    /// task.
+    /// Files of documents up to this size in bytes are created on the event loop, which takes about a millisecond.
+    /// Larger ones are created by a task.
     static let largestHere = 256 << 10
 
     private typealias Making = Task<Result<OpenedSnapshot, WireError>, Never>
 
     private enum Holding {
         case made(OpenedSnapshot)
-        /// At most one file of a namespace is made at a time.
+        /// At most one file of a namespace is created at a time.
         case making(Making)
     }
 
-    /// By publication. The task that releases the file retains the publication.
+    /// Keyed by publication. The task that releases a file retains its publication.
     private let holdings = Mutex<[ObjectIdentifier: Holding]>([:])
 
-    /// How many files are held.
+    /// The number of files that are kept.
     var count: Int {
         holdings.withLock { holdings in
             holdings.values.count { if case .made = $0 { true } else { false } }
         }
     }
 
-    /// The file of the current snapshot, if it exists or is small; otherwise nil, and ``file(_:)`` waits for it.
-    /// - Throws: `limitExceeded`
+    /// Returns the file of the current snapshot if it exists or is small enough to create it here. Returns nil
+    /// otherwise; use ``file(_:)`` then.
+    /// - Throws: `limitExceeded` if the file cannot be created
     func atOnce(_ publication: ConfigPublication) throws(WireError) -> OpenedSnapshot? {
         let snapshot = publication.current.snapshot
-        // Under the lock: if two loops need the file, only one makes it.
+        // Created under the lock, so that only one of several loops creates it.
         let (opened, isNew) = try holdings.withLock { holdings throws(WireError) -> (OpenedSnapshot?, Bool) in
             switch holdings[ObjectIdentifier(publication)] {
             case .made(let opened) where opened.revision >= snapshot.revision: return (opened, false)
@@ -57,8 +58,8 @@ final class SnapshotFiles: Sendable {
         return opened
     }
 
-    /// Waits for the file of the current snapshot or of a newer one.
-    /// - Throws: `limitExceeded`
+    /// Returns the file of the current snapshot or of a newer one, and waits until it is created.
+    /// - Throws: `limitExceeded` if the file cannot be created
     func file(_ publication: ConfigPublication) async throws(WireError) -> OpenedSnapshot {
         let wanted = publication.current.snapshot.revision
         while true {
@@ -74,7 +75,7 @@ final class SnapshotFiles: Sendable {
             }
             if let held { return held }
             guard let opened = try await making?.value.get() else { continue }
-            // A file that was being made already may have an older revision.
+            // A file whose creation had begun earlier may have an older revision.
             if opened.revision >= wanted { return opened }
         }
     }
@@ -93,7 +94,7 @@ final class SnapshotFiles: Sendable {
         return result
     }
 
-    /// Releases a file when something newer is published, or the namespace ends.
+    /// Releases a file when a newer snapshot is published or the namespace ends.
     private func release(_ opened: OpenedSnapshot, after publication: ConfigPublication) {
         let revision = opened.revision
         Task { [weak self] in
