@@ -4,28 +4,30 @@ import LarderPlatform
 import LarderUpstream
 import Glibc
 
-/// The directory of the plain copies, open and locked. Its functions wait for the disk.
+/// The directory of the plain copies, open and locked. Its methods block while they wait for the disk.
 ///
-/// Everything is named relative to the open directory, which is this process's own and no symbolic link: in a directory
-/// that others may write to, such as /tmp, nobody can have a file put elsewhere.
+/// All names are resolved relative to the open directory, which belongs to this process's user and is not a symbolic
+/// link. So even if other users may write to its parent directory, as in /tmp, they cannot redirect a file to another
+/// place.
 final class ExportDirectory: Sendable {
     private let lock: FileLock
     private let path: String
-    /// The group of the directory and of the copies.
+    /// The group of the directory and of its copies.
     let group: gid_t
 
-    /// Opens the directory, making it where it is not there yet.
+    /// Opens the directory. Creates it if it does not exist.
     /// - Parameters:
-    ///   - mode: the most permission bits that a copy may have; who may read such a one may also enter the directory.
-    ///   - group: the group of both.
-    /// - Throws: ``ExportError`` where it cannot be used, or another agent uses it.
+    ///   - mode: the maximum permission bits of a copy. Users who may read such a copy may also list and enter the
+    ///     directory.
+    ///   - group: the group of the directory and of its copies
+    /// - Throws: ``ExportError`` if the directory cannot be used or another agent uses it
     init(path: String, mode: UInt32, group: gid_t) throws(ExportError) {
         (self.path, self.group) = (path, group)
         guard uninterrupted({ mkdir(path, 0o700) }) == 0 || errno == EEXIST else {
             throw ExportError("make directory", path)
         }
         lock = try Self.open(path)
-        // Clients that may read the copies may list and enter their directory.
+        // Clients that may read the copies may list and enter the directory.
         let readers = mode & 0o444
         try give(descriptor, 0o700 | readers | readers >> 2, path)
     }
@@ -33,10 +35,10 @@ final class ExportDirectory: Sendable {
     private var descriptor: CInt { lock.descriptor }
 
     /// Replaces the copy of a namespace in one step.
-    /// - Parameter mode: its permission bits.
     ///
-    /// It is not synchronised with the disk: the directory of a socket hardly outlives the system's start, and the agent
-    /// compares every copy when it starts.
+    /// The copy is not synchronized to disk: a socket's directory rarely survives a restart of the system, and the
+    /// agent compares all copies when it starts.
+    /// - Parameter mode: the permission bits of the copy
     func write(_ bytes: [UInt8], of namespace: String, mode: UInt32) throws(ExportError) {
         let (name, temporary) = (Self.name(of: namespace), Self.temporaryName(of: namespace))
         let place = "\(path)/\(temporary)"
@@ -55,10 +57,10 @@ final class ExportDirectory: Sendable {
         }
     }
 
-    /// Whether the copy of a namespace is right already, as most are when an agent starts again: this very one, with this
-    /// mode, and of no other name or owner, so that what it says stays what it is.
+    /// Whether the copy of a namespace is up to date: it has this content, mode, owner and group, and no other hard
+    /// links. This saves most writes when an agent restarts.
     func holds(_ bytes: [UInt8], of namespace: String, mode: UInt32) -> Bool {
-        // Not to be held up by a pipe that somebody put there.
+        // O_NONBLOCK: a FIFO at this name must not block the call.
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         let file = uninterrupted { openat(descriptor, Self.name(of: namespace), flags) }
         guard file >= 0 else { return false }
@@ -73,29 +75,29 @@ final class ExportDirectory: Sendable {
         return held == bytes
     }
 
-    /// Takes from the copy of a namespace, if there is one, what its permission bits have beyond others. It takes no room on
-    /// the disk. A copy that keeps its bits is removed, and so is what is no file.
-    /// - Parameter mode: the permission bits that it may have.
+    /// Removes permission bits beyond `mode` from the copy of a namespace, if it exists. This needs no disk space.
+    /// Removes the copy if its mode cannot be changed or it is not a regular file.
+    /// - Parameter mode: the permitted bits
     func narrow(_ namespace: String, to mode: UInt32) throws(ExportError) {
         let name = Self.name(of: namespace)
         var status = stat()
         guard fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return }
         if status.st_mode & S_IFMT == S_IFREG {
-            // The bits of a group are those of the copy's own group, which may have been another one.
+            // The group bits apply to the copy's current group, which may differ from `group`.
             let narrowed = status.st_mode & 0o777 & (status.st_gid == group ? mode : mode & ~0o070)
             if narrowed == status.st_mode & 0o777 || fchmodat(descriptor, name, narrowed, 0) == 0 { return }
         }
         try remove(namespace)
     }
 
-    /// Removes the copy of a namespace, if there is one.
+    /// Removes the copy of a namespace, if it exists.
     func remove(_ namespace: String) throws(ExportError) {
         guard uninterrupted({ unlinkat(descriptor, Self.name(of: namespace), 0) }) == 0 || errno == ENOENT else {
             throw ExportError("remove", "\(path)/\(Self.name(of: namespace))")
         }
     }
 
-    /// Removes what earlier agents left: copies of namespaces that are none any more, and files that were not finished.
+    /// Removes files of earlier agents: copies of namespaces that no longer exist, and incomplete files.
     func removeStale(keeping namespaces: Set<String>) {
         for name in Self.names(in: path) {
             guard let namespace = Self.namespace(of: name) else { continue }
@@ -103,7 +105,7 @@ final class ExportDirectory: Sendable {
         }
     }
 
-    /// Removes all copies in a directory, and the directory if nothing else is in it.
+    /// Removes all copies in a directory, and the directory if it is then empty.
     static func clear(_ path: String) {
         guard let lock = try? open(path) else { return }
         withExtendedLifetime(lock) {
@@ -114,18 +116,18 @@ final class ExportDirectory: Sendable {
         }
     }
 
-    /// The names in the directory, which is not followed if it is a symbolic link.
+    /// The names in the directory. A symbolic link to a directory is not followed.
     private static func names(in path: String) -> [String] {
         let parent = path.lastIndex(of: "/").map { String(path[..<$0]) }
         return (try? LocalFileSystem(beneath: parent).list(path)) ?? []
     }
 
-    /// The file's name of a namespace's copy.
+    /// The file name of a namespace's copy.
     static func name(of namespace: String) -> String { namespace + ".json" }
 
     private static func temporaryName(of namespace: String) -> String { ".\(namespace).json.tmp" }
 
-    /// The namespace that a file is a copy of, finished or not; nil for a file of somebody else's.
+    /// The namespace whose complete or incomplete copy a file is; nil for other files.
     private static func namespace(of name: String) -> String? {
         let isTemporary = name.hasPrefix(".") && name.hasSuffix(".json.tmp")
         guard isTemporary || name.hasSuffix(".json") else { return nil }
@@ -161,18 +163,18 @@ final class ExportDirectory: Sendable {
     }
 }
 
-/// Why there are no copies, or old ones.
+/// Why copies are missing or outdated.
 struct ExportError: Error, CustomStringConvertible {
-    /// One line: what happened, and what to do where that is known.
+    /// A text in one line: what happened and, if known, what to do.
     let description: String
 
     init(_ description: String) { self.description = description }
 
-    /// A system call that failed just now.
+    /// Describes a failed system call.
     init(_ operation: String, _ path: String, _ error: Errno = .current) {
         self.init("cannot \(operation) \(path): \(error)")
     }
 
-    /// A copy that could not be replaced.
+    /// Describes a copy that could not be replaced.
     init(_ failure: AtomicReplace.Failure, _ path: String) { self.init(failure.step.rawValue, path, failure.error) }
 }

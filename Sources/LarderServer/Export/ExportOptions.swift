@@ -1,9 +1,9 @@
-/// How the agent keeps copies of the current snapshots as files, in `current/` beside the socket.
+/// How the agent keeps copies of the current snapshots as files, in `current/` next to the socket.
 package struct ExportOptions: Sendable, Equatable {
-    /// `current.enabled` of the settings: whether there are any. Default: true.
+    /// `current.enabled` in the settings: whether copies are kept. Default: true.
     package var isEnabled = true
-    /// `current.mode`: the permission bits of each copy, in the file an octal number in quotes. The group is the socket's.
-    /// Default: "0640".
+    /// `current.mode` in the settings: the permission bits of each copy, written as an octal number in quotes. The
+    /// copies have the group of the socket. Default: "0640".
     package var mode: UInt32 = 0o640
 
     package init() {}

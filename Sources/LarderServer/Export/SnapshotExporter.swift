@@ -6,17 +6,18 @@ package import Logging
 import Synchronization
 import Glibc
 
-/// Plain copies of the current snapshots, `current/NAMESPACE.json` beside the socket, for readers that only know files.
+/// Writes plain copies of the current snapshots to `current/NAMESPACE.json` next to the socket, for programs that can
+/// only read files.
 ///
-/// One task writes all of them, after changes of any namespace. It compares the current snapshots with the copies that it wrote
-/// last, so several changes may share one write. No publication waits for it.
+/// One task writes all copies after changes of any namespace. It compares the current snapshots with those it wrote
+/// last, so one write may cover several changes. Publication does not wait for the copies.
 package final class SnapshotExporter: Sendable {
     private struct State {
-        /// The rules of access. Until they are set, only the agent's user may read the copies.
+        /// The access rules. Until they are set, only the agent's user may read the copies.
         var rules = AccessRules()
         var written: [String: Position] = [:]
         var problem: String?
-        /// The group of the socket when it was last there.
+        /// The group of the socket when it last existed.
         var group: gid_t?
     }
 
@@ -34,18 +35,18 @@ package final class SnapshotExporter: Sendable {
     private let clock: any Clock<Duration>
     private let logger: Logger
     private let state = Mutex(State())
-    /// The directory, once it is open. A thread locks it for the time of its work, in which it may wait for the disk.
+    /// The open directory; nil before it is opened and after an error. The lock is held during disk work.
     private let directory = Mutex<ExportDirectory?>(nil)
 
-    /// After a write, changes within this time are joined into the next.
+    /// Changes within this time after a write are combined into the next write.
     private static let pause = Duration.milliseconds(20)
     private static let pauseAfterFailure = Duration.seconds(30)
 
-    /// Makes an exporter; it writes nothing yet.
+    /// Creates an exporter. It writes nothing before ``start(by:)``.
     /// - Parameters:
-    ///   - namespaces: the namespaces whose snapshots are exported.
-    ///   - socket: the path of the socket. The copies get its group.
-    ///   - blocking: the threads that wait for the disk.
+    ///   - namespaces: the namespaces whose snapshots are exported
+    ///   - socket: the path of the socket, whose group the copies get
+    ///   - blocking: the threads for disk work
     package init(
         of namespaces: ConfigNamespaces, besideSocket socket: String, settings: ExportOptions,
         blocking: BlockingWork, clock: any Clock<Duration> = ContinuousClock(), logger: Logger
@@ -58,32 +59,32 @@ package final class SnapshotExporter: Sendable {
         self.logger = logger
     }
 
-    /// Where the copies are.
+    /// The path of the directory of the copies.
     package static func directory(besideSocket socket: String) -> String {
         let directory = socket.lastIndex(of: "/").map { String(socket[..<$0]) } ?? "."
         return directory + "/current"
     }
 
-    /// Removes the copies that an earlier agent made beside a socket, for an agent that makes none.
+    /// Removes copies that an earlier agent wrote next to a socket. Used by an agent that writes none.
     package static func clear(besideSocket socket: String, blocking: BlockingWork) async {
         await blocking.run { ExportDirectory.clear(directory(besideSocket: socket)) }
     }
 
-    /// Where a namespace's copy is, and why it is missing or old, if it is.
+    /// The path of a namespace's copy, and the reason why copies are missing or outdated, if they are.
     func copy(of namespace: String) -> (path: String, problem: String?) {
         let path = Self.directory(besideSocket: socket) + "/" + ExportDirectory.name(of: namespace)
         return (path, state.withLock { $0.problem })
     }
 
-    /// Writes the first copies, which exist when the agent reports that it is ready.
-    /// - Parameter rules: who may read them.
+    /// Writes the first copies. The agent reports readiness afterwards.
+    /// - Parameter rules: the rules that decide who may read the copies
     package func start(by rules: AccessRules) async {
         state.withLock { $0.rules = rules }
         _ = await writeDifferences()
     }
 
-    /// Applies other rules of access. When it returns, no copy is readable by a user who may not read it, even if the disk is
-    /// full. Copies that more users may read are opened within the next write.
+    /// Applies new access rules. When this returns, no user can read a copy that the rules do not permit, even if the
+    /// disk is full. Permissions that were added take effect with the next write.
     package func use(_ rules: AccessRules) async {
         state.withLock { $0.rules = rules }
         do throws(ExportError) {
@@ -94,10 +95,11 @@ package final class SnapshotExporter: Sendable {
         namespaces.noteChange()
     }
 
-    /// Writes each new snapshot until the task is cancelled, and then the last ones.
+    /// Writes new snapshots until the task is cancelled, then writes the last ones.
     package func run() async {
         for await _ in namespaces.changes() {
-            // A directory that was removed is made again at once; anything else may take its time.
+            // After a failure one retry follows at once, because the directory may have been removed. Later retries
+            // wait.
             if await !writeDifferences() {
                 while await !writeDifferences(), !Task.isCancelled {
                     try? await clock.sleep(for: Self.pauseAfterFailure)
@@ -109,7 +111,7 @@ package final class SnapshotExporter: Sendable {
     }
 
     /// Writes the copies that differ from the current snapshots.
-    /// - Returns: false if a copy could not be written.
+    /// - Returns: false if a copy could not be written
     private func writeDifferences() async -> Bool {
         do throws(ExportError) {
             try await blocking.run { () throws(ExportError) in try self.writeDifferencesHere() }
@@ -140,7 +142,7 @@ package final class SnapshotExporter: Sendable {
         }
     }
 
-    /// Runs `body` in the directory, after the modes of all copies were reduced to the rules of access.
+    /// Runs `body` with the directory, after restricting the modes of all copies to the access rules.
     private func inDirectory(_ body: (ExportDirectory) throws(ExportError) -> Void) throws(ExportError) {
         try directory.withLock { kept throws(ExportError) in
             do throws(ExportError) {
@@ -150,7 +152,7 @@ package final class SnapshotExporter: Sendable {
                 try narrow(directory)
                 try body(directory)
             } catch {
-                // The directory may have been removed; the next attempt opens it again.
+                // The directory may have been removed. The next attempt opens it again.
                 kept = nil
                 throw error
             }
@@ -159,7 +161,7 @@ package final class SnapshotExporter: Sendable {
 
     private func narrow(_ directory: ExportDirectory) throws(ExportError) {
         let (written, rules) = state.withLock { ($0.written, $0.rules) }
-        // A namespace that was removed still has its copy until the next write.
+        // The copy of a removed namespace exists until the next write.
         for name in exportedNames.union(namespaces.all.map(\.name)) {
             let mode = rules.copyMode(settings.mode, of: name, group: directory.group)
             if written[name]?.mode != mode { try directory.narrow(name, to: mode) }
@@ -174,7 +176,8 @@ package final class SnapshotExporter: Sendable {
         return directory
     }
 
-    /// The group of the socket. At a stop the socket is removed before the last copies are written.
+    /// The group of the socket. When the agent stops, the socket is removed before the last copies are written; the
+    /// group found before is used then.
     private func socketGroup() throws(ExportError) -> gid_t {
         var status = stat()
         if stat(socket, &status) == 0 {
@@ -206,7 +209,7 @@ package final class SnapshotExporter: Sendable {
                 text.append(UInt8(ascii: "\n"))
                 return text
             }
-            // A copy that this agent wrote differs from the current snapshot.
+            // If this agent wrote the last copy, its position differs, so it is outdated.
             if written != nil || !directory.holds(text, of: name, mode: mode) {
                 try directory.write(text, of: name, mode: mode)
             }
