@@ -3,7 +3,7 @@ import Synchronization
 
 /// The last acknowledgement of each connection for each namespace, over all event loops.
 final class AcknowledgementBook: Sendable {
-    /// The acknowledgement of one client.
+    /// The acknowledgement of one client for one namespace.
     struct Entry: Sendable {
         var revision: Int
         var accepted: Bool
@@ -12,18 +12,18 @@ final class AcknowledgementBook: Sendable {
         var peer: PeerCredentials
     }
 
-    /// The maximum number of refusals that a status lists.
+    /// The maximum number of rejections that a status lists.
     static let maxRefusals = 64
 
-    /// By namespace and connection.
+    /// Keyed by namespace, then by connection id.
     private let entries = Mutex<[String: [Int: Entry]]>([:])
 
-    /// Replaces the acknowledgement of a client.
+    /// Replaces the acknowledgement of a client for a namespace.
     func note(_ entry: Entry, by client: Int, of namespace: String) {
         entries.withLock { $0[namespace, default: [:]][client] = entry }
     }
 
-    /// Removes a client that has disconnected.
+    /// Removes the acknowledgements of a client that has disconnected.
     func forget(_ client: Int) {
         entries.withLock { entries in
             for namespace in entries.keys {
@@ -33,7 +33,7 @@ final class AcknowledgementBook: Sendable {
         }
     }
 
-    /// The acknowledgements of a client, in the order of the namespaces' names.
+    /// The acknowledgements of a client, ordered by namespace.
     func said(by client: Int) -> [AgentClients.Acknowledgement] {
         let said = entries.withLock { $0.compactMapValues { $0[client] } }
         return said.sorted { $0.key < $1.key }.map { namespace, entry in
@@ -43,7 +43,7 @@ final class AcknowledgementBook: Sendable {
         }
     }
 
-    /// The acknowledgements of all clients for a namespace.
+    /// A summary of all clients' acknowledgements for a namespace.
     func summary(of namespace: String) -> ConfigStatus.Acknowledgements {
         let said = entries.withLock { $0[namespace] } ?? [:]
         var summary = ConfigStatus.Acknowledgements()

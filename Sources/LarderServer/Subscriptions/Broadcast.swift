@@ -1,24 +1,25 @@
 import LarderConfigModel
 
-/// The delivery of one snapshot to the topics and waits of a channel. It performs no I/O: it returns the steps one by one, so
-/// that the channel can serve other clients between two of them.
+/// The delivery of one snapshot to the topics and waits of a channel. It performs no I/O: it returns one step at a
+/// time, so that the channel can serve other clients between steps.
 struct Broadcast {
     enum Step {
-        /// Offer the snapshot to a subscription of a topic with another value.
+        /// Offer the snapshot to a subscription of a topic whose value has changed.
         case offer(Subscription)
-        /// A topic was compared with the snapshot.
+        /// A topic has been compared with the snapshot. There is nothing to do.
         case compared
         /// Check the condition of a wait.
         case check(SnapshotWait)
     }
 
-    /// The snapshot that every subscription was offered before.
+    /// The snapshot that every subscription has been offered.
     let previous: ConfigSnapshot
     let current: ConfigSnapshot
     private let topics: [Topic]
     private let waits: [SnapshotWait]
     private var (nextTopic, nextWait) = (0, 0)
-    /// The topic whose subscriptions are served. Subscriptions that are added to it meanwhile hold the snapshot already.
+    /// The topic whose subscriptions are being served. Subscriptions added during that time already start at the new
+    /// snapshot.
     private var topic: Topic?
     private var subscriptions: [Subscription] = []
     private var nextSubscription = 0
@@ -30,7 +31,7 @@ struct Broadcast {
         self.waits = waits
     }
 
-    /// Returns the next step; nil after the last one. Inlined, because a call returns the step with three reference counts.
+    /// The next step; nil after the last one. Inlined, because returning a step from a call retains three references.
     @inline(__always)
     mutating func next() -> Step? {
         if nextSubscription < subscriptions.count {

@@ -2,7 +2,7 @@
 struct ConnectionSubscriptions {
     private var subscriptions: [Int: Subscription] = [:]
     private var lastID = 0
-    /// Subscriptions that were not offered the newest snapshot because output was pending.
+    /// Subscriptions that missed the newest snapshot because output was pending.
     private var lagging: [Subscription] = []
 
     var count: Int { subscriptions.count }
@@ -13,7 +13,7 @@ struct ConnectionSubscriptions {
 
     subscript(id: Int) -> Subscription? { subscriptions[id] }
 
-    /// An id that the connection has not used before.
+    /// Returns an id that the connection has not used before.
     mutating func nextID() -> Int {
         lastID += 1
         return lastID
@@ -21,7 +21,7 @@ struct ConnectionSubscriptions {
 
     mutating func add(_ subscription: Subscription) { subscriptions[subscription.id] = subscription }
 
-    /// - Returns: false if it was removed before.
+    /// - Returns: false if the subscription was removed earlier
     mutating func remove(_ subscription: Subscription) -> Bool {
         guard subscriptions.removeValue(forKey: subscription.id) != nil else { return false }
         lagging.removeAll { $0 === subscription }

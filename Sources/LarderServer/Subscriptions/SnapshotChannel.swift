@@ -4,31 +4,31 @@ import LarderJSON
 import LarderProtocol
 import NIOCore
 
-/// Carries the snapshots of one namespace to the subscriptions and waits of one event loop.
+/// Delivers the snapshots of one namespace to the subscriptions and waits of one event loop.
 ///
-/// A task on the loop consumes the stream of snapshots. It never awaits anything else: what does not fit into a time slice is
-/// deferred, and snapshots that come meanwhile are joined into the newest one.
+/// A task on the loop consumes the stream of snapshots and awaits nothing else. Work beyond a time slice is deferred.
+/// Of the snapshots that arrive in the meantime only the newest is delivered.
 final class SnapshotChannel {
-    /// The maximum number of topics and waits, and of subscriptions, that get a small snapshot in place.
+    /// The maximum number of topics and waits, and of subscriptions, for delivery in place.
     private static let maxInPlace = 4
     private static let smallBytes = 16 * 1024
-    /// The number of steps with a small snapshot before the clock is read.
+    /// For small snapshots, the number of steps between two checks of the time slice.
     private static let stepsPerCheck = 16
 
     let publication: ConfigPublication
     private(set) var snapshot: ConfigSnapshot
     private let eventLoop: any ServerEventLoop
-    /// Consumes the stream of snapshots. It holds the channel until it is cancelled or the namespace has ended.
+    /// Consumes the stream of snapshots. Retains the channel until it is cancelled or the namespace ends.
     private var consumer: Task<Void, Never>?
     private var topics: [JSONPath: Topic] = [:]
     private var waits: [ObjectIdentifier: SnapshotWait] = [:]
-    /// The delivery of ``snapshot``; nil once all subscriptions and waits have it. A release build does not check accesses
-    /// at run time, which would add 63 instructions to each event. A broadcast does not call the channel while it changes.
+    /// The delivery of ``snapshot``; nil when it is complete. A release build does not check accesses at run time,
+    /// which would add 63 instructions to each event. A broadcast makes no calls to the channel while it changes.
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
     private var broadcast: Broadcast?
-    /// The newest snapshot that came during the broadcast.
+    /// The newest snapshot that arrived during the broadcast.
     private var pending: ConfigSnapshot?
     /// Whether the rest of the broadcast is deferred.
     private var isDeferred = false
@@ -56,7 +56,7 @@ final class SnapshotChannel {
 
     // MARK: The stream
 
-    /// Begins to consume the snapshots.
+    /// Starts to consume the snapshots.
     func start() {
         let (snapshots, channel) = (publication.snapshots(), NIOLoopBound(self, eventLoop: eventLoop))
         let executor = eventLoop.makeTaskExecutor { channel.value.isQuick }
@@ -68,9 +68,10 @@ final class SnapshotChannel {
 
     func stop() { consumer.take()?.cancel() }
 
-    /// Whether the delivery of the current snapshot takes microseconds. Few subscriptions get it in place, before the change is
-    /// logged, acknowledged and flushed: about 10,000 instructions earlier. The last step of a consumer that is stopped never
-    /// runs in place, because the cancellation of its task is still under way then.
+    /// Whether delivering the current snapshot takes only microseconds. It is then delivered in place, before the
+    /// change is logged, acknowledged and flushed, which saves about 10,000 instructions of delay. Never true for a
+    /// stopped consumer: its last step must not run in place, because the cancellation of its task has not returned
+    /// yet.
     private var isQuick: Bool {
         consumer != nil && topics.count + waits.count <= Self.maxInPlace
             && topics.values.reduce(0) { $0 + $1.subscriptions.count } <= Self.maxInPlace
@@ -78,7 +79,7 @@ final class SnapshotChannel {
     }
 
     private func streamFinished() {
-        // Otherwise the channel was stopped.
+        // If the namespace has not ended, the channel was stopped.
         guard publication.current.hasEnded else { return }
         catchUp()
         let subscriptions = topics.values.flatMap(\.subscriptions)
@@ -88,8 +89,8 @@ final class SnapshotChannel {
 
     // MARK: Delivery
 
-    /// Delivers a snapshot in time slices: tens of thousands of subscriptions may get it, and other clients are served between
-    /// the slices.
+    /// Delivers a snapshot in time slices. It may have tens of thousands of subscriptions, and other clients are served
+    /// between the slices.
     func advance(to newest: ConfigSnapshot) {
         if broadcast != nil {
             pending = newest
@@ -105,7 +106,7 @@ final class SnapshotChannel {
         deliver(in: nil)
     }
 
-    /// Completes the broadcast under way and begins the next, unless the snapshot is known.
+    /// Completes the current broadcast and begins one for `newest`, unless that is not newer.
     private func begin(_ newest: ConfigSnapshot) {
         guard newest.revision > snapshot.revision else { return }
         deliver(in: nil)
@@ -129,7 +130,7 @@ final class SnapshotChannel {
     }
 
     /// Continues the broadcast.
-    /// - Returns: false if the time slice was over before its end.
+    /// - Returns: false if the time slice ended first
     @discardableResult
     private func deliver(in slice: TimeSlice?) -> Bool {
         guard let previous = broadcast?.previous.revision else { return true }

@@ -4,21 +4,21 @@ import LarderConfig
 import LarderProtocol
 import NIOCore
 
-/// A request that is answered when a condition holds in the current snapshot. The channel of its event loop checks it when a
-/// snapshot is published; until then it costs nothing.
+/// A request that is answered once a condition holds in the current snapshot. The channel of its event loop checks the
+/// condition at each publication; in between the wait has no cost.
 final class SnapshotWait {
     let publication: ConfigPublication
     let timeout: TimeAmount?
     private let path: JSONPath
     private let condition: ConfigWait.Condition
-    /// Answers it; nil after that.
+    /// Answers the request; nil afterwards.
     private var onEnd: ((Result<ConfigWait.Result, WireError>) -> Void)?
 
     init(_ parameters: ConfigWait.Parameters, _ publication: ConfigPublication) {
         self.publication = publication
         timeout = parameters.timeoutMilliseconds.map { .milliseconds(Int64($0)) }
         path = parameters.path
-        // A value would keep the whole request in memory.
+        // Detached, because a value would otherwise keep the whole request in memory.
         condition =
             switch parameters.condition {
             case .equals(let value): .equals(value.detached())
@@ -27,7 +27,7 @@ final class SnapshotWait {
             }
     }
 
-    /// The result if the condition holds, otherwise nil. Before there is a snapshot no condition holds.
+    /// The result if the condition holds, otherwise nil. No condition holds before the first snapshot.
     func result(in current: ConfigPublication.Current) -> ConfigWait.Result? {
         guard current.snapshot.revision > 0 else { return nil }
         let value = current.snapshot.value.value(at: path)
@@ -42,22 +42,22 @@ final class SnapshotWait {
         case .equals(let wanted): value == wanted
         case .notEquals(let unwanted): value != unwanted
         case .exists(let isWanted): (value != nil) == isWanted
-        // A revision of another epoch will never come.
+        // If the revision belongs to another epoch, it is never reached, so the condition holds at once.
         case .revisionAtLeast(let wanted, let epoch):
             revision >= wanted || epoch ?? publication.epoch != publication.epoch
         }
     }
 
-    /// Begins to wait.
-    /// - Parameter onEnd: called once
+    /// Starts to wait.
+    /// - Parameter onEnd: called once, with the result or an error
     func begin(onEnd: @escaping (Result<ConfigWait.Result, WireError>) -> Void) { self.onEnd = onEnd }
 
-    /// Ends the wait if the condition holds now.
+    /// Ends the wait if the condition holds.
     func look(at current: ConfigPublication.Current) {
         if onEnd != nil, let result = result(in: current) { end(.success(result)) }
     }
 
-    /// Ends the wait although the condition does not hold.
+    /// Ends the wait with an error.
     func giveUp(_ reason: WireError) { end(.failure(reason)) }
 
     private func end(_ result: Result<ConfigWait.Result, WireError>) {
@@ -66,7 +66,7 @@ final class SnapshotWait {
         onEnd(result)
     }
 
-    /// The error after the timeout.
+    /// The error for a wait whose timeout has passed.
     var timedOut: WireError {
         let milliseconds = (timeout?.nanoseconds ?? 0) / 1_000_000
         return WireError(
@@ -77,7 +77,7 @@ final class SnapshotWait {
 }
 
 extension WireError {
-    /// The error of a request whose namespace is removed from the settings while it waits.
+    /// The error for a request whose namespace was removed from the settings while the request waited.
     static var namespaceRemoved: WireError {
         WireError(.unknownNamespace, "the namespace was removed from the settings while the request waited")
     }

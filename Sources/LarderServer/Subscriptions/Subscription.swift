@@ -4,31 +4,32 @@ import LarderJSON
 import LarderProtocol
 import NIOCore
 
-/// A client's standing request for one path of one namespace.
+/// A client's subscription to one path of one namespace.
 final class Subscription {
-    /// Bodies up to this size are copied behind their head; for larger ones the system call takes two pieces.
+    /// Bodies up to this size are copied into the output buffer. Larger ones are passed to the system call as a second
+    /// buffer.
     private static let smallBodyBytes = 4096
 
     let id: Int
     let topic: Topic
     let mode: ConfigSubscribe.Mode
-    /// A strong reference, because a weak one would make every use of the connection slower. The connection forgets the
-    /// subscription at its end.
+    /// A strong reference, because a weak one would slow down each use of the connection. The connection removes the
+    /// subscription when it closes.
     private let connection: Connection
-    /// Bytes of its path that count towards the user's limit, 0 for a short path.
+    /// The number of bytes of its path that are charged to the user; 0 for a short path.
     private let heldBytes: Int
-    /// Its index among the topic's subscriptions.
+    /// The index of this subscription in the topic's array.
     var place = 0
-    // A release build does not check accesses at run time, which would add 126 instructions to each event. The state performs no
-    // I/O and calls nothing.
+    // A release build does not check accesses at run time, which would add 126 instructions to each event. The state
+    // performs no I/O and makes no calls outside itself.
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
     private var state: State
 
     /// - Parameters:
-    ///   - since: the revision that the client holds; nil for none.
-    ///   - epoch: the epoch of that revision; nil for the current one.
+    ///   - since: the revision that the client has; nil for none
+    ///   - epoch: the epoch of that revision; nil for the current one
     init(
         id: Int, connection: Connection, topic: Topic, mode: ConfigSubscribe.Mode, since: Int? = nil,
         epoch: String? = nil, heldBytes: Int = 0
@@ -45,11 +46,11 @@ final class Subscription {
 
     // MARK: Events
 
-    /// Whether an event can be written at once.
+    /// Whether an event can be written now.
     private var canWrite: Bool { !connection.state.outbound.isPending }
 
-    /// Begins to send events, now that the reply is written.
-    /// - Parameter revision: the revision that the reply names.
+    /// Starts to send events, after the reply was written.
+    /// - Parameter revision: the revision in the reply
     func replyWritten(at revision: Int) {
         perform(
             state.replyWritten(
@@ -57,13 +58,13 @@ final class Subscription {
                 canWrite: canWrite))
     }
 
-    /// Sends the current snapshot, at once or when the pending output is written.
-    /// - Parameter previous: the last revision that every subscription of the loop was offered.
+    /// Sends the current snapshot, now or when pending output has drained.
+    /// - Parameter previous: the last revision that all subscriptions of the loop were offered
     func offer(after previous: Int) {
         perform(state.offer(current: topic.channel.snapshot.revision, previous: previous, canWrite: canWrite))
     }
 
-    /// Sends the snapshot that was missed while output was pending, unless output is pending again.
+    /// Sends the newest snapshot if it was missed while output was pending. Postpones it if output is pending again.
     func catchUp() {
         perform(
             state.outputDrained(
@@ -106,10 +107,10 @@ final class Subscription {
 
     // MARK: End
 
-    /// Ends the subscription from the agent's side, with an event.
+    /// Ends the subscription and sends an `end` event to the client.
     func end(_ reason: ConfigEvent.Reason) { perform(state.end(reason)) }
 
-    /// Ends the subscription without an event.
+    /// Removes the subscription without an event.
     func remove() {
         guard connection.state.subscriptions.remove(self) else { return }
         state.close()

@@ -1,16 +1,17 @@
 import LarderConfig
 import LarderJSON
 
-/// Carries new snapshots to the subscriptions and waits of one event loop: once per namespace, for any number of them.
+/// Delivers new snapshots to the subscriptions and waits of one event loop, with one channel per namespace.
 final class SubscriptionHub {
     private let eventLoop: any ServerEventLoop
     private var channels: [ObjectIdentifier: SnapshotChannel] = [:]
 
     init(eventLoop: any ServerEventLoop) { self.eventLoop = eventLoop }
 
-    /// The topic of a path, made at its first subscription. It stands at the current snapshot.
+    /// The topic of a path, created for the first subscription. It is at the current snapshot.
     func topic(_ path: JSONPath, of publication: ConfigPublication) -> Topic {
-        // A write may close the connection of the last subscription, which removes the channel.
+        // Catching up writes events, which may close the connection of the last subscription. That removes the channel,
+        // so it is looked up again.
         channels[ObjectIdentifier(publication)]?.catchUp()
         return channel(of: publication).topic(path)
     }
@@ -24,23 +25,23 @@ final class SubscriptionHub {
         return channel
     }
 
-    /// Adds a wait, which is checked at each snapshot from now on.
+    /// Adds a wait, which is checked at each further snapshot.
     func add(_ wait: SnapshotWait) { channel(of: wait.publication).add(wait) }
 
-    /// Removes a wait, and its channel if that is unused.
+    /// Removes a wait, and its channel if that has become unused.
     func remove(_ wait: SnapshotWait) {
         guard let channel = channels[ObjectIdentifier(wait.publication)] else { return }
         channel.remove(wait)
         removeUnused(channel)
     }
 
-    /// Removes a subscription, and its topic and channel if they are unused.
+    /// Removes a subscription, and its topic and channel if they have become unused.
     func remove(_ subscription: Subscription) {
         subscription.topic.remove(subscription)
         removeUnused(subscription.topic)
     }
 
-    /// Removes a topic without subscriptions, and its channel if that is unused.
+    /// Removes a topic if it has no subscriptions, and its channel if that has become unused.
     func removeUnused(_ topic: Topic) {
         guard topic.subscriptions.isEmpty else { return }
         topic.channel.remove(topic)

@@ -1,66 +1,67 @@
 import LarderProtocol
 
 extension Subscription {
-    /// The revision that a client holds when it subscribes.
+    /// The revision that a client has when it subscribes, compared with the current one.
     enum Held: Equatable {
         case nothing
         /// A revision of another epoch, or one that does not exist yet.
         case foreign
-        /// A revision with the current value.
+        /// A revision with the same value as the current one.
         case current
         /// A revision with another value.
-        /// - Parameter isPatchable: whether the client accepts a patch to that revision, and the agent can make one.
+        /// - Parameter isPatchable: whether the client accepts a patch relative to that revision and the agent can make
+        ///   one
         case outdated(revision: Int, isPatchable: Bool)
     }
 
-    /// The state of one subscription: which revision its client holds and which events are due. It performs no I/O: each
-    /// event of its life returns an action.
+    /// The state of one subscription: the revision that its client has, and the events that are due. It performs no
+    /// I/O: each method returns an action.
     ///
-    /// The numbers of the events have no gap. Each event counts the revisions that were published since the event before and
-    /// that the client was not offered.
+    /// Events are numbered consecutively. Each event counts the revisions published since the previous event that the
+    /// client was not offered.
     struct State {
-        /// An event that carries the current snapshot.
+        /// An event with the current snapshot.
         struct Event: Equatable {
-            /// 1 for the first event.
+            /// The number of the event, from 1.
             var sequence: Int
             var skipped: Int
-            /// The revision that the client holds; 0 for none.
+            /// The revision that the client has; 0 for none.
             var base: Int
-            /// Why the event carries the whole value; nil for a change.
+            /// Why the event has the whole value; nil for a change.
             var reason: ConfigEvent.Reason?
         }
 
         enum Action: Equatable {
             case none
             case send(Event)
-            /// Call ``outputDrained(current:lastChanged:canWrite:)`` when the pending output is written.
+            /// Call ``outputDrained(current:lastChanged:canWrite:)`` when pending output has drained.
             case postpone
             /// Send the last event.
             case sendEnd(ConfigEvent.Reason, sequence: Int)
         }
 
         private enum Phase {
-            /// The reply is not written yet; it may wait for the rest of a batch. No event precedes it.
+            /// The reply has not been written; it may wait for the rest of a batch. Events follow the reply.
             case opening(end: ConfigEvent.Reason?)
             case active
             case ended
         }
 
         private var phase = Phase.opening(end: nil)
-        /// The revision that the client holds; 0 for none.
+        /// The revision that the client has; 0 for none.
         private var delivered: Int
-        /// The number of events that were sent.
+        /// The number of events sent.
         private var sequence = 0
-        /// The first revision that the client was not offered, or not yet.
+        /// The first revision that the client has missed so far; nil if it has missed none.
         private var firstMissed: Int?
-        /// Whether the subscription waits until pending output is written.
+        /// Whether the subscription waits for pending output to drain.
         private var isLagging = false
-        /// Why the next event carries the whole value; nil for a change.
+        /// Why the next event must have the whole value; nil for a change.
         private var pendingReason: ConfigEvent.Reason?
 
         /// - Parameters:
-        ///   - current: the newest revision; 0 before the first snapshot.
-        ///   - lastChanged: the revision in which the value changed last.
+        ///   - current: the newest revision; 0 before the first snapshot
+        ///   - lastChanged: the last revision in which the value changed
         init(holding held: Held, current: Int, lastChanged: Int) {
             delivered = current
             switch held {
@@ -74,8 +75,8 @@ extension Subscription {
             if needsEvent(current, lastChanged) { firstMissed = current }
         }
 
-        /// Begins to send events.
-        /// - Parameter revision: the revision that the reply names.
+        /// Starts to send events.
+        /// - Parameter revision: the revision in the reply
         mutating func replyWritten(revision: Int, current: Int, lastChanged: Int, canWrite: Bool) -> Action {
             guard case .opening(let reason) = phase else { return .none }
             phase = .active
@@ -84,14 +85,15 @@ extension Subscription {
             return send(current, after: revision, canWrite)
         }
 
-        /// Takes a snapshot with another value. Several that come while output is pending make one event.
-        /// - Parameter previous: the last revision that all subscriptions of the event loop were offered.
+        /// Handles a snapshot with a changed value. Changes that arrive while output is pending result in one event.
+        /// - Parameter previous: the last revision that all subscriptions of the event loop were offered
         mutating func offer(current: Int, previous: Int, canWrite: Bool) -> Action {
             guard case .active = phase, delivered < current else { return .none }
             return send(current, after: previous, canWrite)
         }
 
-        /// Sends the snapshot that was missed while output was pending, unless output is pending again.
+        /// Sends the newest snapshot if it was missed while output was pending. Postpones it if output is pending
+        /// again.
         mutating func outputDrained(current: Int, lastChanged: Int, canWrite: Bool) -> Action {
             guard case .active = phase else { return .none }
             guard canWrite else { return .postpone }

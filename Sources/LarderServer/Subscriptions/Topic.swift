@@ -5,30 +5,30 @@ import LarderProtocol
 import NIOCore
 import Glibc
 
-/// All subscriptions of one event loop to one path of one namespace. Their events share one encoded body.
+/// All subscriptions of one event loop to one path of one namespace. They share encoded event bodies.
 final class Topic {
     let path: JSONPath
-    /// A strong reference: a write to a client may close its connection, which removes the last subscription, the topic and
-    /// the channel. The cycle ends when the channel removes the topic.
+    /// A strong reference. A write to a client may close its connection, which may remove the last subscription, the
+    /// topic and the channel. The reference cycle ends when the channel removes the topic.
     let channel: SnapshotChannel
-    /// In no order.
+    /// In no particular order.
     private(set) var subscriptions: [Subscription] = []
     /// The last revision in which the value at the path changed.
     private(set) var lastChanged: Int
-    /// The value before the change that is being delivered.
+    /// The value before the change that is being delivered; nil at other times.
     private var base: Base?
     private var bodies: [BodyKey: ByteBuffer] = [:]
-    /// The body that was used last: most subscriptions need the same one.
+    /// The last body that was used, because most subscriptions need the same one.
     private var lastBody: (key: BodyKey, body: ByteBuffer)?
-    /// The body of a change in the mode `snapshot`, which most subscriptions need.
+    /// The body of a change in the mode `snapshot`, which is needed most often.
     private var changeBody: ByteBuffer?
-    /// The version of the publication that the bodies were encoded from: they carry the state of the namespace, which changes
-    /// without a snapshot.
+    /// The version of the publication that the bodies were encoded from. It changes without a snapshot too, when the
+    /// state of the namespace changes, which the bodies include.
     private var bodiesVersion = 0
-    /// The revision that the bodies were encoded from. The channel advances before each of its topics does.
+    /// The revision that the bodies were encoded from. The channel advances to a snapshot before its topics do.
     private var bodiesRevision = 0
 
-    /// A snapshot, and the first one with the same value at the path.
+    /// A snapshot, and the first revision with the same value at the path.
     private struct Base {
         let snapshot: ConfigSnapshot
         let since: Int
@@ -51,16 +51,16 @@ final class Topic {
         subscriptions.append(subscription)
     }
 
-    /// Takes the same time for any number of subscriptions: ten thousand clients may disconnect at once.
+    /// Takes constant time, because ten thousand clients may disconnect at once.
     func remove(_ subscription: Subscription) {
         guard let last = subscriptions.popLast(), last !== subscription else { return }
         subscriptions[subscription.place] = last
         last.place = subscription.place
     }
 
-    /// Advances to a new snapshot. If the value at the path changed, the caller offers it to all subscriptions and then calls
-    /// ``forgetBase()``.
-    /// - Returns: whether the value changed.
+    /// Advances to a new snapshot. If the value at the path has changed, the caller offers it to all subscriptions and
+    /// then calls ``forgetBase()``.
+    /// - Returns: whether the value has changed
     func advance(from old: ConfigSnapshot, to new: ConfigSnapshot) -> Bool {
         forgetBodies()
         guard old.revision == 0 || path.isRoot || !Self.isSame(value(in: old), value(in: new))
@@ -70,14 +70,14 @@ final class Topic {
         return true
     }
 
-    /// Every subscription was offered the change. A later patch is made only if the publication still has the old snapshot:
-    /// a topic without further changes retains no document.
+    /// Drops the patch base once all subscriptions have been offered the change, so that an idle topic retains no
+    /// document. Later patches require that the publication still has the old snapshot.
     func forgetBase() { base = nil }
 
-    /// Compares the revision that a client holds with the current one.
+    /// Compares the revision that a client has with the current one.
     /// - Parameters:
-    ///   - since: the revision; nil if the client holds nothing.
-    ///   - epoch: the epoch of that revision; nil for the current one.
+    ///   - since: the revision; nil if the client has none
+    ///   - epoch: the epoch of that revision; nil for the current one
     func compare(_ since: Int?, _ epoch: String?, _ mode: ConfigSubscribe.Mode) -> Subscription.Held {
         let (publication, current) = (channel.publication, channel.snapshot.revision)
         guard current > 0, let since else { return .nothing }
@@ -132,14 +132,14 @@ final class Topic {
         changeBody = nil
     }
 
-    /// A snapshot with the value at the path that a revision had; nil if none is retained. The snapshot before the change also
-    /// stands for older revisions with the same value.
+    /// A snapshot whose value at the path equals that of a revision; nil if none is retained. The patch base serves for
+    /// all revisions with the same value.
     private func snapshot(withValueAt revision: Int) -> ConfigSnapshot? {
         if let base, base.since <= revision, revision <= base.snapshot.revision { return base.snapshot }
         return channel.publication.recent(revision: revision)
     }
 
-    /// Whether the value at the path is the one of a revision.
+    /// Whether the value at the path is the same as in a revision that is still retained.
     private func isUnchanged(since revision: Int) -> Bool {
         if path.isRoot { return false }
         guard let base = channel.publication.recent(revision: revision) else { return false }
@@ -167,7 +167,7 @@ final class Topic {
         path.isRoot ? snapshot.value : snapshot.value.value(at: path)
     }
 
-    /// Whether two values are equal, in any order of their members. Texts of different lengths differ.
+    /// Whether two values are equal. Values with texts of different lengths count as different.
     private static func isSame(_ old: JSONValue?, _ new: JSONValue?) -> Bool {
         guard let old, let new else { return old == nil && new == nil }
         return old.withTextBytes { left in
@@ -182,6 +182,6 @@ final class Topic {
 }
 
 extension ConfigState {
-    /// The state's name on the wire.
+    /// The state with the same name on the wire.
     init(_ freshness: Freshness) { self.init(rawValue: freshness.rawValue) }
 }
