@@ -36,7 +36,7 @@ extension RPCDiscover: Method {
 }
 
 extension RequestCancel: Method {
-    /// Cancels the pending requests with an id; each gets its own reply.
+    /// Cancels the pending requests with an id. Each of them gets its own reply.
     static func call(_ call: MethodCall<Self>) -> Outcome<Result> {
         let (id, connection) = (call.parameters.id, call.connection)
         let tickets = connection.state.pending.tickets(id: id)
@@ -47,7 +47,7 @@ extension RequestCancel: Method {
 }
 
 extension AgentClients.Client {
-    /// A connection as `agent.clients` shows it.
+    /// The connection as `agent.clients` reports it.
     init(_ connection: Connection) {
         connection.identifyPeer()
         let (peer, metrics) = (connection.state.principal.credentials, connection.state.metrics)
@@ -110,7 +110,7 @@ extension RequestContext {
             images: server.images.map { AgentStats.Images($0.cache.statistics) })
     }
 
-    /// The second number of `/proc/self/statm` (proc(5)) is in pages.
+    /// The resident memory: the second number of `/proc/self/statm` (proc(5)), which is in pages.
     private static func residentBytes() -> Int {
         let file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return 0 }
@@ -123,12 +123,12 @@ extension RequestContext {
     }
 }
 
-/// The protocol's own description, compiled into the program.
+/// The OpenRPC document of the protocol, which is compiled into the program.
 enum ProtocolDescription {
-    /// `Protocol/openrpc.json`, parsed once.
+    /// The content of `Protocol/openrpc.json`, parsed once.
     static let openRPC: JSONValue = {
         let bytes = UnsafeRawBufferPointer(start: larder_openrpc(), count: larder_openrpc_size())
-        // The tests parse the file.
+        // Tests ensure that the document is valid.
         return (try? JSONValue(parsing: Array(bytes))) ?? .emptyObject
     }()
 }

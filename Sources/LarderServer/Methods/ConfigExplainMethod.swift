@@ -15,7 +15,7 @@ extension ConfigExplain: Method {
 }
 
 extension ConfigExplain.Result {
-    /// Converts an explanation, and masks the values that match the patterns.
+    /// Converts an explanation. Masks values at paths that match the patterns.
     fileprivate init(_ explanation: ConfigExplanation, of namespace: ConfigNamespace, hiding secrets: SecretPatterns) {
         let value = explanation.value.map { secrets.masked($0, at: explanation.path) }
         self.init(
@@ -49,6 +49,6 @@ extension ConfigExplain.Source {
 }
 
 extension WirePeer {
-    /// Converts the peer that provenance records.
+    /// Converts the peer in the provenance of a value.
     init(_ peer: Peer) { self.init(pid: peer.pid, uid: peer.uid, command: peer.command) }
 }

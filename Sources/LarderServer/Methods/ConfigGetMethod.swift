@@ -23,7 +23,8 @@ extension ConfigGet: Method {
             })
     }
 
-    /// A large value is encoded late, unless that would retain a whole document for a small part of it.
+    /// Returns the length of a large value, which a batch encodes late. Nil for other values, and for a value that is a
+    /// small part of its document, because late encoding retains the whole document.
     static func lateBytes(of result: Result) -> Int? {
         let bytes = result.value.withTextBytes { $0.count }
         return bytes > UserUsage.largeBytes && result.value.documentMemory < 2 * bytes ? bytes : nil
@@ -54,14 +55,16 @@ extension ConfigGet: Method {
 }
 
 extension ConfigNamespace {
-    /// Whether the source confirmed the snapshot within the last seconds. Without a source nothing can be newer.
+    /// Whether the source has confirmed the snapshot within the given time. Always true without a source.
     fileprivate func isConfirmed(within seconds: Double) -> Bool {
         let status = publication.status
         return status.upstream == nil || status.age(at: WallClock.system.now).map { $0 <= seconds } ?? false
     }
 
-    /// Asks the source for a snapshot that it confirms within the last seconds. Concurrent requests share a refresh.
-    /// - Parameter allowed: the greatest age, in seconds, of a snapshot that is good enough if the refresh fails; nil if none is.
+    /// Polls the source. Shares a request to the source that other callers wait for, if it began within the last
+    /// `seconds`.
+    /// - Parameter allowed: the maximum age in seconds of a snapshot that is acceptable if the refresh fails; nil to
+    ///   throw the error of the refresh
     fileprivate func refresh(within seconds: Double, orWithin allowed: Double?) async throws(WireError) {
         do throws(ConfigError) {
             _ = try await refresher.refresh(begunSince: WallClock.system.now - Int(seconds * 1000))
@@ -76,7 +79,7 @@ extension ConfigNamespace {
 }
 
 extension ConfigStatusReport {
-    /// The seconds since the source confirmed the snapshot; nil if it never did, or if the system clock was set back since.
+    /// The seconds since the source confirmed the snapshot; nil if it never did, or if the system clock was set back.
     fileprivate func age(at now: Int) -> Double? {
         confirmedAt.flatMap { $0 <= now ? Double(now - $0) / 1000 : nil }
     }

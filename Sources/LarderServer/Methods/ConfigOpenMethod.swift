@@ -3,7 +3,7 @@ import LarderConfigModel
 import LarderProtocol
 
 extension ConfigOpen: Method {
-    /// Without a reply there is nothing that could carry the descriptor.
+    /// The descriptor is sent with the reply, so a notification would have no effect.
     static var needsReply: Bool { true }
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
@@ -20,13 +20,14 @@ extension ConfigOpen: Method {
             guard connection.output.pass(opened.file) else { throw .disconnected }
             return .now(result(opened, publication))
         }
-        // A cancelled request is answered at once, and the file is still made: other clients may wait for it.
+        // A cancelled request is answered at once. The file is still created, because other clients may be waiting for
+        // it.
         return .task(
             TaskReply(endsOnCancellation: true) { () async throws(WireError) in
                 try await files.file(publication)
             } finish: { opened, request in
                 opened.flatMap { opened in
-                    // A client that has lost the right gets the denial without the descriptor.
+                    // A client that has lost the right gets the denial, but not the descriptor.
                     guard let request, request.denial == nil, connection.output.pass(opened.file) else {
                         return .failure(.disconnected)
                     }

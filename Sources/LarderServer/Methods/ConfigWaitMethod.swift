@@ -14,11 +14,11 @@ extension ConfigWait: Method {
         return .later(deadline: deadline) { completion in
             wait.begin { result in
                 hub.remove(wait)
-                // A publication that ends the wait may be serving other connections, and may end thousands of waits.
+                // Deferred, because a publication may end thousands of waits while other connections are being served.
                 completion.completeDeferred(result)
             }
             hub.add(wait)
-            // A snapshot may have been published before the hub followed the publication.
+            // A snapshot may have been published before the hub began to follow the publication.
             wait.look(at: publication.current)
             if publication.current.hasEnded { wait.giveUp(.namespaceRemoved) }
             return wait.giveUp

@@ -66,7 +66,8 @@ extension ConfigRefresh: Method {
 }
 
 extension LoopContext {
-    /// The loop itself, if a namespace is resolved in less time than a change of threads takes; otherwise nil.
+    /// The executor of this loop, if the namespace is small enough to resolve it faster than a thread switch; otherwise
+    /// nil.
     fileprivate func executor(for namespace: ConfigNamespace) -> LoopTaskExecutor? {
         namespace.publication.current.snapshot.bytes <= 16 * 1024 ? taskExecutor : nil
     }
@@ -91,11 +92,11 @@ extension ConfigNamespace {
 
     fileprivate func refresh(force: Bool) async throws(WireError) -> ConfigRefresh.Result {
         do throws(ConfigError) {
-            // The source is polled at the same time. Concurrent requests share its response.
+            // The source is polled concurrently. Concurrent requests share its response.
             async let files = filesRefreshed()
             let outcome = force ? try await refresher.forceRefresh() : try await refresher.refreshIfNeeded()
             let filesCommit = try await files.get()
-            // The reply is about this refresh, and the next one may have begun.
+            // The reply reports the state after this refresh, although the next one may have begun.
             let freshness = publication.current.freshness
             let state = freshness == .refreshing ? outcome.freshness : freshness
             return ConfigRefresh.Result(

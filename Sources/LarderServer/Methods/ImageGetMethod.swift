@@ -4,7 +4,7 @@ import LarderProtocol
 import NIOCore
 
 extension ImageGet: Method {
-    /// Without a reply there is nothing that could name the lease.
+    /// The lease is named in the reply, so a notification would have no effect.
     static var needsReply: Bool { true }
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
@@ -22,12 +22,13 @@ extension ImageGet: Method {
     }
 }
 
-/// Answers an `image.get` that came before with another id, without parsing it.
+/// Answers a repeated `image.get` without parsing it. Repeated lines may differ in their id.
 struct CachedImageReply {
     let connection: Connection
 
-    /// - Returns: false if the line did not come before, if the peer may not have the image, or if the cache has no usable
-    ///   image. The line is then parsed.
+    /// Writes the reply, if that is possible.
+    /// - Returns: false if the line is new, if the peer may not have the image, or if the cache has no usable image.
+    ///   The caller then parses the line.
     func write(for template: RequestTemplate) -> Bool {
         let loop = connection.loop
         guard let images = loop.server.images, let known = loop.caches.imageQueries.occupant(of: template),
@@ -66,19 +67,19 @@ struct CachedImageReply {
     }
 }
 
-/// An `image.get` on its way to the reply.
+/// An `image.get` that is being served.
 private struct ImageGetRequest {
     let connection: Connection
     let query: ImageQuery
     let images: ImageService
 
-    /// Whether a cached image is answered without a task. A task opens the file for a descriptor, and reports that there are
-    /// too many leases.
+    /// Whether a cached image can be returned without a task. A task is needed to open the file for a descriptor, and
+    /// to report that there are too many leases.
     func canReply(with image: CachedImage) -> Bool {
         !query.wantsDescriptor && connection.state.leases.hasRoom(for: image.digest)
     }
 
-    /// The result with an image. Its reference passes to a lease.
+    /// The result for an image, whose reference becomes that of a lease.
     func result(_ image: CachedImage, hasDescriptor: Bool) -> ImageGet.Result {
         let lease = takeLease(on: image)
         return ImageGet.Result(
@@ -88,7 +89,7 @@ private struct ImageGetRequest {
             hasDescriptor: hasDescriptor)
     }
 
-    /// Takes a lease, to which the reference of the image passes.
+    /// Takes a lease, which keeps the reference to the image.
     func takeLease(on image: CachedImage) -> Int {
         let loop = connection.loop
         let seconds = query.leaseSeconds ?? images.leaseSeconds
@@ -99,8 +100,8 @@ private struct ImageGetRequest {
         return number
     }
 
-    /// A reply once the image is cached and, for a descriptor, its file is open.
-    /// - Parameter held: a cached image, whose reference the task releases or passes to the lease.
+    /// A reply that waits until the image is cached and, for a descriptor, its file is open.
+    /// - Parameter held: a cached image, whose reference the task releases or a lease keeps; nil to request the image
     func taskReply(held: CachedImage?) -> TaskReply<ImageGet.Result> {
         var request = query.request
         request.user = UInt32(clamping: connection.state.principal.credentials.uid)
@@ -127,7 +128,7 @@ private struct ImageGetRequest {
             return .failure(error.code == .cancelled ? request?.cancellation ?? error : error)
         case .success(let delivery):
             let image = delivery.image
-            // Without a pending request its deadline has passed, or the client is gone.
+            // If the request is no longer pending, its deadline has passed or the client has disconnected.
             if let refusal = request.map({ refusal(of: delivery, to: $0) }) ?? .disconnected {
                 images.cache.release(image.digest)
                 return .failure(refusal)
@@ -140,8 +141,8 @@ private struct ImageGetRequest {
         }
     }
 
-    /// Why a delivered image is not passed on: the settings, the rights or the client's resources may have changed since
-    /// the request came.
+    /// Returns why a delivered image is withheld; nil if it is not. The settings, the rights or the client's usage may
+    /// have changed since the request arrived.
     private func refusal(of delivery: ImageDelivery, to request: PendingRequest) -> WireError? {
         if let denial = request.denial { return denial }
         if request.slot?.batch.isFull ?? false { return BatchReply.noRoom }

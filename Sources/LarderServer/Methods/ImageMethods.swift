@@ -88,7 +88,7 @@ extension ImageList: Method {
                     return try await images.cache.list(
                         after: parameters.after, limit: parameters.limit, prefix: prefix)
                 }
-                // The URL of an image may itself be secret.
+                // The URL of an image may be secret.
                 let shown = rows.filter { images.denial(of: $0.lookup.url, to: rights) == nil }
                 return Result(images: shown.map { Entry($0, now: images.clock.now) }, next: next)
             })
@@ -106,8 +106,8 @@ extension ImageRelease: Method {
 }
 
 extension ImageService {
-    /// Pins an image, and fetches it first if it is not cached.
-    /// - Throws: as `image.get` does; `denied` also if the users of the origin changed while it was fetched
+    /// Pins an image. Downloads it first if it is not cached.
+    /// - Throws: the errors of `image.get`; `denied` also if the users of the origin changed during the download
     fileprivate func pin(
         _ reference: ImageReference, for rights: PeerRights
     ) async throws(WireError) -> ImagePin.Result {
@@ -123,13 +123,13 @@ extension ImageService {
                 try await cache.pin(request, true)
             }
             if isPinned { return ImagePin.Result(image: WireImage(image)) }
-            // A cached image was removed before it was pinned, and is fetched now. A fetched image that was not kept is not
-            // fetched again: its origin may forbid to keep it.
+            // If the image was cached, it was removed before it could be pinned, and the next attempt downloads it. An
+            // image that was downloaded but not kept is not downloaded again, because its origin may forbid caching it.
             if image.source != .hit { throw WireError(Self.notKept) }
         }
     }
 
-    /// Removes one image, or all below a prefix.
+    /// Removes one image, or all images whose URL has a prefix.
     fileprivate func remove(_ parameters: ImageRemove.Parameters) async throws(ImageError) -> ImageRemove.Result {
         let isDryRun = parameters.isDryRun
         switch parameters.selection {

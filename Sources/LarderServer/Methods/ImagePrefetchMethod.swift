@@ -6,7 +6,8 @@ import NIOCore
 import Synchronization
 
 extension ImagePrefetch: Method {
-    /// How many images of one request are fetched at a time if it does not say. The settings limit it.
+    /// The number of images that are downloaded concurrently if the request does not specify it. The settings may lower
+    /// it.
     private static let defaultConcurrency = 16
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
@@ -20,7 +21,7 @@ extension ImagePrefetch: Method {
         return .task(
             TaskReply { () async throws(WireError) in
                 let prefetch = PrefetchJob(parameters.items, images, for: rights)
-                // A line that is too short to count can list images that take 60 times as much memory.
+                // Even a line that is too short to be charged can list images whose requests take 60 times its memory.
                 let held = try usage.holdOrRefuse(prefetch.heldBytes, limits)
                 defer { usage.hold(-held) }
                 return await prefetch.run(concurrency: concurrency) { now in
@@ -34,7 +35,7 @@ extension ImagePrefetch: Method {
             })
     }
 
-    /// Writes the progress to a client, before the reply.
+    /// Returns an object that writes progress notifications to a client.
     private static func progress(on connection: Connection) -> PrefetchProgress {
         PrefetchProgress(on: connection.loop.eventLoop, isOutputPending: { connection.state.outbound.isPending }) {
             progress in
@@ -45,7 +46,7 @@ extension ImagePrefetch: Method {
         }
     }
 
-    /// Reports the newest progress to an event loop from any thread.
+    /// Returns a function that any thread may call to report progress. Only the newest progress reaches the event loop.
     private static func reporter(
         to progress: PrefetchProgress, on eventLoop: any EventLoop
     ) -> @Sendable (ImageProgress) -> Void {
@@ -83,7 +84,7 @@ extension ImagePrefetch: Method {
     }
 }
 
-/// The newest progress of a prefetch.
+/// The newest progress, shared between threads.
 private final class SharedProgress: Sendable {
     let value = Mutex<ImageProgress?>(nil)
 }

@@ -21,10 +21,10 @@ extension ConfigSubscribe: Method {
         } catch {
             throw loop.count(error, of: call.peer)
         }
-        // The topic may write news for other connections of this loop, through the same buffer.
+        // Getting the topic may write events for other connections of this loop, through the same output buffer.
         connection.output.flush()
         let topic = loop.hub.topic(parameters.path, of: publication)
-        // Any write may find that the client is gone, and closes the connection at once.
+        // Each write may find that the client has disconnected, and close the connection.
         if connection.state.phase == .closed {
             loop.hub.removeUnused(topic)
             connection.state.usage.removeSubscription(heldBytes: heldBytes)
@@ -44,7 +44,7 @@ extension ConfigSubscribe: Method {
 }
 
 extension ConfigUnsubscribe: Method {
-    /// Ends a subscription. No further event is sent for it.
+    /// Ends a subscription. No further events are sent for it.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let id = call.parameters.subscription
         guard let subscription = call.connection.state.subscriptions[id] else {
@@ -56,7 +56,7 @@ extension ConfigUnsubscribe: Method {
 }
 
 extension ConfigAcknowledge: Method {
-    /// Records that the client applied or rejected a snapshot.
+    /// Records whether the client has applied or rejected a snapshot.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let parameters = call.parameters
         let publication = try call.namespace(parameters.namespace).publication
