@@ -6,16 +6,16 @@ import LarderProtocol
 import Logging
 import NIOCore
 
-/// The life of one client connection on its event loop.
+/// A client connection, on its event loop.
 ///
-/// Each part of its state has an owner that performs no I/O: ``RequestReader`` (input), ``BatchQueue`` and
+/// Each part of the state is a value that performs no I/O: ``RequestReader`` (input), ``BatchQueue`` and
 /// ``PendingRequests`` (requests), ``OutboundQueue`` (output), ``ConnectionSubscriptions``, ``ImageLeases``,
-/// ``ConnectionUsage`` (limits) and ``Principal`` (the peer and its rights). ``SocketReader``, ``RequestDispatcher`` and
-/// ``ReplyWriter`` carry a request from the socket to its reply.
+/// ``ConnectionUsage`` (limits) and ``Principal`` (the peer and its rights). ``SocketReader``, ``RequestDispatcher``
+/// and ``ReplyWriter`` carry a request from the socket to its reply.
 final class Connection: EpollTarget {
     enum Phase {
         case serving
-        /// No further request is taken. The connection closes after its last reply.
+        /// No further requests are accepted. The connection closes after the last reply.
         case draining
         case closed
     }
@@ -39,8 +39,9 @@ final class Connection: EpollTarget {
     let loop: LoopContext
     /// Closed with the connection.
     let socket: CInt
-    // A release build does not check accesses at run time: a request makes about 25, and each check takes 63 instructions. Only
-    // the event loop uses the connection, and no part calls out while it changes. Tests check it.
+    // A release build does not check accesses at run time: a request makes about 25, and each check takes 63
+    // instructions. Only the event loop uses the state, and code that changes a part does not call code that could
+    // access it. Debug builds, which the tests use, check this.
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
@@ -51,8 +52,8 @@ final class Connection: EpollTarget {
     var output: ReplyWriter { ReplyWriter(connection: self) }
     var writer: SocketWriter { SocketWriter(socket: socket) }
 
-    /// Adopts a connected socket.
-    /// - Parameter user: the resources in use by its user, this connection included.
+    /// Takes ownership of a connected socket.
+    /// - Parameter user: the resources used by the user, including this connection
     init(id: Int, loop: LoopContext, socket: CInt, peer: PeerCredentials, limits: ConnectionLimits, user: UserUsage) {
         self.id = id
         self.loop = loop
@@ -65,7 +66,7 @@ final class Connection: EpollTarget {
 
     // MARK: Life
 
-    /// Begins to serve. A client has often sent its first request by now.
+    /// Starts to serve the connection. Often the client has sent its first request by this time.
     func start() {
         loop.add(self)
         input.serve()
@@ -80,7 +81,8 @@ final class Connection: EpollTarget {
 
     override func ready(_ events: EpollEvents) {
         state.reader.socketBecameReady()
-        // First, so that requests that waited for the output and those that have arrived since share a time slice.
+        // Output is resumed first, so that requests that waited for it share a time slice with those that have just
+        // arrived.
         if events.contains(.writable) { output.resume() }
         if state.phase == .closed { return }
         if !events.isDisjoint(with: .hungUp) { return input.hangUp() }
@@ -94,7 +96,8 @@ final class Connection: EpollTarget {
         state.registration.waitUntilWritable(isWanted, socket, in: loop.epoll)
     }
 
-    /// Takes no more requests. Closes after all replies and the end event of each subscription are written.
+    /// Stops accepting requests. Closes the connection after all replies and the `end` event of each subscription were
+    /// written.
     func drain() {
         guard state.phase == .serving else { return }
         state.phase = .draining
@@ -106,7 +109,7 @@ final class Connection: EpollTarget {
         closeIfDone()
     }
 
-    /// Closes if no reply, event or input is outstanding.
+    /// Closes the connection if no reply, event or input is outstanding.
     func closeIfDone() {
         guard state.reader.isFinished || state.phase == .draining, !state.reader.isServing,
             state.batches.waiting == nil, state.pending.isEmpty,
@@ -115,8 +118,8 @@ final class Connection: EpollTarget {
         close()
     }
 
-    /// Ends the connection at once. The order of the steps is a contract: a batch was received as a whole, so the rest of
-    /// it is started before the requests that only this client waits for are cancelled.
+    /// Closes the connection immediately. The order of the steps matters: a batch was received as a whole, so its
+    /// remaining requests are started before the requests that only this client waits for are cancelled.
     func close() {
         if state.phase == .closed { return }
         state.phase = .closed
@@ -148,7 +151,7 @@ final class Connection: EpollTarget {
     /// Whether another line may be served now.
     var isGateOpen: Bool { state.phase == .serving && state.batches.waiting == nil && hasRoomForRequest }
 
-    /// Answers a pending request.
+    /// Completes a pending request and writes its reply.
     func complete(_ ticket: PendingRequests.Ticket, _ result: Result<any WireResult, WireError>) {
         switch state.pending.complete(ticket) {
         case .unknown: break
@@ -163,14 +166,13 @@ final class Connection: EpollTarget {
         }
     }
 
-    /// Cancels the requests that only wait for something, because the agent stops or the client is gone. Committed changes
-    /// are carried out.
+    /// Cancels the pending requests that are not committed, because the agent stops or the client has disconnected.
     private func cancelUncommitted() {
         let reason = WireError(.shuttingDown, "the agent is stopping; ask again once it is back")
         for ticket in state.pending.tickets(.connection) { state.pending[ticket]?.cancel(reason) }
     }
 
-    /// All queued output is written: lagging subscriptions get the newest snapshot, and requests are read again.
+    /// Called when all queued output was written: lagging subscriptions get the newest snapshot, and reading resumes.
     func outputDrained() {
         countHeldBytes()
         for subscription in state.subscriptions.takeLagging() { subscription.catchUp() }
@@ -180,7 +182,7 @@ final class Connection: EpollTarget {
 
     // MARK: Limits
 
-    /// Counts the bytes that are buffered for the client.
+    /// Charges the bytes that are buffered for the client to its user.
     func countHeldBytes() {
         let bytes =
             state.phase == .closed
@@ -188,14 +190,14 @@ final class Connection: EpollTarget {
         state.usage.update(heldBytes: bytes)
     }
 
-    /// Why nothing more that is large is buffered for the user; nil if it is. A refusal is counted and logged.
+    /// Returns why large buffers are refused to the user at present; nil if they are not. Counts and logs a refusal.
     func refusalOfLargeWork() -> WireError? {
         state.usage.refusalOfLargeWork().map { loop.count($0, of: state.principal.credentials) }
     }
 
     // MARK: The peer
 
-    /// The rights of the peer by the rules in force. They are computed again only when the rules have changed.
+    /// The rights of the peer under the current rules. They are computed again only if the rules have changed.
     var rights: PeerRights {
         if state.principal.rights.version != loop.server.rulesVersion {
             state.principal.rights = loop.rights(of: state.principal.credentials)
@@ -203,7 +205,7 @@ final class Connection: EpollTarget {
         return state.principal.rights
     }
 
-    /// Why the peer does not have what a request requires; nil if it has. A denial is logged.
+    /// Returns why the peer lacks what a request requires; nil if the request is permitted. Logs a denial.
     func denial(of admission: Admission) -> Denial? {
         let server = loop.server
         guard let denial = server.authorizer.decide(admission.requirement, rights) else { return nil }

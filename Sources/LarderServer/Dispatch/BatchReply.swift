@@ -1,22 +1,24 @@
 import LarderJSON
 import LarderProtocol
 
-/// A batch under way: the requests that are not started yet, and the replies so far, which are written together as one
-/// line, in the order of the requests.
+/// A batch: the requests that have not been started, and the replies so far. The replies are written as one line, in
+/// the order of the requests.
 final class BatchReply {
-    /// No further results are added to replies of this size: each of 64 requests may ask for a whole document.
+    /// The size of the replies above which no further results are added. Each of 64 requests may request a whole
+    /// document.
     private static let maxBytes = 16 << 20
 
-    /// The length of its line if that is long, otherwise 0. The line is retained until all requests are started.
+    /// The length of the batch's line if it is long, otherwise 0. The line is retained until all requests have been
+    /// started.
     let lineBytes: Int
     private var requests: ArraySlice<JSONValue>
     private let count: Int
-    /// Slots that have their reply, or stay empty.
+    /// The number of slots that have a reply or stay empty.
     private var settled = 0
-    /// The array with the replies of all slots before ``nextJoined``.
+    /// The array of replies of all slots before ``nextJoined``.
     private var joined = JSONWriter()
     private var nextJoined = 0
-    /// Replies behind a slot that is not settled.
+    /// Replies of later slots than the first one that is not settled.
     private var early: [Int: Early] = [:]
     private var earlyBytes = 0
     private var isEmpty = true
@@ -26,8 +28,8 @@ final class BatchReply {
         /// The slot of a notification.
         case nothing
         case text([UInt8])
-        /// Writes a reply of about so many bytes after all others are known; the batch may never be completed. Until then
-        /// the closure retains the document of the reply, which other owners share.
+        /// Writes a reply of about this many bytes once all other replies are known, which may never happen. Until then
+        /// the closure retains the document of the reply, which usually has other owners too.
         case result(bytes: Int, (inout JSONWriter) -> Void)
     }
 
@@ -38,13 +40,13 @@ final class BatchReply {
         joined.beginArray()
     }
 
-    /// Whether no request is left to start.
+    /// Whether all requests have been started.
     var isStarted: Bool { requests.isEmpty }
 
     /// Whether the line can be written.
     var isComplete: Bool { settled == count }
 
-    /// Whether a request that was started before the last one is not answered yet.
+    /// Whether an earlier request than the last one started has no reply yet.
     var isWaiting: Bool { count - requests.count - settled > 1 }
 
     /// Whether there is no room for more results.
@@ -53,10 +55,10 @@ final class BatchReply {
     /// Bytes of the replies so far.
     var heldBytes: Int { joined.bytes.count + earlyBytes }
 
-    /// The part of them that ``BatchQueue`` has counted.
+    /// The part of ``heldBytes`` that ``BatchQueue`` has counted.
     var countedBytes = 0
 
-    /// The error of a request for whose result there is no room.
+    /// The error of a request whose result does not fit into the batch.
     static var noRoom: WireError {
         WireError(
             .limitExceeded,
@@ -69,10 +71,10 @@ final class BatchReply {
         return (request, BatchSlot(batch: self, index: count - requests.count - 1))
     }
 
-    /// Runs an action after the line is written.
+    /// Runs an action after the line was written.
     func then(_ action: @escaping () -> Void) { afterwards.append(action) }
 
-    /// The line, and the actions to run after it is written. No line for a batch of notifications.
+    /// The line, and the actions to run after it was written. There is no line if no request has a reply.
     func finish() -> (line: [UInt8]?, afterwards: [() -> Void]) {
         defer { (joined, afterwards) = (JSONWriter(), []) }
         if isEmpty { return (nil, afterwards) }

@@ -5,13 +5,14 @@ import NIOCore
 /// A method of the protocol as the agent carries it out. Its name, parameters, result and requirement are generated from its
 /// schema, and so is its registration (``MethodRegistry/agent``).
 protocol Method: AuthorizedMethod {
-    /// The fate of a pending request when its client disconnects. Only committed requests of a batch are started after that.
+    /// The fate of a pending request when its client disconnects. After that, a batch starts only its committed
+    /// requests.
     static var lifetime: PendingRequests.Lifetime { get }
-    /// Whether the method has no use, and therefore no effect, as a notification.
+    /// Whether a notification of this method is ignored, because only the reply makes the method useful.
     static var needsReply: Bool { get }
     /// Carries out a request that was admitted.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result>
-    /// The length of a result that a batch encodes after its other replies are known; nil if it is encoded at once.
+    /// The length of a result that a batch encodes after its other replies are known; nil to encode it immediately.
     static func lateBytes(of result: Result) -> Int?
 }
 
@@ -24,28 +25,30 @@ extension Method {
 /// How a request gets its reply. The same method may use different outcomes.
 enum Outcome<Result: WireResult> {
     /// The reply is written on the event loop.
-    /// - source: the snapshot that the reply was read from. While it is current, lines with the same template get the same
-    ///   reply. Nil if they may not.
-    /// - afterReply: runs after the reply was written, even if that waits for a batch.
+    /// The reply is written on the event loop.
+    /// - source: the snapshot that the reply was read from. While it is current, lines with the same template get the
+    ///   same reply. Nil if the reply must not be cached.
+    /// - afterReply: runs after the reply was written, even if the reply has to wait for its batch
     case now(Result, source: SnapshotSource? = nil, afterReply: (() -> Void)? = nil)
     /// A task computes the reply.
     case task(TaskReply<Result>)
     /// The store or the subscription hub completes the request.
-    /// - deadline: when the request fails unless it is completed before.
-    /// - begin: starts to wait; returns how to stop.
+    /// - deadline: when the request fails unless it is completed first
+    /// - begin: starts to wait, and returns a function that cancels the wait
     case later(deadline: ReplyDeadline? = nil, begin: (Completion<Result>) -> Cancellation)
 }
 
-/// Stops the work of a request. It gets the reason, and still completes the request unless its deadline has passed.
+/// Cancels the work of a request, for the given reason. The work still completes the request unless its deadline has
+/// passed.
 typealias Cancellation = (WireError) -> Void
 
-/// A snapshot, and its publication, for which it may be current.
+/// A snapshot, and the publication that it was read from.
 struct SnapshotSource {
     let publication: ConfigPublication
     let current: ConfigPublication.Current
 }
 
-/// When a request fails with an error unless it is completed before.
+/// When a request fails unless it is completed first, and the error for that case.
 struct ReplyDeadline {
     let time: TimeAmount
     let error: WireError
@@ -55,7 +58,7 @@ struct ReplyDeadline {
 /// in their order.
 struct TaskReply<Result: WireResult> {
     var deadline: ReplyDeadline?
-    /// Releases what was taken for the task, if there is no place for the request.
+    /// Releases resources that were acquired for the task, if the request is not admitted.
     var onRefusal: (() -> Void)?
     /// Starts the task of a pending request.
     let start: (RequestDispatcher, PendingRequests.Ticket) -> Void

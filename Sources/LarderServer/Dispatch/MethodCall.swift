@@ -1,13 +1,13 @@
 import LarderConfig
 import LarderProtocol
 
-/// A request that was admitted, and what its method may use.
+/// An admitted request, with access to everything that its method may use.
 struct MethodCall<Method: AuthorizedMethod> {
     let parameters: Method.Parameters
     /// Nil for a notification.
     let id: RequestID?
     let isInBatch: Bool
-    /// The template of the line, if it is certain that its id is the request's.
+    /// The template of the line; nil unless the id in the template is known to be the id of the request.
     let template: RequestTemplate?
     let connection: Connection
 
@@ -15,8 +15,8 @@ struct MethodCall<Method: AuthorizedMethod> {
     var server: ServerContext { connection.loop.server }
     var peer: PeerCredentials { connection.state.principal.credentials }
 
-    /// A namespace.
-    /// - Throws: `unknownNamespace`, naming those that exist.
+    /// Returns the namespace with a name.
+    /// - Throws: `unknownNamespace`. The error lists the namespaces that the peer may know.
     func namespace(_ name: String) throws(WireError) -> ConfigNamespace {
         if let namespace = server.namespaces[name] { return namespace }
         throw server.authorizer.unknownNamespace(name, connection.rights)

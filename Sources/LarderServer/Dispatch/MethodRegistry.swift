@@ -1,7 +1,7 @@
 import LarderJSON
 import LarderProtocol
 
-/// The methods that the server carries out, by their names.
+/// The methods that the server implements, by name.
 struct MethodRegistry {
     /// Carries out the requests of one method.
     struct Handler {

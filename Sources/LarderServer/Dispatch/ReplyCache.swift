@@ -3,15 +3,15 @@ import LarderJSON
 import LarderProtocol
 import NIOCore
 
-/// Replies to reads of the current snapshot by request templates, so that a repeated read is parsed, looked up and encoded
-/// once for each revision. One for each event loop.
+/// Caches replies that were read from a current snapshot, by request template. A repeated read is parsed, looked up and
+/// encoded once per revision. Each event loop has its own cache.
 ///
-/// A reply is valid while the publication has the version that it was made from; that is checked at each use.
+/// A reply is valid while the publication has the version that the reply was made from. This is checked at each use.
 struct ReplyCache {
     struct CachedReply {
         let publication: ConfigPublication
         let version: Int
-        /// The requirement of the request.
+        /// The rights that the request requires.
         let requirement: Requirement
         /// A large reply; a small one is the payload of its entry.
         let body: ByteBuffer?
@@ -20,8 +20,8 @@ struct ReplyCache {
     typealias Entry = RequestCache<CachedReply>.Entry
 
     private static let slots = 256
-    /// Replies up to this size are copied, so that pipelined ones make one write. Copying a larger one costs more than a
-    /// system call of its own.
+    /// Replies up to this size are copied into the output buffer, so that replies to pipelined requests are sent with
+    /// one system call. Copying a larger one costs more than a separate system call.
     static let maxCopiedBytes = 32 * 1024
     /// The maximum size of all large replies together.
     static let maxLargeBytes = 2 << 20
@@ -29,17 +29,17 @@ struct ReplyCache {
     private var replies = RequestCache<CachedReply>(slots: slots)
     /// The size of the large replies together.
     private var largeBytes = 0
-    /// The fingerprints of the templates for which ``isRepeated(_:)`` was asked last, by their slots.
+    /// The fingerprints of the templates that ``isRepeated(_:)`` was last called for, by slot.
     private var fingerprints = [UInt64](repeating: 0, count: slots)
 
     /// The number of cached replies.
     var count: Int { replies.count }
 
-    /// The valid reply to a request with a template. The caller checks that its peer may have it.
+    /// The valid reply to a request. The caller checks whether its peer may have it.
     mutating func lookup(_ template: RequestTemplate) -> Entry? {
         guard let entry = replies.occupant(of: template) else { return nil }
         guard entry.value.version == entry.value.publication.version else {
-            // It is never valid again, and it retains its publication, which may have ended.
+            // An outdated reply never becomes valid again. It also retains its publication, which may have ended.
             largeBytes -= entry.value.body?.readableBytes ?? 0
             replies.removeOccupant(of: template)
             return nil
@@ -48,7 +48,7 @@ struct ReplyCache {
     }
 
     /// Writes a cached reply, or the beginning of a large one.
-    /// - Returns: the rest of a large reply, which the caller writes: it is not copied.
+    /// - Returns: the rest of a large reply, which the caller must write without copying it
     static func append(_ entry: Entry, for template: RequestTemplate, to output: inout JSONWriter) -> ByteBuffer? {
         appendHead(id: template.id, to: &output)
         if let body = entry.value.body { return body }
@@ -56,16 +56,16 @@ struct ReplyCache {
         return nil
     }
 
-    /// Whether a template was seen not long ago. To cache the reply to a line that comes once takes a tenth of the time of
-    /// the request, and may replace a reply that is used again.
+    /// Whether the template was seen recently. Caching the reply to a line that occurs only once takes a tenth of the
+    /// time of the request, and may evict a useful reply.
     mutating func isRepeated(_ template: RequestTemplate) -> Bool {
         let slot = template.slot(of: Self.slots)
         defer { fingerprints[slot] = template.fingerprint }
         return fingerprints[slot] == template.fingerprint
     }
 
-    /// Caches a reply, unless its namespace was removed while it was read: the version of that would not change again.
-    /// - Parameter tail: what followed ``appendHead(id:to:)`` in the reply.
+    /// Caches a reply, unless its namespace was removed while it was read: the version would then never change again.
+    /// - Parameter tail: the part of the reply that follows ``appendHead(id:to:)``
     mutating func keep(
         _ tail: ArraySlice<UInt8>, for template: RequestTemplate, requiring requirement: Requirement,
         _ publication: ConfigPublication, _ current: ConfigPublication.Current
@@ -80,7 +80,7 @@ struct ReplyCache {
         largeBytes += (isLarge ? tail.count : 0) - (previous?.value.body?.readableBytes ?? 0)
     }
 
-    /// Makes room for another large reply. Replies that are read again are cached again.
+    /// Makes room for another large reply. Replies that are still in use are cached again.
     private mutating func dropLarge() {
         replies.removeAll { $0.body != nil }
         largeBytes = 0

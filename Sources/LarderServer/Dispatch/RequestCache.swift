@@ -1,13 +1,13 @@
 import Glibc
 
-/// Values by request templates, so that a repeated request is not parsed. A template replaces another one with the same
-/// slot.
+/// Caches values by request template, so that a repeated request is not parsed. A template evicts another one with the
+/// same slot.
 struct RequestCache<Value> {
     /// A template and its value.
     final class Entry {
         let value: Value
-        /// The text before the id, the text behind it, and the payload: one allocation, so that comparing and writing them
-        /// counts no references.
+        /// The text before the id, the text after it, and the payload. They share one allocation, so that comparing and
+        /// writing them needs no reference counting.
         private let bytes: UnsafeMutableRawBufferPointer
         private let headCount: Int
         private let restCount: Int
@@ -30,23 +30,23 @@ struct RequestCache<Value> {
             return memcmp(known + headCount, rest, restCount) == 0 && memcmp(known, head, headCount) == 0
         }
 
-        /// Bytes that were stored with the value. Valid as long as the entry is.
+        /// The bytes that were stored with the value. Valid while the entry exists.
         var payload: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[(headCount + restCount)...]) }
     }
 
     private var entries: [Entry?]
 
-    /// - Parameter slots: a power of two.
+    /// - Parameter slots: a power of two
     init(slots: Int) { entries = [Entry?](repeating: nil, count: slots) }
 
     /// The number of values.
     var count: Int { entries.count { $0 != nil } }
 
-    /// The entry in the slot of a template. It may be that of another template (``Entry/matches(_:)``).
+    /// The entry in the slot of a template. It may belong to another template; check with ``Entry/matches(_:)``.
     func occupant(of template: RequestTemplate) -> Entry? { entries[template.slot(of: entries.count)] }
 
-    /// Stores a value, and bytes with it.
-    /// - Returns: the entry that it replaces, if any.
+    /// Stores a value and its payload.
+    /// - Returns: the entry that was replaced, if any
     @discardableResult
     mutating func store(_ value: Value, payload: ArraySlice<UInt8> = [], for template: RequestTemplate) -> Entry? {
         let slot = template.slot(of: entries.count)

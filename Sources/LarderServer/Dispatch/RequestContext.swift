@@ -2,7 +2,7 @@ import LarderConfig
 import LarderConfigModel
 import LarderProtocol
 
-/// The context of a task that carries out a request.
+/// The context of a task that executes a request.
 struct RequestContext: Sendable {
     let server: ServerContext
     /// All connections, for the methods that report on them.
@@ -13,7 +13,7 @@ struct RequestContext: Sendable {
     /// The namespaces that the peer may read.
     var readableNamespaces: [ConfigNamespace] { server.namespaces.all.filter { rights.mayRead($0.name) } }
 
-    /// The patterns that are masked in a namespace's values for the peer; none if it may see secrets.
+    /// The patterns of values in a namespace that are masked for the peer; empty if it may see secrets.
     func secrets(of namespace: ConfigNamespace) -> SecretPatterns {
         rights.rights(in: namespace.name).contains(.secrets) ? .none : namespace.configuration.secrets
     }

@@ -3,10 +3,10 @@ import LarderJSON
 import LarderProtocol
 import NIOCore
 
-/// Serves the request lines of a connection: from a cache if the same line came before with another id, otherwise by the
-/// method of the parsed request.
+/// Serves the request lines of a connection: from a cache if the line differs from an earlier one only in its id,
+/// otherwise with the method of the parsed request.
 struct RequestDispatcher {
-    /// The most requests in a batch.
+    /// The maximum number of requests in a batch.
     static let maxBatchRequests = 64
 
     let connection: Connection
@@ -42,9 +42,9 @@ struct RequestDispatcher {
         serve(message, in: nil, template)
     }
 
-    /// Writes the reply to a read that came before with another id.
-    /// - Returns: false if the reply is not cached or not valid, or if the peer may not have it: the parsed request is then
-    ///   denied.
+    /// Writes the cached reply to a read.
+    /// - Returns: false if no valid reply is cached, or if the peer may not have it. The request is then parsed, and
+    ///   denied in the second case.
     private func writeCachedReply(_ template: RequestTemplate) -> Bool {
         guard let entry = loop.caches.replies.lookup(template),
             loop.server.authorizer.decide(entry.value.requirement, connection.rights) == nil
@@ -76,18 +76,18 @@ struct RequestDispatcher {
         let isLong = lineBytes > UserUsage.largeBytes
         connection.state.batches.waiting = BatchReply(Array(message.elements), lineBytes: isLong ? lineBytes : 0)
         startBatch()
-        // If too much is buffered, the requests that wait were refused and nothing of the batch is left.
+        // If the waiting requests were refused because too much is buffered, the batch no longer exists.
         if isLong, connection.state.batches.waiting != nil { connection.countHeldBytes() }
     }
 
-    /// Starts the requests of the batch that waits, as if each had come on a line of its own: as many as there are places
-    /// and time for.
+    /// Starts the requests of the waiting batch as if each had arrived on a separate line, while there are places and
+    /// time.
     func startBatch() {
         startBatch { connection.hasRoomForRequest && !loop.isSliceOver }
         if connection.state.batches.waiting != nil, connection.hasRoomForRequest { connection.input.deferRest() }
     }
 
-    /// Starts all requests of the batch that waits, because the connection or the agent ends.
+    /// Starts all remaining requests of the waiting batch, because the connection or the agent is stopping.
     func startRestOfBatch() { startBatch { true } }
 
     private func startBatch(while hasRoom: () -> Bool) {
@@ -99,7 +99,7 @@ struct RequestDispatcher {
         output.writeIfComplete(batch)
     }
 
-    /// Why a request of a batch is not carried out: it waited too long, or there is no room for its result.
+    /// Returns why a request of a batch is refused, if it is: it waited too long, or there is no room for its result.
     private func refusal(of request: Request, in batch: BatchReply) -> WireError? {
         if connection.state.phase == .draining {
             return WireError(.shuttingDown, "the agent is stopping; ask again once it is back")
@@ -140,12 +140,12 @@ struct RequestDispatcher {
         }
     }
 
-    /// Carries out a request of a method.
-    /// - Parameter template: that of the line, if it is certain that its id is the request's.
+    /// Executes a request of a method.
+    /// - Parameter template: the template of the line; nil unless the id in it is known to be the id of the request
     func call<M: Method>(
         _ method: M.Type, _ request: Request, in slot: BatchSlot?, _ template: RequestTemplate?
     ) throws(WireError) {
-        // First: invalid parameters are reported even to a peer without the right.
+        // Parameters are read first: invalid ones are reported even to a peer without the right.
         let parameters = try M.Parameters(params: request.params)
         let admission = Admission(M.name, M.requirement(parameters))
         if let denial = connection.denial(of: admission) { throw denial.error }
@@ -159,7 +159,7 @@ struct RequestDispatcher {
                 reply(method, result, to: id, template, source, admission.requirement)
             }
             guard let afterReply else { return }
-            // An event never precedes the reply that announces its subscription, even if that reply waits for its batch.
+            // Events must follow the reply that announces their subscription, even if that reply waits for its batch.
             if let slot { slot.batch.then(afterReply) } else { afterReply() }
         case .task(let reply): try start(reply, id: request.id, admission, M.lifetime, in: slot)
         case .later(let deadline, let begin):
@@ -175,7 +175,7 @@ struct RequestDispatcher {
         }
     }
 
-    /// Writes a reply on a line of its own, and caches it if it has a source.
+    /// Writes a reply as a separate line, and caches it if it has a source.
     private func reply<M: Method>(
         _ method: M.Type, _ result: M.Result, to id: RequestID, _ template: RequestTemplate?, _ source: SnapshotSource?,
         _ requirement: Requirement
@@ -231,7 +231,7 @@ struct RequestDispatcher {
     ) {
         let bound = NIOLoopBound((connection, finish), eventLoop: loop.eventLoop)
         let eventLoop = loop.eventLoop
-        // The task runs here up to its first suspension, so that requests reach an actor in their order.
+        // The task runs synchronously up to its first suspension, so that requests reach an actor in their order.
         let task = Task.immediate {
             let value: Swift.Result<Value, WireError>
             do throws(WireError) {
@@ -252,7 +252,7 @@ struct RequestDispatcher {
     }
 
     /// Adds a request to the pending ones.
-    /// - Throws: if its user has too many, or too much is buffered for the user.
+    /// - Throws: `limitExceeded` if the user has too many requests or too much is buffered for the user
     private func begin(
         _ id: RequestID?, _ admission: Admission, _ lifetime: PendingRequests.Lifetime, in slot: BatchSlot?
     ) throws(WireError) -> PendingRequests.Ticket {
@@ -271,7 +271,7 @@ struct RequestDispatcher {
             PendingRequest(id: id, admission: admission, slot: slot, lifetime: lifetime, heldBytes: heldBytes))
     }
 
-    /// Ends a pending request with an error after a time, unless it is completed before.
+    /// Fails a pending request after a time, unless it is completed first.
     private func expire(_ ticket: PendingRequests.Ticket, _ deadline: ReplyDeadline) {
         connection.state.pending[ticket]?.deadline = loop.eventLoop.assumeIsolated().scheduleTask(in: deadline.time) {
             [connection] in

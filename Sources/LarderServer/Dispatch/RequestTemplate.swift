@@ -1,11 +1,11 @@
 import LarderJSON
 import LarderProtocol
 
-/// A request line in three parts: the text before its id, the id, and the text behind it.
+/// A request line in three parts: the text before its id, the id, and the text after it.
 ///
-/// Two lines with the same head and rest, each with a whole number or a plain string in between, are either both valid
-/// requests for the same or both invalid. After one of them was parsed, the other need not be, provided that the text in
-/// between is the id: ``confirms(idAt:)`` checks that with a parsed message.
+/// If two lines differ only in the id, and both ids are whole numbers or plain strings, either both lines are valid and
+/// request the same or both are invalid. So if one line has been parsed, the other need not be, provided that the
+/// middle part is really the id. ``confirms(idAt:)`` checks that with the parsed message.
 struct RequestTemplate {
     let head: UnsafeRawBufferPointer
     let id: UnsafeRawBufferPointer
@@ -15,7 +15,8 @@ struct RequestTemplate {
     /// Longer lines are parsed.
     private static let maxLineBytes = 512
 
-    /// Finds the first `"id":` in a line. Nil if there is none, or if no whole number and no plain string follows.
+    /// Finds the first `"id":` in a line. Nil if it does not occur, or if neither a whole number nor a plain string
+    /// follows.
     init?(_ line: UnsafeRawBufferPointer) {
         guard line.count <= Self.maxLineBytes, line.first == UInt8(ascii: "{"), var start = Self.endOfName(line)
         else { return nil }
@@ -24,23 +25,23 @@ struct RequestTemplate {
         head = UnsafeRawBufferPointer(rebasing: line[..<start])
         id = UnsafeRawBufferPointer(rebasing: line[start..<end])
         rest = UnsafeRawBufferPointer(rebasing: line[end...])
-        // The id stands at one end of most lines, so the longer part distinguishes them.
+        // The id is near one end of most lines, so the longer part distinguishes them better.
         hash = Self.hash(rest.count >= head.count ? rest : head)
     }
 
-    /// Whether the part that was found is the id of the parsed message of the line.
-    /// - Parameter range: where the id of the message is in the line.
+    /// Whether the middle part is the id of the message.
+    /// - Parameter range: the position of the message's id in the line
     func confirms(idAt range: Range<Int>?) -> Bool { range == head.count..<head.count + id.count }
 
-    /// A slot for the template in a table. A client that makes slots collide takes the benefit of the table from the other
-    /// connections of the loop, too: their requests are then parsed like any other, and no worse.
-    /// - Parameter slots: how many there are, a power of two.
+    /// The slot of the template in a table. A client can cause collisions on purpose. The other connections of its loop
+    /// then lose the benefit of the table: their requests are parsed, but not otherwise affected.
+    /// - Parameter slots: the number of slots, a power of two
     func slot(of slots: Int) -> Int { Int(truncatingIfNeeded: (hash ^ (hash >> 32)) & UInt64(slots - 1)) }
 
-    /// What distinguishes the template from most others.
+    /// A hash that distinguishes the template from most others.
     var fingerprint: UInt64 { hash }
 
-    /// FNV-1a over eight bytes at a time.
+    /// An FNV-1a variant that processes eight bytes at a time.
     private static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         var offset = 0
@@ -51,7 +52,7 @@ struct RequestTemplate {
         }
         if offset == bytes.count { return hash }
         if bytes.count >= 8 {
-            // The last eight bytes, some of them again.
+            // The last eight bytes, some of which were included before.
             let last = bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self)
             hash = (hash ^ last) &* 0x0000_0100_0000_01b3
             return hash ^ hash >> 29
@@ -64,9 +65,9 @@ struct RequestTemplate {
     }
 
     private static func endOfName(_ line: UnsafeRawBufferPointer) -> Int? {
-        // "id" as four bytes in one word, whatever their order in it.
+        // `"id"` as a 32-bit word in the byte order of the machine.
         let name = UInt32(littleEndian: 0x2264_6922)
-        // The usual beginning contains no id.
+        // The usual beginning has no id, so it is skipped.
         var position = hasUsualBeginning(line) ? 17 : 1
         while position + 5 <= line.count {
             if line.loadUnaligned(fromByteOffset: position, as: UInt32.self) == name,
@@ -98,7 +99,7 @@ struct RequestTemplate {
         guard start < line.count, line[start] == UInt8(ascii: "\"") else { return nil }
         var end = start + 1
         while end < line.count, line[end] != UInt8(ascii: "\"") {
-            // The parser decides about escapes, control characters and text that is not ASCII.
+            // Strings with escapes, control characters or non-ASCII text are left to the parser.
             guard line[end] >= 0x20, line[end] < 0x7F, line[end] != UInt8(ascii: "\\") else { return nil }
             end += 1
         }
@@ -109,6 +110,6 @@ struct RequestTemplate {
 }
 
 extension RequestID {
-    /// The id of a request whose template is that of one that was parsed.
+    /// The id in a line whose template matches a parsed line.
     init(_ template: RequestTemplate) { self.init(text: String(decoding: template.id, as: UTF8.self)) }
 }
