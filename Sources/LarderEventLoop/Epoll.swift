@@ -33,7 +33,7 @@ public struct EpollEvents: OptionSet, Sendable {
 
 /// A set of watched descriptors (epoll(7)). Used by one thread at a time.
 package final class Epoll {
-    /// The most events that one ``wait(atMost:)`` delivers.
+    /// The maximum number of events that one ``wait(atMost:)`` delivers.
     private static let maxEvents = 256
 
     private struct Place {
@@ -74,7 +74,7 @@ package final class Epoll {
         places[Int(watched)].target = target
     }
 
-    /// Changes the events that a watched descriptor is watched for.
+    /// Changes the events for which a descriptor is watched.
     package func change(_ watched: CInt, to interest: EpollEvents) {
         // Fails only if the descriptor is not watched.
         _ = control(LARDER_EPOLL_CHANGE, watched, interest)
@@ -95,7 +95,7 @@ package final class Epoll {
     }
 
     /// Waits for events and delivers them to their targets.
-    /// - Parameter milliseconds: the longest time to wait; -1 for no limit
+    /// - Parameter milliseconds: the maximum time to wait; -1 for no limit
     package func wait(atMost milliseconds: CInt) {
         let count = larder_epoll_wait(descriptor, events, CInt(Self.maxEvents), milliseconds)
         // The wait timed out, or a signal interrupted it. In both cases the caller waits again in its next iteration.

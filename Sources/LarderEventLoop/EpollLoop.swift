@@ -45,7 +45,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         init() throws(EpollError) { epoll = try Epoll() }
     }
 
-    /// The most times that one iteration takes work from the inbox before it waits for socket events.
+    /// The maximum number of times that one iteration takes work from the inbox before it waits for socket events.
     private static let maxInboxPasses = 8
     /// The time after which an iteration takes no more work from the inbox. Deferred work has a limit of the same
     /// length.

@@ -6,7 +6,7 @@ public struct JSONParser: Sendable {
     /// The default nesting limit.
     public static let defaultMaximumDepth = 128
 
-    /// The most memory that is kept for a much smaller document.
+    /// Memory above this size in bytes is not kept for a document that is much smaller.
     private static let keptBytes = 256 * 1024
 
     private let maximumDepth: Int

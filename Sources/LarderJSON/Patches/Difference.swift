@@ -16,8 +16,8 @@ struct Difference {
         let start: Int
     }
 
-    /// Objects nested deeper than this are compared as text only if they are small. A difference deep inside would
-    /// otherwise be searched for once per level.
+    /// Objects nested deeper than this are compared as text only if they are small. Comparing large ones at every level
+    /// would take time proportional to size times depth.
     private static let bytewiseDepth = 64
 
     private let old: Document
@@ -118,7 +118,7 @@ struct Difference {
         return memcmp(old.text + Int(a.offset), new.text + Int(b.offset), Int(a.length)) == 0
     }
 
-    /// Whether an object, or an object in it outside of arrays, has a null member.
+    /// Whether an object has a null member, directly or in a nested object. Arrays are not searched.
     private static func hasNullMember(_ document: Document, _ node: Int) -> Bool {
         var pending = [node]
         while let object = pending.popLast() {

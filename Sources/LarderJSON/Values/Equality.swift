@@ -33,8 +33,8 @@ extension JSONValue {
 
 /// Compares structure without recursion, so that deep nesting cannot exhaust the stack.
 enum Comparison {
-    /// Subtrees up to this many bytes are compared as bytes first. Larger ones are compared so only at the top, because
-    /// a difference deep inside would otherwise be searched for once per level.
+    /// Subtrees up to this many bytes are compared as bytes first. Larger ones are compared as bytes only at the root:
+    /// repeating that at each level would take time proportional to size times depth.
     private static let bytewise = 256
 
     static func equal(_ left: Document, _ leftRoot: Int, _ right: Document, _ rightRoot: Int) -> Bool {
@@ -47,7 +47,7 @@ enum Comparison {
             if Int(a.length) <= bytewise, sameBytes(left, a, right, b) { continue }
             switch a.kind {
             case Node.Kind.string:
-                // Unescaped strings of this size that are equal have equal bytes.
+                // Equal strings without escapes have equal bytes, and those were compared above.
                 guard a.has(Node.Flag.escaped) || b.has(Node.Flag.escaped) || Int(a.length) > bytewise,
                     Names.equal(a, left.text, b, right.text)
                 else { return false }

@@ -1,7 +1,7 @@
 extension ConfigRollback {
     /// Whether to roll back or to end a rollback.
     public enum Action: Sendable, Equatable {
-        /// Roll back to a revision. `hold` says how long newer documents from the source are held back; nil for the
+        /// Roll back to a revision. `hold` decides when a document from the source takes effect again; nil for the
         /// agent's default.
         case goBack(to: Int, hold: Hold? = nil)
         /// End the rollback and resolve the current layers again.

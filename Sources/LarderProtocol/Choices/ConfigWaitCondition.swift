@@ -7,7 +7,7 @@ extension ConfigWait {
         case equals(JSONValue)
         /// The value at the path differs from this value, or there is no value.
         case notEquals(JSONValue)
-        /// Whether a value exists at the path.
+        /// There is a value at the path (true), or there is no value (false).
         case exists(Bool)
         /// The snapshot has this revision or a newer one.
         case revisionAtLeast(Int, epoch: String?)
