@@ -18,7 +18,7 @@ final class BatchReply {
     /// The array of replies of all slots before ``nextJoined``.
     private var joined = JSONWriter()
     private var nextJoined = 0
-    /// Replies of later slots than the first one that is not settled.
+    /// Replies of slots after the first unsettled one.
     private var early: [Int: Early] = [:]
     private var earlyBytes = 0
     private var isEmpty = true
@@ -46,7 +46,7 @@ final class BatchReply {
     /// Whether the line can be written.
     var isComplete: Bool { settled == count }
 
-    /// Whether an earlier request than the last one started has no reply yet.
+    /// Whether more than one request that was started has no reply yet.
     var isWaiting: Bool { count - requests.count - settled > 1 }
 
     /// Whether there is no room for more results.

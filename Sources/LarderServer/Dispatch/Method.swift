@@ -25,7 +25,6 @@ extension Method {
 /// How a request gets its reply. The same method may use different outcomes.
 enum Outcome<Result: WireResult> {
     /// The reply is written on the event loop.
-    /// The reply is written on the event loop.
     /// - source: the snapshot that the reply was read from. While it is current, lines with the same template get the
     ///   same reply. Nil if the reply must not be cached.
     /// - afterReply: runs after the reply was written, even if the reply has to wait for its batch
