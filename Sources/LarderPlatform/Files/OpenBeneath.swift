@@ -6,8 +6,8 @@ import Glibc
 package enum OpenBeneath {
     /// Opens `name` with O_CLOEXEC. Opens each directory in the path separately, without following symbolic links.
     ///
-    /// openat2(2) would do this in one call, but fails under `RestrictSUIDSGID=` (systemd.exec(5)), which the packaged
-    /// unit sets.
+    /// A single openat2(2) call could replace these, but fails under `RestrictSUIDSGID=` (systemd.exec(5)), which the
+    /// packaged unit sets.
     /// - Returns: the descriptor, or -1 with errno set
     package static func open(_ directory: CInt, _ name: String, _ flags: CInt, mode: UInt32 = 0) -> CInt {
         let steps = name.split(separator: "/", omittingEmptySubsequences: false)
