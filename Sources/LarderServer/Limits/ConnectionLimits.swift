@@ -1,6 +1,6 @@
 import NIOCore
 
-/// The resources that clients may use. The names in quotes are the members of `limits` in the settings.
+/// The resources that clients may use. Each description begins with the name of the member of `limits` in the settings.
 package struct ConnectionLimits: Sendable, Equatable {
     /// `connections`: the maximum number of open connections, 1 to 1,000,000. Default: 16384.
     package var connections = 16384
