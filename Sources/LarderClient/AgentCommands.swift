@@ -1,30 +1,35 @@
 public import LarderProtocol
 
-/// The methods `agent.…`, as ``LarderClient/agent``. All throw ``LarderClientError``.
+/// The `agent.*` methods: information about the agent itself. Available as ``LarderClient/agent``.
+///
+/// All methods throw ``LarderClientError``.
 public struct AgentCommands: Sendable {
     let client: LarderClient
 
-    /// Who the agent is, where its files are, its limits, and whom it takes this process for.
-    ///
-    /// ```swift
-    /// let info = try await client.agent.info()
-    /// print("\(info.name) \(info.version), \(info.namespaces.count) namespaces")
-    /// ```
+    /// Returns the agent's version, file locations and limits, and the user and rights that it assigns to this process.
     public func info() async throws(LarderClientError) -> AgentInfo.Result {
         try await client.call(AgentInfo.self, NoParameters())
     }
 
-    /// Returns once the agent has answered.
+    /// Checks that the agent responds. Returns when its reply arrives.
+    ///
+    /// Throws `timeout` if there is no reply within ``LarderClient/Configuration/timeout``.
     public func ping() async throws(LarderClientError) {
         _ = try await client.call(AgentPing.self, NoParameters())
     }
 
-    /// Counters since the agent's start.
+    /// Returns counters since the agent started, such as requests, connections and refreshes, and current values, such
+    /// as resident memory.
+    ///
+    /// Needs the right `read` in at least one namespace.
     public func stats() async throws(LarderClientError) -> AgentStats.Result {
         try await client.call(AgentStats.self, NoParameters())
     }
 
-    /// Who is connected, and how they keep up.
+    /// Returns all connections of the agent, in ascending order of ID, with their process, their traffic and the
+    /// snapshots they acknowledged.
+    ///
+    /// Needs the right `administer`.
     public func clients() async throws(LarderClientError) -> [AgentClients.Client] {
         try await client.call(AgentClients.self, NoParameters()).clients
     }

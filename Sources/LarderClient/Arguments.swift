@@ -1,9 +1,7 @@
 import LarderJSON
 
-// What programs hand over, in the protocol's terms.
-
 extension JSONPath {
-    /// Reads a path that a program gave.
+    /// Parses a path that the program passed. Throws `invalidArgument` if it is malformed.
     init(argument: String) throws(LarderClientError) {
         do {
             try self.init(parsing: argument)
@@ -16,17 +14,18 @@ extension JSONPath {
 }
 
 extension Duration {
-    /// Whole milliseconds, rounded up so that no time becomes none; what no integer can hold is the largest.
+    /// Whole milliseconds, rounded up so that a positive duration never becomes 0. Values outside the range of `Int`
+    /// are clamped.
     var milliseconds: Int {
         let (seconds, attoseconds) = components
         guard seconds.magnitude < UInt64(Int.max / 2000) else { return seconds < 0 ? .min : .max }
         return Int(seconds) * 1000 + Int((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
     }
 
-    /// Whole seconds, rounded down; what no integer can hold is the largest.
+    /// Whole seconds, without the fraction. Values outside the range of `Int` are clamped.
     var wholeSeconds: Int { Int(clamping: components.seconds) }
 
-    /// Seconds with their fraction.
+    /// Seconds, with the fraction.
     var seconds: Double {
         let (seconds, attoseconds) = components
         return Double(seconds) + Double(attoseconds) / 1e18

@@ -2,7 +2,8 @@ import FoundationEssentials
 import LarderJSON
 
 extension JSONValue {
-    /// Decodes the value's own text; the plain types, which most settings are, need no decoder.
+    /// Decodes the value from its JSON text. `Int`, `Bool` and `String`, the types of most values, are read without the
+    /// decoder.
     func decode<T: Decodable>(_ type: T.Type, decoder: JSONDecoder) throws(LarderClientError) -> T {
         if type == Int.self, let int = int as? T { return int }
         if type == Bool.self, let bool = bool as? T { return bool }
@@ -18,7 +19,7 @@ extension JSONValue {
 }
 
 extension DecodingError {
-    /// Where in the value it went wrong, and why.
+    /// The place in the value and the reason, in one line.
     fileprivate var inOneLine: String {
         switch self {
         case .keyNotFound(let key, let context): "\(Self.place(context))\"\(key.stringValue)\" is missing"

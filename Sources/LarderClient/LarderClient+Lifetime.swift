@@ -7,9 +7,11 @@ extension LarderClient {
     /// }
     /// ```
     /// - Parameters:
-    ///   - socket: the path of the agent's socket; nil for ``LarderSocket/defaultPath``.
-    ///   - body: what to do; the client is closed when it returns, throws or is cancelled.
-    /// - Throws: ``LarderClientError`` with `unreachable` where nobody answers at the socket, and what `body` throws.
+    ///   - socket: the path of the agent socket; nil for ``LarderSocket/defaultPath``.
+    ///   - configuration: timeouts and limits of the client.
+    ///   - body: uses the client. The client is closed when `body` returns or throws.
+    /// - Returns: the result of `body`.
+    /// - Throws: ``LarderClientError`` with `unreachable` if the connection cannot be made, and the errors of `body`.
     public static func withConnection<Result>(
         socket: String? = nil, configuration: Configuration = Configuration(),
         _ body: (LarderClient) async throws -> Result
@@ -20,7 +22,7 @@ extension LarderClient {
         return try await body(client)
     }
 
-    /// Keeps the client connected until the task is cancelled, then closes it: the form for services.
+    /// Keeps the client connected until the task is cancelled, then closes it. Services use this form.
     ///
     /// ```swift
     /// let client = LarderClient()
@@ -36,8 +38,9 @@ extension LarderClient {
     /// }
     /// ```
     ///
-    /// A connection that breaks is made again, after a delay with full jitter. Calls need not wait for that, nor for
-    /// `run()` to begin: one that finds no connection makes it. After the end of `run()` every call fails with `closed`.
+    /// If the connection breaks, it is re-established after a delay with full jitter. Calls do not wait for that delay,
+    /// nor for `run()` to start: a call that finds no connection makes one. After `run()` returns, every call fails
+    /// with `closed`.
     public func run() async {
         defer { slot.close() }
         var failures = 0

@@ -1,12 +1,12 @@
-// Values (`JSONValue`), the protocol's results (`ConfigStatus.Result`, `WireError`) and `MappedSnapshot` are part of this
-// library's interface: who imports it can use their members without naming more modules.
+// `JSONValue`, the protocol's results (such as `ConfigStatus.Result`, `WireError`) and `MappedSnapshot` are part of
+// this library's interface. Re-exporting their modules lets clients use them with a single import.
 @_exported public import LarderJSON
 @_exported public import LarderProtocol
 @_exported public import LarderSnapshotFile
 
 /// A client of the local agent.
 ///
-/// The scoped form suits programs that need the configuration once, and those whose work fits into one closure:
+/// A program that needs the configuration once, or whose work fits into one closure, uses the scoped form:
 ///
 /// ```swift
 /// try await LarderClient.withConnection { client in
@@ -15,41 +15,45 @@
 /// }
 /// ```
 ///
-/// The long-running form suits services; see ``run()``.
+/// A service uses the long-running form; see ``run()``.
 ///
-/// One client is one connection, made when it is first needed and made again by the next call after it broke. Calls from
-/// any number of tasks share it. A call in flight while it breaks, because the agent is restarted say, is made once more over
-/// the next one if it only reads. Any other fails with `disconnected`, because nobody can tell whether the agent carried it
-/// out. ``ConfigSnapshots`` goes on by itself.
+/// A client has one connection, which any number of tasks share. It connects on the first call. After a disconnect, the
+/// next call reconnects.
+///
+/// If the connection breaks during a call, for example because the agent restarts, the client retries the call once if
+/// it only reads. Other calls fail with `disconnected`, because the agent may have executed them. ``ConfigSnapshots``
+/// resumes automatically.
 public final class LarderClient: Sendable {
-    /// How a client behaves.
+    /// The options of a client.
     public struct Configuration: Sendable {
-        /// How long a call may take; nil for ever. The default is 30 s.
+        /// The maximum duration of a call; nil for no limit. The default is 30 s.
         public var timeout: Duration? = .seconds(30)
         /// The delays between attempts to connect.
         public var backoff = Backoff()
-        /// The most requests that the agent is given at once; more wait on this side, in order. The default is the
-        /// agent's own limit for a connection, 64.
+        /// The maximum number of requests that wait for a reply at the same time. Further requests wait in the client,
+        /// in order. The default is 64, the agent's default limit for a connection.
         public var maximumRequestsInFlight = 64
-        /// The longest reply or event in bytes that is taken. The default is 64 MiB, four times the agent's limit for a
-        /// document.
+        /// The maximum length of a reply or event in bytes. The default is 64 MiB, four times the agent's default limit
+        /// for a document.
         public var maximumReplyBytes = 64 << 20
-        /// The clock that measures delays between attempts.
+        /// The clock that measures the delays between attempts.
         public var clock: any Clock<Duration> = ContinuousClock()
-        /// Makes the default configuration.
+        /// Creates the default options.
         public init() {}
     }
 
-    /// The path of the agent's socket.
+    /// The path of the agent socket.
     public let socket: String
-    /// How this client behaves.
+    /// The options of this client.
     public let configuration: Configuration
 
     let slot: ConnectionSlot
     let mappedSnapshots = MappedSnapshotStore()
 
-    /// Makes a client. It connects when it is first needed.
-    /// - Parameter socket: the path of the agent's socket; nil for ``LarderSocket/defaultPath``.
+    /// Creates a client. It connects on the first call.
+    /// - Parameters:
+    ///   - socket: the path of the agent socket; nil for ``LarderSocket/defaultPath``.
+    ///   - configuration: timeouts and limits of the client.
     public init(socket: String? = nil, configuration: Configuration = Configuration()) {
         self.socket = socket ?? LarderSocket.defaultPath
         self.configuration = configuration
@@ -61,21 +65,23 @@ public final class LarderClient: Sendable {
     /// The configuration: values, snapshots, changes.
     public var config: ConfigCommands { ConfigCommands(client: self) }
 
-    /// Images, as files that stay while they are read.
+    /// The image cache.
     public var images: ImageCommands { ImageCommands(client: self) }
 
-    /// The agent itself: who it is and how it does.
+    /// Information about the agent.
     public var agent: AgentCommands { AgentCommands(client: self) }
 
-    /// Calls any method by its name and returns its result as it came.
+    /// Calls a method by name and returns its result as JSON.
     ///
     /// ```swift
     /// let stats = try await client.call("agent.stats")
     /// print(stats["requests"]?["total"]?.int ?? 0)
     /// ```
     /// - Parameters:
+    ///   - method: the name of the method, such as `config.get`.
     ///   - params: an object or an array; nil for none.
-    ///   - timeout: how long the call may take; nil for the client's own.
+    ///   - timeout: the maximum duration of the call; nil for ``Configuration/timeout``.
+    /// - Throws: `remote` with the agent's error; `timeout`, `cancelled`, `unreachable`, `disconnected` or `closed`.
     public func call(
         _ method: String, params: JSONValue? = nil, timeout: Duration? = nil
     ) async throws(LarderClientError) -> JSONValue {
@@ -89,13 +95,18 @@ public final class LarderClient: Sendable {
     /// ```swift
     /// let status = try await client.call(ConfigStatus.self, .init(namespace: "default"))
     /// ```
+    /// - Parameters:
+    ///   - method: the type of the method.
+    ///   - parameters: the parameters of the method.
+    ///   - timeout: the maximum duration of the call; nil for ``Configuration/timeout``.
+    /// - Throws: the errors of ``call(_:params:timeout:)``, and `protocolViolation` if the result cannot be read.
     public func call<Method: WireMethod>(
         _ method: Method.Type, _ parameters: Method.Parameters, timeout: Duration? = nil
     ) async throws(LarderClientError) -> Method.Result {
         try await send(method, parameters, timeout: timeout).result
     }
 
-    /// Sends a typed request, and tells over which connection the answer came.
+    /// Sends a typed request. Returns the result and the connection that it came from.
     func send<Method: WireMethod>(
         _ method: Method.Type, _ parameters: Method.Parameters, timeout: Duration? = nil,
         purpose: CallPurpose = .answer
@@ -106,8 +117,7 @@ public final class LarderClient: Sendable {
         return (try Method.read(value), connection)
     }
 
-    /// What can be asked once more where the answer did not come: it changes nothing, here or there, and says nothing of the
-    /// connection.
+    /// Methods that are retried once after a disconnect: they have no side effects and do not depend on the connection.
     private static let readingMethods: Set<String> = [
         AgentInfo.name, AgentStats.name, AgentClients.name, RPCDiscover.name, ConfigGet.name, ConfigStatus.name,
         ConfigExplain.name, ConfigHistory.name, ConfigDiff.name, ConfigBackup.name, ImagePeek.name,
@@ -119,7 +129,8 @@ public final class LarderClient: Sendable {
     ) async throws(LarderClientError) -> (result: JSONValue, connection: Connection) {
         var mayRepeat = false
         if case .answer = purpose { mayRepeat = Self.readingMethods.contains(method) }
-        // A connection may end between being picked and being written to; then nothing was sent and the next one serves.
+        // The connection may close after it is chosen and before the request is written. Nothing was sent then, so the
+        // next attempt uses another connection.
         for _ in 0..<3 {
             if Task.isCancelled { throw .cancelled }
             let connection = try await slot.connection()
@@ -137,7 +148,7 @@ public final class LarderClient: Sendable {
 }
 
 extension WireMethod {
-    /// Reads the result of a call.
+    /// Parses the result of a call. Throws `protocolViolation` if it is invalid.
     static func read(_ value: JSONValue) throws(LarderClientError) -> Result {
         do {
             return try Result(from: value)

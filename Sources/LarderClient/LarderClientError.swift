@@ -1,6 +1,6 @@
 public import LarderProtocol
 
-/// What every operation of this library throws.
+/// The error type of this library.
 ///
 /// ```swift
 /// do {
@@ -10,7 +10,7 @@ public import LarderProtocol
 /// }
 /// ```
 public struct LarderClientError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The kind of failure. Newer versions may add kinds, so a `switch` over it needs a `default`.
+    /// The kind of error. Later versions may add kinds, so a `switch` over it needs a `default`.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case unreachable, disconnected, timeout, cancelled, protocolViolation, decodingFailed, remote, closed
@@ -19,38 +19,39 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
 
         private let kind: Kind
 
-        /// No connection could be made; ``LarderClientError/systemError`` says why.
+        /// No connection could be made; ``LarderClientError/systemError`` has the cause.
         public static let unreachable = Self(kind: .unreachable)
-        /// The connection broke while the call waited; whether the agent carried it out is not known.
+        /// The connection broke before the reply arrived. The agent may have executed the call.
         public static let disconnected = Self(kind: .disconnected)
-        /// The call's time was over; the agent was asked to stop working on it.
+        /// The call took longer than its timeout. The agent was asked to cancel it.
         public static let timeout = Self(kind: .timeout)
-        /// The task was cancelled; the agent was asked to stop working on the call.
+        /// The task was cancelled. The agent was asked to cancel the call.
         public static let cancelled = Self(kind: .cancelled)
-        /// What came from the socket is not the protocol; the connection was closed.
+        /// The data from the socket violates the protocol. The connection was closed.
         public static let protocolViolation = Self(kind: .protocolViolation)
-        /// The value is there, but it is not of the type that was asked for.
+        /// The value exists but does not match the requested type.
         public static let decodingFailed = Self(kind: .decodingFailed)
-        /// The agent answered with an error, which is ``LarderClientError/remoteError``.
+        /// The agent returned an error; see ``LarderClientError/remoteError``.
         public static let remote = Self(kind: .remote)
         /// The client was used after its scope or its `run()` had ended.
         public static let closed = Self(kind: .closed)
-        /// A path or value is not one that can be sent.
+        /// A path or value cannot be sent.
         public static let invalidArgument = Self(kind: .invalidArgument)
 
-        /// The kind's name.
+        /// The name of the kind.
         public var description: String { kind.rawValue }
     }
 
-    /// The kind of failure.
+    /// The kind of error.
     public let code: Code
-    /// What happened, in one line.
+    /// A description of the error, in one line.
     public let reason: String
-    /// What to do next, in one line; nil where the reason says it or nothing can be done.
+    /// Advice on how to resolve the error, in one line; nil without advice.
     public let advice: String?
-    /// The agent's own error where ``code`` is `remote`.
+    /// The agent's error if ``code`` is `remote`, else nil.
     public let remoteError: WireError?
-    /// The `errno` of connect(2) where ``code`` is `unreachable`.
+    /// The `errno` of connect(2) if ``code`` is `unreachable`, else nil. It is also nil if the connection failed for
+    /// another reason.
     public let systemError: Int32?
 
     init(
@@ -63,7 +64,8 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         self.systemError = systemError
     }
 
-    /// Makes the error for what the agent answered; also for tests of programs that handle it.
+    /// Creates an error of the kind `remote` from an error of the agent, for example for tests.
+    /// - Parameter error: the error of the agent.
     public init(remote error: WireError) {
         self.init(.remote, error.description, remoteError: error)
     }

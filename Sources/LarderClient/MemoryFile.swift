@@ -1,9 +1,10 @@
 import CLinuxShims
 import Glibc
 
-/// A file in memory that the agent can read: it reads no other, since those may make it wait.
+/// A file in memory that can be passed to the agent. The agent refuses other files, because reading them could block
+/// it.
 final class MemoryFile: Sendable {
-    /// More than any image that an agent takes.
+    /// The limit for copies. The agent's default limit for an image is 64 MiB.
     private static let maximumBytes = 1 << 30
 
     let descriptor: CInt
@@ -13,7 +14,8 @@ final class MemoryFile: Sendable {
 
     deinit { if isOwn { close(descriptor) } }
 
-    /// The file itself if it is in memory, or a copy of what there is to read. The copying may take as long as the file.
+    /// Returns the file itself if it is in memory, else a copy of the rest of it. Copying blocks a thread of the task
+    /// pool.
     @concurrent
     static func holding(_ file: CInt) async throws(LarderClientError) -> MemoryFile {
         if larder_get_seals(file) >= 0 { return MemoryFile(file, isOwn: false) }

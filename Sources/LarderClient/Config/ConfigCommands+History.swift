@@ -1,14 +1,17 @@
 public import LarderProtocol
 
-/// How a value came about, and what was before it.
+/// Layers, history, rollback and backup.
 extension ConfigCommands {
-    /// What each layer says at a path, which of them wins, and where each has it from.
+    /// Returns the value that each layer has at a path, where each value comes from, and which layer wins.
     ///
     /// ```swift
     /// let explanation = try await client.config.explain("search.limit")
-    /// print(explanation.winner ?? "nobody", explanation.layers.last?.value ?? .null)
+    /// print(explanation.winner ?? "none", explanation.layers.last?.value ?? .null)
     /// ```
-    /// Values that the settings call secret come as `"<masked>"`, unless this process may see them.
+    ///
+    /// Values that the settings declare secret are returned as `"<masked>"` unless this process has the right
+    /// `secrets`.
+    /// - Parameter path: the path; empty for the whole document.
     public func explain(
         _ path: String = "", namespace: String = defaultNamespace
     ) async throws(LarderClientError) -> ConfigExplain.Result {
@@ -16,30 +19,31 @@ extension ConfigCommands {
         return try await client.call(ConfigExplain.self, parameters)
     }
 
-    /// The newest snapshots and why each came into being, newest first.
+    /// Returns the retained snapshots, newest first, with the reason for each.
     ///
     /// ```swift
     /// for generation in try await client.config.history(limit: 5).generations {
     ///     print(generation.revision, generation.publishedAt, generation.causes.map(\.kind))
     /// }
     /// ```
-    /// - Parameter limit: how many at most; nil for all that the agent knows.
+    /// - Parameter limit: the maximum number of snapshots; nil for all that the agent retains.
     public func history(
         limit: Int? = nil, namespace: String = defaultNamespace
     ) async throws(LarderClientError) -> ConfigHistory.Result {
         try await client.call(ConfigHistory.self, ConfigHistory.Parameters(namespace: namespace, limit: limit))
     }
 
-    /// What differs between two snapshots of the history.
+    /// Returns the differences between two snapshots of the history.
     ///
     /// ```swift
     /// let difference = try await client.config.diff(from: 40)
     /// for change in difference.changes { print(change.kind, change.path) }
     /// ```
     /// - Parameters:
-    ///   - from: the revision to begin from.
-    ///   - to: the revision to go to; nil for the current one.
-    /// - Throws: `remote` with `notFound` where a revision is not known any more.
+    ///   - from: the revision to compare from.
+    ///   - to: the revision to compare with; nil for the current one.
+    ///   - path: compares only the values at this path; empty for the whole document.
+    /// - Throws: `remote` with `notFound` if the history no longer has one of the revisions.
     public func diff(
         from: Int, to: Int? = nil, at path: String = "", namespace: String = defaultNamespace
     ) async throws(LarderClientError) -> ConfigDiff.Result {
@@ -48,17 +52,21 @@ extension ConfigCommands {
         return try await client.call(ConfigDiff.self, parameters)
     }
 
-    /// Goes back to the content of a snapshot of the history, under a new revision.
+    /// Rolls back to a snapshot of the history. Its content is published under a new revision.
     ///
     /// ```swift
     /// let change = try await client.config.rollback(to: 40)
-    /// if change.held { print("what the source says now is not shown") }
+    /// if change.held { print("newer content of the source is held back") }
     /// ```
     ///
-    /// Where the sources say something else now, that is held back until ``releaseRollback(namespace:)``, a forced refresh
-    /// or push, or with ``ConfigRollback/Hold/untilNewer`` a newer document than the refused one.
-    /// - Parameter hold: nil for `untilNewer` if the versions of the source can be ordered, else `untilReleased`.
-    /// - Throws: `remote` with `notFound` where the revision is not known any more.
+    /// If the sources currently have different content, the agent holds that content back. The hold ends with
+    /// ``releaseRollback(namespace:)``, with a forced refresh or push, or, with ``ConfigRollback/Hold/untilNewer``,
+    /// when the source has a newer document than the one held back.
+    /// - Parameters:
+    ///   - revision: the revision to roll back to.
+    ///   - hold: when the hold ends. Nil means `untilNewer` if the versions of the source can be ordered, else
+    ///     `untilReleased`.
+    /// - Throws: `remote` with `notFound` if the history no longer has the revision.
     @discardableResult
     public func rollback(
         to revision: Int, hold: ConfigRollback.Hold? = nil, namespace: String = defaultNamespace
@@ -67,13 +75,14 @@ extension ConfigCommands {
             ConfigRollback.self, ConfigRollback.Parameters(.goBack(to: revision, hold: hold), namespace: namespace))
     }
 
-    /// Keeps a snapshot in the history until it is unpinned, whatever its age and however many are newer.
+    /// Pins a snapshot: it stays in the history until it is unpinned, regardless of the limits for age and number.
     ///
     /// ```swift
     /// try await client.config.pin(revision: 40)
     /// ```
-    /// - Throws: `remote` with `notFound` if the revision is not known any more, or with `rejected` if the pinned ones would take
-    ///   more than half of `history.maximumBytes` in the settings.
+    /// - Parameter revision: a revision of the history.
+    /// - Throws: `remote` with `notFound` if the history no longer has the revision, or with `rejected` if the pinned
+    ///   snapshots would take more than half of `history.maximumBytes` in the settings.
     @discardableResult
     public func pin(
         revision: Int, namespace: String = defaultNamespace
@@ -81,7 +90,9 @@ extension ConfigCommands {
         try await client.call(ConfigPin.self, ConfigPin.Parameters(revision: revision, namespace: namespace))
     }
 
-    /// Lets the limits of the settings apply to a pinned snapshot again.
+    /// Unpins a snapshot, so that the limits of the history apply to it again.
+    /// - Parameter revision: a revision of the history.
+    /// - Throws: `remote` with `notFound` if the history does not have the revision.
     @discardableResult
     public func unpin(
         revision: Int, namespace: String = defaultNamespace
@@ -90,7 +101,10 @@ extension ConfigCommands {
             ConfigPin.self, ConfigPin.Parameters(revision: revision, pinned: false, namespace: namespace))
     }
 
-    /// A snapshot with all its layers, as a file of the state directory: what `larder backup` saves.
+    /// Returns a snapshot with all its layers, in the format of a generation file in the state directory.
+    /// `larder backup` saves this text. It contains secret values.
+    ///
+    /// Needs the right `administer`, and the rights `read` and `secrets` in the namespace.
     ///
     /// ```swift
     /// let current = try await client.config.backup()
@@ -98,15 +112,15 @@ extension ConfigCommands {
     ///     print(try await client.config.backup(revision: revision).generation?.utf8.count ?? 0)
     /// }
     /// ```
-    /// - Parameter revision: one of the history; nil for the current one.
-    /// - Throws: `remote` with `notFound` if the revision is not known any more.
+    /// - Parameter revision: a revision of the history; nil for the current one.
+    /// - Throws: `remote` with `notFound` if the history no longer has the revision.
     public func backup(
         revision: Int? = nil, namespace: String = defaultNamespace
     ) async throws(LarderClientError) -> ConfigBackup.Result {
         try await client.call(ConfigBackup.self, ConfigBackup.Parameters(revision: revision, namespace: namespace))
     }
 
-    /// Shows what the sources say again, after a rollback.
+    /// Ends the hold of a rollback and publishes the current content of the sources.
     @discardableResult
     public func releaseRollback(
         namespace: String = defaultNamespace

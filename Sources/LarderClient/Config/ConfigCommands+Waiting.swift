@@ -1,17 +1,20 @@
 public import LarderProtocol
 
-/// Waiting for the configuration, and telling the agent what became of it.
+/// Waiting for a condition, and acknowledging snapshots.
 extension ConfigCommands {
-    /// Waits until a condition holds; it may hold already.
+    /// Waits until a condition holds in the current snapshot. Returns at once if it already holds.
     ///
     /// ```swift
     /// try await client.config.wait(for: .equals(true), at: "search.enabled", timeout: .seconds(30))
     /// ```
+    ///
+    /// A value that is replaced immediately after it was published can be missed.
     /// - Parameters:
-    ///   - condition: what is waited for: a value, another value, that something is there or not, or a revision.
-    ///   - timeout: after how long to give up; nil for never.
-    /// - Returns: the snapshot in which it holds.
-    /// - Throws: `remote` with `timeout` where it does not hold in time.
+    ///   - condition: what to wait for: a value, any other value, the presence or absence of a value, or a revision.
+    ///   - path: the path whose value is checked; empty for the whole document.
+    ///   - timeout: how long to wait, in whole milliseconds, rounded up; nil for no limit.
+    /// - Returns: the snapshot in which the condition holds.
+    /// - Throws: `remote` with `timeout` if the condition does not hold in time.
     @discardableResult
     public func wait(
         for condition: ConfigWait.Condition, at path: String = "", timeout: Duration? = nil,
@@ -20,7 +23,7 @@ extension ConfigCommands {
         let parameters = ConfigWait.Parameters(
             condition, path: try JSONPath(argument: path), namespace: namespace,
             timeoutMilliseconds: timeout?.milliseconds)
-        // The agent keeps the time; what is added here is for an agent that does not answer at all.
+        // The agent enforces the timeout. The added time covers an agent that does not respond at all.
         let longest = Duration.milliseconds(ConfigWait.Parameters.longestTimeoutMilliseconds)
         let patience = min(timeout ?? longest, longest) + (client.configuration.timeout ?? longest)
         let result = try await client.call(ConfigWait.self, parameters, timeout: patience)
@@ -29,8 +32,8 @@ extension ConfigCommands {
             namespace: namespace)
     }
 
-    /// Tells the agent that this program runs a snapshot, or why it does not. Who asks the agent for its status sees it, as
-    /// long as this client is connected.
+    /// Reports to the agent that this program runs a snapshot, or why it rejects it. The status of the agent shows the
+    /// report while this client is connected.
     ///
     /// ```swift
     /// for try await snapshot in client.config.snapshots(at: "search") {
@@ -43,9 +46,10 @@ extension ConfigCommands {
     /// }
     /// ```
     /// - Parameters:
-    ///   - accepted: whether the program runs it.
-    ///   - reason: why not, for people, at most 1,024 bytes. Everybody who may connect to the agent can read it: it must
-    ///     hold no secret.
+    ///   - snapshot: the snapshot to acknowledge.
+    ///   - accepted: true if the program runs the snapshot, false if it rejects it.
+    ///   - reason: why the snapshot is rejected, for people; at most 1,024 bytes. Everyone who can connect to the agent
+    ///     can read it, so it must not contain secrets.
     public func acknowledge(
         _ snapshot: ConfigSnapshot, accepted: Bool = true, reason: String? = nil
     ) async throws(LarderClientError) {

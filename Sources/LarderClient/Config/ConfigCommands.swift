@@ -2,15 +2,20 @@ public import FoundationEssentials
 public import LarderJSON
 public import LarderProtocol
 
-/// The methods `config.…`, as ``LarderClient/config``.
+/// The `config.*` methods: reading, following and changing the configuration. Available as ``LarderClient/config``.
 ///
-/// A path is written with dots (`"search.limit"`) or, where it begins with `/`, as a JSON Pointer (RFC 6901); the empty
-/// path is the whole document. All throw ``LarderClientError``: `remote` with the agent's own error where it has one,
-/// `invalidArgument` where the path is not well-formed.
+/// A path is written with dots (`"search.limit"`) or, if it begins with `/`, as a JSON Pointer (RFC 6901). The empty
+/// path is the whole document. `namespace` is the name of a namespace that the settings declare.
+///
+/// All methods throw ``LarderClientError``. An error of the agent is `remote`, for example with `unknownNamespace`, or
+/// with `denied` if this process lacks the right for the operation. A malformed path is `invalidArgument`.
+///
+/// Reading and refreshing need the right `read` in the namespace. Changing overrides needs `write`. Pushing a document and
+/// forced refreshes need `push`. Rollbacks, pins and backups need `administer`.
 public struct ConfigCommands: Sendable {
     let client: LarderClient
 
-    /// Reads the value at a path as a type of your own.
+    /// Reads the value at a path and decodes it.
     ///
     /// ```swift
     /// let limit = try await client.config.value(at: "search.limit", as: Int.self)
@@ -18,7 +23,12 @@ public struct ConfigCommands: Sendable {
     /// struct Search: Decodable { var limit: Int; var hosts: [String] }
     /// let search = try await client.config.value(at: "search", as: Search.self)
     /// ```
-    /// - Throws: `remote` with `notFound` where there is nothing at the path; `decodingFailed` where it is something else.
+    /// - Parameters:
+    ///   - path: the path; empty for the whole document.
+    ///   - type: the type to decode.
+    ///   - decoder: decodes every type but `Int`, `Bool` and `String`, which are read directly.
+    /// - Throws: `remote` with `notFound` if there is no value at the path, or with `unavailable` while the remote
+    ///   source has not delivered a document yet; `decodingFailed` if the value does not match the type.
     public func value<T: Decodable>(
         at path: String = "", as type: T.Type = T.self, namespace: String = defaultNamespace,
         decoder: JSONDecoder = JSONDecoder()
@@ -27,19 +37,21 @@ public struct ConfigCommands: Sendable {
         return try await client.call(ConfigGet.self, parameters).value.decode(type, decoder: decoder)
     }
 
-    /// Reads the value at a path with its revision and state.
+    /// Reads the value at a path, with its revision and state.
     ///
     /// ```swift
     /// let snapshot = try await client.config.snapshot(at: "search")
     /// print(snapshot.revision, snapshot.state, snapshot.value?["limit"]?.int ?? 10)
     /// ```
     /// - Parameters:
-    ///   - maximumAge: how long ago the remote source may have confirmed it at most; the agent asks it now if need be. nil
-    ///     for what is there, at once.
-    ///   - staleIfError: with a maximum age, how old it may be where the source gives no usable answer; nil for an error
-    ///     in that case.
-    /// - Throws: `remote` with `notFound` where there is nothing at the path, with `upstreamFailed` or `rejected` where a
-    ///   maximum age cannot be kept.
+    ///   - path: the path; empty for the whole document.
+    ///   - maximumAge: the longest acceptable time since the remote source last confirmed the value. If it is exceeded,
+    ///     the agent polls the source first. Nil returns the current value at once.
+    ///   - staleIfError: with a maximum age, the longest acceptable time since the last confirmation if that poll
+    ///     fails. Nil makes a failed poll an error.
+    /// - Throws: `remote` with `notFound` if there is no value at the path, with `unavailable` while the remote source
+    ///   has not delivered a document yet, or with `upstreamFailed` or `rejected` if a value within the maximum age
+    ///   cannot be obtained.
     public func snapshot(
         at path: String = "", namespace: String = defaultNamespace, maximumAge: Duration? = nil,
         staleIfError: Duration? = nil
@@ -53,11 +65,15 @@ public struct ConfigCommands: Sendable {
             namespace: namespace)
     }
 
-    /// Follows the value at a path: the current snapshot, then each new one.
+    /// Returns a stream of the values at a path: the current snapshot, then each new one.
+    ///
+    /// The value need not exist. The stream is described at ``ConfigSnapshots``.
     /// - Parameters:
-    ///   - mode: with `.patch` the agent sends only what changed (RFC 7396) and the client puts it together: worth it for
-    ///     large documents with small changes.
-    ///   - onInterruption: told each time the stream lost its agent and how long it waits before it tries again.
+    ///   - path: the path; empty for the whole document.
+    ///   - mode: what the agent sends. With `.patch` it sends only the changes (RFC 7396), and the client applies them.
+    ///     This saves traffic for large documents with small changes. With `.revision` the snapshots have no value.
+    ///   - onInterruption: called each time the stream loses the agent, with the error and the delay before the next
+    ///     attempt. It runs in the task that iterates.
     public func snapshots(
         at path: String = "", namespace: String = defaultNamespace, mode: ConfigSubscribe.Mode = .snapshot,
         onInterruption: @escaping @Sendable (ConfigInterruption) -> Void = { _ in }
@@ -68,16 +84,21 @@ public struct ConfigCommands: Sendable {
             namespace: namespace, mode: mode, onInterruption: onInterruption)
     }
 
-    /// Sets a value above every other layer. ``replaceAll(with:ttl:namespace:)`` sets the whole document.
+    /// Sets an override: a value above all other layers. It survives restarts of the agent.
     ///
     /// ```swift
     /// try await client.config.set("search.limit", to: 25)
     /// try await client.config.set("search.hosts", to: ["a", "b"], ttl: .seconds(600))
     /// ```
+    ///
+    /// ``replaceAll(with:ttl:namespace:)`` sets the whole document.
     /// - Parameters:
-    ///   - value: an object is merged with what the lower layers hold; null hides what they hold.
-    ///   - ttl: after how long the override ends by itself, to the millisecond; nil for never.
-    /// - Throws: `remote` with `invalidParams` if the path is empty.
+    ///   - path: the path of an object member. It must not be empty.
+    ///   - value: the value. An object is merged with the values of the lower layers; null hides them.
+    ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
+    /// - Returns: the revision that contains the change.
+    /// - Throws: `remote` with `invalidParams` if the path is empty or leads into an array, or with `denied` if the
+    ///   settings lock the path.
     @discardableResult
     public func set(
         _ path: String, to value: JSONValue, ttl: Duration? = nil, namespace: String = defaultNamespace
@@ -87,11 +108,18 @@ public struct ConfigCommands: Sendable {
         return try await client.call(ConfigSet.self, parameters)
     }
 
-    /// Sets an encodable value above every other layer; see ``set(_:to:ttl:namespace:)``.
+    /// Encodes a value and sets it as an override; see ``set(_:to:ttl:namespace:)``.
     ///
     /// ```swift
     /// try await client.config.set("search", encoding: Search(limit: 25, hosts: []))
     /// ```
+    /// - Parameters:
+    ///   - path: the path of an object member. It must not be empty.
+    ///   - value: the value. An object is merged with the values of the lower layers.
+    ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
+    ///   - encoder: encodes the value.
+    /// - Throws: `invalidArgument` if the value cannot be encoded as JSON; also the errors of
+    ///   ``set(_:to:ttl:namespace:)``.
     @discardableResult
     public func set(
         _ path: String, encoding value: some Encodable, ttl: Duration? = nil, namespace: String = defaultNamespace,
@@ -106,14 +134,15 @@ public struct ConfigCommands: Sendable {
         return try await set(path, to: json, ttl: ttl, namespace: namespace)
     }
 
-    /// Replaces everything that was set, at whatever path, by the members of an object.
+    /// Replaces all overrides of the namespace with the members of an object.
     ///
     /// ```swift
     /// try await client.config.replaceAll(with: ["search": ["limit": 25]])
     /// ```
     /// - Parameters:
-    ///   - value: an object, which is merged with what the lower layers hold.
-    ///   - ttl: after how long it ends by itself, to the millisecond; nil for never.
+    ///   - value: an object. It is merged with the lower layers.
+    ///   - ttl: the time after which the overrides expire, in whole milliseconds, rounded up; nil for no expiry.
+    /// - Throws: `remote` with `invalidParams` if the value is not an object.
     @discardableResult
     public func replaceAll(
         with value: JSONValue, ttl: Duration? = nil, namespace: String = defaultNamespace
@@ -124,15 +153,18 @@ public struct ConfigCommands: Sendable {
         return try await client.call(ConfigSet.self, parameters)
     }
 
-    /// Removes everything that was set, so that the other layers show again.
+    /// Removes all overrides of the namespace. The values of the other layers take effect again.
+    /// - Returns: the revision without the overrides. It is the current one if the document does not change.
     @discardableResult
     public func unsetAll(namespace: String = defaultNamespace) async throws(LarderClientError) -> ConfigChange {
         let parameters = ConfigUnset.Parameters(path: JSONPath([]), namespace: namespace, all: true)
         return try await client.call(ConfigUnset.self, parameters)
     }
 
-    /// Removes what was set at a path and below it, so that the other layers show again. ``unsetAll(namespace:)`` removes
-    /// everything.
+    /// Removes the overrides at and below a path. The values of the other layers take effect again.
+    ///
+    /// Succeeds if there is no override at the path. ``unsetAll(namespace:)`` removes all overrides.
+    /// - Parameter path: the path of an object member. It must not be empty.
     /// - Throws: `remote` with `invalidParams` if the path is empty.
     @discardableResult
     public func unset(
@@ -142,14 +174,17 @@ public struct ConfigCommands: Sendable {
         return try await client.call(ConfigUnset.self, parameters)
     }
 
-    /// Hands the agent a whole document as the namespace's remote layer.
+    /// Replaces the remote layer of the namespace with a document.
     ///
     /// ```swift
     /// try await client.config.push(["search": ["limit": 10]], version: "2026-01-31.1")
     /// ```
     /// - Parameters:
     ///   - document: an object.
-    ///   - version: what its maker calls its version; one older than the version held is refused unless forced.
+    ///   - version: the version that the document's author gives it; nil for none. The agent rejects a version that is
+    ///     older than the current one.
+    ///   - force: skips the checks of version and deletions.
+    /// - Throws: `remote` with `rejected` if the document fails a check. The last good snapshot then stays in use.
     @discardableResult
     public func push(
         _ document: JSONValue, version: String? = nil, force: Bool = false, namespace: String = defaultNamespace
@@ -159,9 +194,12 @@ public struct ConfigCommands: Sendable {
         return try await client.call(ConfigPush.self, parameters)
     }
 
-    /// Asks the namespace's sources now, and waits for what they say.
-    /// - Parameter force: takes what the source says even if its version is older than the one held.
-    /// - Throws: `remote` with `upstreamFailed` or `rejected`; the last good snapshot stays.
+    /// Polls the sources of the namespace now and waits for the result.
+    /// - Parameters:
+    ///   - force: skips the checks of version and deletions.
+    ///   - timeout: how long to wait; nil for ``LarderClient/Configuration/timeout``.
+    /// - Throws: `remote` with `upstreamFailed` if a source is unreachable or gives no usable response, or with
+    ///   `rejected` if the document fails a check. The last good snapshot then stays in use.
     @discardableResult
     public func refresh(
         force: Bool = false, namespace: String = defaultNamespace, timeout: Duration? = nil
@@ -170,8 +208,8 @@ public struct ConfigCommands: Sendable {
             ConfigRefresh.self, ConfigRefresh.Parameters(namespace: namespace, force: force), timeout: timeout)
     }
 
-    /// Each namespace's state, layers and source, and what was refused last and why.
-    /// - Parameter namespace: the namespace; nil for all.
+    /// Returns the state, the layers and the source of each namespace, and the last rejected document with the reason.
+    /// - Parameter namespace: a single namespace; nil for all.
     public func status(namespace: String? = nil) async throws(LarderClientError) -> [ConfigStatus.Namespace] {
         try await client.call(ConfigStatus.self, ConfigStatus.Parameters(namespace: namespace)).namespaces
     }

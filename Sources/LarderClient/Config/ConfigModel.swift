@@ -1,6 +1,7 @@
 public import Observation
 
-/// The newest snapshot of the configuration for a user interface: views that read it are drawn again when it changes.
+/// An observable model of the configuration for user interfaces. Views that read its properties are redrawn when a new
+/// snapshot arrives.
 ///
 /// ```swift
 /// let model = ConfigModel()
@@ -9,17 +10,19 @@ public import Observation
 /// ```
 @Observable @MainActor
 public final class ConfigModel {
-    /// The newest snapshot; nil before the first one. It stays while the agent is away.
+    /// The newest snapshot; nil before the first one. It is kept while the agent is unreachable.
     public private(set) var snapshot: ConfigSnapshot?
-    /// Whether the agent is being waited for: before the first snapshot, and after each interruption until the next.
+    /// Whether ``follow(_:)`` is waiting for the first snapshot, or for the next one after an interruption.
     public private(set) var isLoading = false
-    /// What went wrong last; nil once a snapshot came again.
+    /// The most recent error; nil once a snapshot arrives after it.
     public private(set) var lastError: LarderClientError?
 
-    /// Makes a model that holds nothing yet.
+    /// Creates a model without a snapshot.
     public init() {}
 
-    /// Follows the snapshots until the task is cancelled or no further attempt can help, which is then ``lastError``.
+    /// Follows a stream of snapshots. Returns when the task is cancelled, or when the stream ends with an error, which
+    /// is then ``lastError``.
+    /// - Parameter snapshots: the stream. Its `onInterruption` is called as well.
     public func follow(_ snapshots: ConfigSnapshots) async {
         let follower = SnapshotFollower(snapshots)
         isLoading = true

@@ -2,22 +2,23 @@ public import FoundationEssentials
 public import LarderJSON
 public import LarderProtocol
 
-/// An immutable state of the configuration at one path.
+/// An immutable snapshot of the configuration at one path.
 public struct ConfigSnapshot: Sendable, Equatable {
-    /// The value; nil where there is nothing at the path.
+    /// The value at the path; nil if it does not exist.
     public let value: JSONValue?
-    /// The local revision, which only grows within an epoch.
+    /// The revision, which only increases within an epoch.
     public let revision: Int
-    /// The epoch in which the revision counts.
+    /// Identifies the lifetime of the state directory. Revisions are comparable only within one epoch.
     public let epoch: String
-    /// What the configuration is worth: fresh, stale, …
+    /// How up to date the configuration is, for example `fresh` or `stale`.
     public let state: ConfigState
-    /// How many snapshots were passed over since the one before, because a newer one had come already.
+    /// The number of snapshots between the previous one and this one that were not delivered, because a newer one
+    /// replaced them.
     public let skipped: Int
-    /// The namespace.
+    /// The name of the namespace.
     public let namespace: String
 
-    /// Makes a snapshot.
+    /// Creates a snapshot, for example for tests. The parameters are the properties of the snapshot.
     public init(
         value: JSONValue?, revision: Int, epoch: String, state: ConfigState, skipped: Int = 0,
         namespace: String = defaultNamespace
@@ -36,7 +37,10 @@ public struct ConfigSnapshot: Sendable, Equatable {
     /// struct Search: Decodable { var limit: Int }
     /// let search = try snapshot.decode(Search.self)
     /// ```
-    /// - Throws: `decodingFailed` where the value is of another shape or there is none.
+    /// - Parameters:
+    ///   - type: the type to decode.
+    ///   - decoder: decodes every type but `Int`, `Bool` and `String`, which are read directly.
+    /// - Throws: `decodingFailed` if there is no value or it does not match the type.
     public func decode<T: Decodable>(
         _ type: T.Type = T.self, decoder: JSONDecoder = JSONDecoder()
     ) throws(LarderClientError) -> T {

@@ -1,7 +1,7 @@
 import LarderJSON
 import LarderProtocol
 
-/// The snapshots of the configuration at one path: the current one at once, then each new one as it is published.
+/// A stream of the configuration at one path: the current snapshot at once, then each new one as it is published.
 ///
 /// ```swift
 /// for try await snapshot in client.config.snapshots(at: "search") {
@@ -10,19 +10,19 @@ import LarderProtocol
 /// }
 /// ```
 ///
-/// - The newest state wins. A consumer that is slow gets the newest snapshot next, with the number of those passed over
-///   in ``ConfigSnapshot/skipped``; nothing queues up.
-/// - Within an epoch revisions only grow: an older one is never delivered, and none twice.
-/// - It survives the agent: when the connection breaks it connects again, after a delay with full jitter
-///   (``LarderClient/Configuration/backoff``), and resumes where it was.
-/// - It ends when the task is cancelled. It throws ``LarderClientError`` where no further attempt can help, such as a
-///   namespace that the settings do not declare.
+/// - The newest snapshot wins. A slow consumer gets the newest snapshot next, with the number of skipped ones in
+///   ``ConfigSnapshot/skipped``. There is no backlog.
+/// - Revisions only increase within an epoch. No snapshot is delivered twice.
+/// - The stream survives restarts of the agent. If the connection breaks, the stream reconnects after a delay with full
+///   jitter (``LarderClient/Configuration/backoff``) and resumes at the last revision.
+/// - The stream ends when the task is cancelled. It throws ``LarderClientError`` if a retry cannot succeed, for example
+///   because the settings do not declare the namespace.
 ///
-/// Each iteration is a subscription of its own, which ends with it. It runs in the task that iterates and nowhere else.
+/// Each iteration has its own subscription, which ends with the iteration. All work runs in the task that iterates.
 public struct ConfigSnapshots: AsyncSequence, Sendable {
     /// A snapshot.
     public typealias Element = ConfigSnapshot
-    /// What it throws.
+    /// The error that ends the stream.
     public typealias Failure = LarderClientError
 
     let client: LarderClient
@@ -31,17 +31,18 @@ public struct ConfigSnapshots: AsyncSequence, Sendable {
     let mode: ConfigSubscribe.Mode
     let onInterruption: @Sendable (ConfigInterruption) -> Void
 
-    /// Begins an iteration; it subscribes when the first snapshot is asked for.
+    /// Starts an iteration. It subscribes when the first snapshot is requested.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(follower: SnapshotFollower(self), onInterruption: onInterruption)
     }
 
-    /// One iteration.
+    /// An iteration over the snapshots.
     public struct AsyncIterator: AsyncIteratorProtocol {
         let follower: SnapshotFollower
         let onInterruption: @Sendable (ConfigInterruption) -> Void
 
-        /// Waits for the next snapshot; nil once the task is cancelled.
+        /// Waits for the next snapshot. Returns nil once the task is cancelled.
+        /// - Throws: an error that a retry cannot resolve, such as `remote` with `unknownNamespace`.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(LarderClientError) -> ConfigSnapshot? {
@@ -56,12 +57,12 @@ public struct ConfigSnapshots: AsyncSequence, Sendable {
     }
 }
 
-/// A stream of snapshots lost its agent for a while; it goes on by itself.
+/// Describes an interruption of a stream of snapshots. The stream resumes automatically.
 public struct ConfigInterruption: Sendable {
-    /// What happened.
+    /// The error that interrupted the stream.
     public let error: LarderClientError
-    /// How many attempts failed since the last snapshot, this one included.
+    /// The number of failed attempts since the last snapshot, including this one.
     public let attempt: Int
-    /// How long the stream waits before the next attempt.
+    /// The delay before the next attempt.
     public let delay: Duration
 }

@@ -1,8 +1,8 @@
 import LarderJSON
 import LarderProtocol
 
-/// The state of one iteration over ``ConfigSnapshots``: subscribes, waits, and subscribes again after an interruption. It runs
-/// in the consumer's task, while that awaits the next snapshot.
+/// The state of one iteration over ``ConfigSnapshots``: subscribes, waits, and resubscribes after an interruption. It
+/// runs in the consumer's task while that task awaits the next snapshot.
 final class SnapshotFollower {
     /// A result of ``next()``.
     enum Step {
@@ -17,7 +17,7 @@ final class SnapshotFollower {
     private var failures = 0
     private var pause: Duration?
 
-    /// A subscription ends when its follower goes, for example because the consumer left its loop.
+    /// Ends with the last reference, for example when the consumer leaves its loop.
     private struct Subscription {
         let open: OpenSubscription
         let age: () -> Duration
@@ -29,8 +29,8 @@ final class SnapshotFollower {
         deliveries = mailbox.deliveries().makeAsyncIterator()
     }
 
-    /// Waits for the next snapshot or interruption; nil once the task is cancelled.
-    /// - Throws: an error that another attempt would meet again, such as `remote` with `unknownNamespace`.
+    /// Waits for the next snapshot or interruption. Returns nil once the task is cancelled.
+    /// - Throws: an error that a retry cannot resolve, such as `remote` with `unknownNamespace`.
     func next() async throws(LarderClientError) -> Step? {
         while true {
             if let pause {
@@ -48,7 +48,8 @@ final class SnapshotFollower {
                     failures = 0
                     return .snapshot(snapshot)
                 case .withdrawal:
-                    // The agent is reachable, so this is no interruption. Its reply to the next attempt decides.
+                    // The agent is reachable, so this is not an interruption. Its reply to the next attempt shows whether the
+                    // stream can continue.
                     subscription = nil
                     _ = planNextAttempt()
                 case .interruption(let error):
@@ -68,7 +69,7 @@ final class SnapshotFollower {
 
     private var configuration: LarderClient.Configuration { snapshots.client.configuration }
 
-    /// Counts a failure and says how long the next attempt waits.
+    /// Counts a failure and returns the delay before the next attempt.
     private func planNextAttempt() -> Duration {
         let delay = configuration.backoff.delay(beforeAttempt: failures)
         failures += 1
@@ -90,6 +91,7 @@ final class SnapshotFollower {
 }
 
 extension LarderClientError {
-    /// Whether a stream tries again. A protocol violation is worth it: the next agent may be a better one.
+    /// Whether the stream retries. It also retries after a protocol violation, because a restarted agent may behave
+    /// correctly.
     fileprivate var mayPass: Bool { isRetryable || code == .protocolViolation }
 }

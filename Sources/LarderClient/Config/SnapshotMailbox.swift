@@ -1,15 +1,17 @@
 import LarderProtocol
 import Synchronization
 
-/// Holds the newest snapshot that a subscription brought until the consumer of ``deliveries()`` takes it. The connection puts the
-/// snapshots in. A mailbox outlives a connection: the next subscription continues with it.
+/// Buffers the newest snapshot of a subscription until the consumer of ``deliveries()`` takes it.
+///
+/// A mailbox outlives a connection: the next subscription continues with it.
 final class SnapshotMailbox: EventReceiver {
     /// An element of the stream.
     enum Delivery: Sendable {
         case snapshot(ConfigSnapshot)
-        /// The subscription has ended.
+        /// The subscription ended with an error.
         case interruption(LarderClientError)
-        /// A change of the settings has ended the subscription. The next attempt shows what is in force.
+        /// A change of the settings ended the subscription. The reply to the next attempt shows which settings are in
+        /// force.
         case withdrawal
     }
 
@@ -22,7 +24,7 @@ final class SnapshotMailbox: EventReceiver {
         var consumer: Consumer?
         var isCancelled = false
 
-        /// The newest snapshot, or the end of the subscription once every snapshot was taken; nil if neither has come.
+        /// Takes the newest snapshot, else the end of the subscription. Returns nil if neither exists.
         mutating func take() -> Delivery? { receiver.take().map(Delivery.snapshot) ?? end }
     }
 
@@ -32,10 +34,10 @@ final class SnapshotMailbox: EventReceiver {
         state = Mutex(State(receiver: SnapshotReceiver(mode: mode)))
     }
 
-    /// The newest snapshot each time, and the end of each subscription behind its last snapshot. The stream finishes when the
-    /// task that awaits it is cancelled. It has one consumer.
+    /// Returns the stream of snapshots. Each element is the newest snapshot, or the end of a subscription after its
+    /// last snapshot. The stream finishes when the task that awaits it is cancelled. It supports one consumer.
     ///
-    /// The mailbox is the buffer of the stream, because a snapshot that replaces another one counts it as skipped.
+    /// The mailbox is the buffer of the stream, because a snapshot that replaces another must count it as skipped.
     func deliveries() -> AsyncStream<Delivery> {
         AsyncStream(unfolding: { await self.next() }, onCancel: { self.cancel() })
     }
@@ -61,7 +63,7 @@ final class SnapshotMailbox: EventReceiver {
     }
 
     /// Prepares for a new subscription.
-    /// - Returns: the position that it resumes from; nil for a full snapshot.
+    /// - Returns: the position to resume from; nil to request a full snapshot.
     func begin() -> SnapshotReceiver.Position? {
         state.withLock { state in
             state.receiver.begin()
@@ -70,23 +72,21 @@ final class SnapshotMailbox: EventReceiver {
         }
     }
 
-    /// Takes an event from the connection.
-    /// - Throws: `protocolViolation`, after which the connection is of no use.
+    /// Receives an event from the connection.
+    /// - Throws: `protocolViolation`. The caller must then close the connection.
     func receive(_ event: ConfigEvent) throws(LarderClientError) {
         try change { state throws(LarderClientError) in try state.receiver.receive(event) }
     }
 
-    /// Ends the subscription because of an error.
     func interrupt(_ error: LarderClientError) {
         change { $0.end = .interruption(error) }
     }
 
-    /// Ends the subscription because of a change of the settings.
     func withdraw() {
         change { $0.end = .withdrawal }
     }
 
-    /// Changes the state and resumes the consumer if there is something for it.
+    /// Changes the state and, if there is now something to deliver, resumes the consumer.
     private func change<E: Error>(_ body: (inout State) throws(E) -> Void) throws(E) {
         let (failure, consumer, delivery) = state.withLock { state -> (E?, Consumer?, Delivery?) in
             do throws(E) {

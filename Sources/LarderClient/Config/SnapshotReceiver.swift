@@ -1,12 +1,12 @@
 import LarderJSON
 import LarderProtocol
 
-/// Turns the events of one subscription after another into snapshots, without any input or output of its own.
+/// Turns the events of consecutive subscriptions into snapshots. It performs no I/O.
 ///
-/// It keeps the promises of ``ConfigSnapshots``: never an older revision of the same epoch, never the same one twice,
-/// and the newest only where the consumer is slow.
+/// It implements the guarantees of ``ConfigSnapshots``: revisions only increase within an epoch, no snapshot is
+/// delivered twice, and a slow consumer gets only the newest one.
 struct SnapshotReceiver {
-    /// A revision and the epoch in which it counts.
+    /// A revision and its epoch.
     struct Position: Equatable {
         var revision: Int
         var epoch: String
@@ -17,7 +17,7 @@ struct SnapshotReceiver {
         }
     }
 
-    /// What the agent takes this side to hold: what the next patch applies to.
+    /// The value that the agent assumes this client has. The next patch applies to it.
     private struct Base {
         var position: Position
         var value: JSONValue?
@@ -25,7 +25,7 @@ struct SnapshotReceiver {
 
     private let mode: ConfigSubscribe.Mode
     private var base: Base?
-    /// The newest snapshot that was handed out or is about to be.
+    /// The newest snapshot that was delivered or is pending.
     private var newest: Position?
     private var undelivered: ConfigSnapshot?
     private var nextSequence = 1
@@ -34,28 +34,28 @@ struct SnapshotReceiver {
         self.mode = mode
     }
 
-    /// What to resume from: the `since` and `epoch` of the next `config.subscribe`; nil for a full snapshot.
+    /// The `since` and `epoch` of the next `config.subscribe`; nil to request a full snapshot.
     var resumption: Position? {
         mode == .patch ? base?.position : newest
     }
 
-    /// A new subscription begins.
+    /// Starts a new subscription, whose events are numbered from 1.
     mutating func begin() {
         nextSequence = 1
     }
 
-    /// Whether a snapshot waits for the consumer.
+    /// Whether a snapshot is pending.
     var hasSnapshot: Bool { undelivered != nil }
 
-    /// Hands out the snapshot that waits for the consumer, if there is one.
+    /// Returns the pending snapshot and removes it.
     mutating func take() -> ConfigSnapshot? {
         defer { undelivered = nil }
         return undelivered
     }
 
-    /// Takes an event.
-    /// - Throws: `protocolViolation` where it does not continue the events before it. The next subscription then asks
-    ///   for a full snapshot.
+    /// Receives an event.
+    /// - Throws: `protocolViolation` if an event is missing before this one or a patch does not apply. The receiver
+    ///   then forgets the value that patches apply to.
     mutating func receive(_ event: ConfigEvent) throws(LarderClientError) {
         guard event.sequence == nextSequence else {
             base = nil
@@ -79,7 +79,8 @@ struct SnapshotReceiver {
         }
     }
 
-    /// Puts a value in front of the consumer, unless it has it already. One that still waits there is passed over.
+    /// Makes a value the pending snapshot, unless it is not newer than the last one. A pending snapshot that it
+    /// replaces counts as skipped.
     private mutating func offer(_ value: JSONValue?, _ position: Position, _ event: ConfigEvent) {
         if mode == .patch { base = Base(position: position, value: value) }
         guard position.isNewer(than: newest) else { return }

@@ -1,16 +1,20 @@
-/// How long to wait before the next attempt to connect: exponential with full jitter, so that many clients that lost
-/// the same agent do not come back in step.
+/// The delays between attempts to connect: exponential with full jitter, so that clients that lost the same agent do
+/// not reconnect at the same time.
 ///
-/// The delay before attempt *n* (0 for the first) is a random part of `min(cap, base · 2ⁿ)`.
+/// The delay before retry *n* (0 for the first) is a random fraction of `min(cap, base · 2ⁿ)`.
 public struct Backoff: Sendable {
     /// The upper bound of the first delay.
     public var base: Duration
     /// The upper bound of every delay.
     public var cap: Duration
-    /// Draws a number from 0 to 1. Tests put their own here.
+    /// Returns the random fraction, from 0 to 1. Tests can replace it.
     public var fraction: @Sendable () -> Double
 
-    /// Makes a backoff.
+    /// Creates a backoff.
+    /// - Parameters:
+    ///   - base: the upper bound of the first delay.
+    ///   - cap: the upper bound of every delay.
+    ///   - fraction: returns the random fraction, from 0 to 1. Other values are clamped.
     public init(
         base: Duration = .milliseconds(50), cap: Duration = .seconds(10),
         fraction: @escaping @Sendable () -> Double = { .random(in: 0...1) }
@@ -20,16 +24,16 @@ public struct Backoff: Sendable {
         self.fraction = fraction
     }
 
-    /// The delay before an attempt.
-    /// - Parameter attempt: how many attempts failed before.
+    /// Returns the delay before a retry.
+    /// - Parameter attempt: the index of the retry, 0 for the first. It must not be negative.
     public func delay(beforeAttempt attempt: Int) -> Duration {
-        // 2³² times any sensible base is over any sensible cap; more would overflow.
+        // 2³² times any sensible base exceeds any sensible cap. A larger shift could overflow.
         min(cap, base * (1 << min(attempt, 32))) * min(max(fraction(), 0), 1)
     }
 }
 
 extension Clock where Duration == Swift.Duration {
-    /// Starts to measure; the answer tells the time since then.
+    /// Starts a measurement. The returned closure returns the time since then.
     func stopwatch() -> () -> Duration {
         let start = now
         return { start.duration(to: now) }

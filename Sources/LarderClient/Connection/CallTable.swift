@@ -1,28 +1,29 @@
 import NIOCore
 
-/// The calls of a connection from their start until their replies, and the order in which they are written. It performs no I/O.
+/// The calls of a connection, from their start until their replies, and the order in which they are written. It
+/// performs no I/O.
 struct CallTable {
-    /// The maximum number of requests that the agent owes a reply. Further calls wait.
+    /// The maximum number of requests in flight. Further calls wait.
     private let maximumInFlight: Int
     private var calls: [Int: PendingCall] = [:]
-    /// The IDs of the calls that are not written yet, in order. A call that was abandoned is still in it.
+    /// The IDs of unwritten calls, in order. It still contains the IDs of abandoned calls.
     private var waiting = CircularBuffer<Int>()
-    /// How many requests were written and not answered, those of abandoned calls included.
+    /// The number of requests that were written and not yet answered, including those of abandoned calls.
     private(set) var inFlight = 0
 
     init(maximumInFlight: Int) { self.maximumInFlight = maximumInFlight }
 
-    /// Returns a call that is neither answered nor abandoned.
+    /// Returns the call unless it was answered or abandoned.
     func active(_ id: Int) -> PendingCall? { calls[id].flatMap { $0.isAbandoned ? nil : $0 } }
 
-    /// Adds a call that is not written yet.
+    /// Adds a call whose request is not written yet.
     mutating func add(_ call: PendingCall, _ id: Int) {
         calls[id] = call
         waiting.append(id)
     }
 
-    /// Takes the request to write next. It counts as in flight afterwards.
-    /// - Returns: nil if no request waits or the maximum is in flight
+    /// Returns the request to write next and counts it as in flight.
+    /// - Returns: nil if no request is waiting or the maximum is in flight
     mutating func nextLine() -> ByteBuffer? {
         while inFlight < maximumInFlight, let id = waiting.popFirst() {
             guard let line = calls[id]?.line else { continue }
@@ -42,14 +43,14 @@ struct CallTable {
         return call
     }
 
-    /// Removes the call with the longest request in flight.
+    /// Removes the call in flight whose request is the longest.
     mutating func answerLongest() -> PendingCall? {
         let sent = calls.filter { $0.value.isSent }
         return sent.max { $0.value.byteCount < $1.value.byteCount }.flatMap { answer($0.key) }
     }
 
-    /// Takes the caller of a call away. A call that is in flight stays until its reply, without its caller.
-    /// - Returns: the call as it was; nil if it was answered or abandoned before
+    /// Abandons a call: its caller no longer gets an outcome. A call in flight stays in the table until its reply.
+    /// - Returns: the call as it was before; nil if it was already answered or abandoned
     mutating func abandon(_ id: Int) -> PendingCall? {
         guard let call = active(id) else { return nil }
         if call.isSent {
@@ -61,7 +62,6 @@ struct CallTable {
         return call
     }
 
-    /// Removes all calls.
     mutating func removeAll() -> [PendingCall] {
         defer {
             calls = [:]

@@ -5,17 +5,16 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// One connection to the agent.
 final class Connection: Sendable {
     private let channel: any Channel
     private let handler: NIOLoopBound<ConnectionHandler>
     private let usable: UseFlag
     private let lastID = Atomic<Int>(0)
 
-    /// One thread serves all clients of the process: what they do is too little for more.
+    /// All clients of the process share one event loop thread, because they have too little work for more.
     private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
-    /// A loop for promises that belong to no connection yet.
+    /// The event loop for promises that are not bound to a connection yet.
     static var eventLoop: any EventLoop { group.any() }
 
     private init(channel: any Channel, handler: ConnectionHandler) {
@@ -26,7 +25,6 @@ final class Connection: Sendable {
 
     deinit { close(.closed) }
 
-    /// Connects.
     static func open(_ socket: String, _ configuration: LarderClient.Configuration) -> EventLoopFuture<Connection> {
         let descriptor: CInt
         do throws(LarderSocket.ConnectError) {
@@ -54,15 +52,16 @@ final class Connection: Sendable {
             }
     }
 
-    /// False once the connection is over or the agent is about to end it.
+    /// False once the connection has ended or the agent has announced that it will close it.
     var isUsable: Bool { usable.value.load(ordering: .relaxed) }
 
-    /// False once the connection is over, and with it all that the agent did for it.
+    /// False once the connection has ended. Its subscriptions and leases have ended with it.
     var isOpen: Bool { channel.isActive }
 
     /// Sends a request and waits for its reply.
     ///
-    /// Where the task is cancelled or the time is over, it ends at once, and the agent is asked to stop its work.
+    /// If the task is cancelled or the timeout passes, the call returns at once and the agent is asked to cancel the
+    /// request.
     func call(
         _ method: String, timeout: Duration?, purpose: CallPurpose, params: (inout JSONWriter) -> Void
     ) async -> CallOutcome {
@@ -71,7 +70,7 @@ final class Connection: Sendable {
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 start(id, line, timeout: timeout, purpose: purpose) { continuation.resume(returning: $0) }
-                // The cancellation may have come before the loop knew of the call.
+                // The task may have been cancelled before the event loop knew the call.
                 if Task.isCancelled { cancel(id) }
             }
         } onCancel: {
@@ -79,8 +78,8 @@ final class Connection: Sendable {
         }
     }
 
-    /// Sends a request without waiting for its reply; `caller` is told of it on the event loop.
-    /// - Returns: what ``cancel(_:)`` takes.
+    /// Sends a request without waiting for its reply. `caller` gets the outcome on the event loop.
+    /// - Returns: the ID for ``cancel(_:)``.
     func begin(
         _ method: String, timeout: Duration?, purpose: CallPurpose, params: (inout JSONWriter) -> Void,
         caller: @escaping @Sendable (CallOutcome) -> Void
@@ -90,7 +89,7 @@ final class Connection: Sendable {
         return id
     }
 
-    /// Ends a call, if it has not ended yet; the agent is asked to stop its work.
+    /// Ends a call that is still running, and asks the agent to cancel its request.
     func cancel(_ id: Int) {
         channel.eventLoop.execute { [handler] in
             handler.value.abandon(id, .cancelled)
@@ -108,28 +107,28 @@ final class Connection: Sendable {
 
     private func nextID() -> Int { lastID.wrappingAdd(1, ordering: .relaxed).newValue }
 
-    /// Ends a subscription, without waiting.
+    /// Ends a subscription. Returns at once.
     func unsubscribe(_ subscription: Int) {
         channel.eventLoop.execute { [handler] in
             handler.value.unsubscribe(subscription)
         }
     }
 
-    /// Gives a lease back, without waiting.
+    /// Releases a lease. Returns at once.
     func release(_ lease: Int) {
         channel.eventLoop.execute { [handler] in
             handler.value.writeRelease(lease)
         }
     }
 
-    /// Closes the connection, without waiting; the calls in flight fail with `error`.
+    /// Closes the connection. Returns at once; the calls in flight fail with `error`.
     func close(_ error: LarderClientError) {
         channel.eventLoop.execute { [handler] in
             handler.value.finish(error)
         }
     }
 
-    /// Waits until the connection is closed; a cancelled task closes it.
+    /// Waits until the connection is closed. Closes it if the task is cancelled.
     func waitUntilClosed() async {
         await withTaskCancellationHandler {
             try? await channel.closeFuture.get()

@@ -4,25 +4,26 @@ import NIOCore
 import Synchronization
 import Glibc
 
-/// Whether a connection takes new calls, for who is not on its event loop.
+/// Whether a connection accepts new calls. It can be read from any thread.
 final class UseFlag: Sendable {
     let value = Atomic(true)
 }
 
-/// The last handler of a connection's pipeline: it turns bytes into replies and events and hands each to who waits for
-/// it. All of it happens on the connection's event loop, so its state needs no lock.
+/// The last handler of a connection's pipeline. It parses replies and events and passes each to its caller or
+/// subscription. All of it runs on the connection's event loop, so its state needs no lock.
 final class ConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// The agent takes documents nested 128 deep and wraps them in a reply; this side need not count exactly.
+    /// The agent accepts documents nested 128 deep and wraps them in a reply. The client need not enforce the exact
+    /// limit.
     private static let maximumDepth = 256
 
     private var calls: CallTable
     private var subscriptions: [Int: any EventReceiver] = [:]
-    /// False once new calls should go over another connection; others may look at it from anywhere.
+    /// Set to false once new calls must use another connection.
     let isUsable: UseFlag
-    /// Why the connection is over; nil while it lives.
+    /// Why the connection ended; nil while it is open.
     private var end: LarderClientError?
     private var context: ChannelHandlerContext?
     private var isFlushScheduled = false
@@ -67,13 +68,14 @@ final class ConnectionHandler: ChannelInboundHandler {
         finish(LarderClientError(.disconnected, "the connection to the agent broke: \(Self.words(error))"))
     }
 
-    /// An error in the system's words, where it has some.
+    /// The text of an error; for system errors, that of strerror(3).
     private static func words(_ error: any Error) -> String {
-        // strerror(3) is safe here: glibc gives a constant or thread-local text for every number.
+        // strerror(3) is thread-safe in glibc: it returns constant or thread-local text for every number.
         (error as? IOError).map { String(cString: strerror($0.errnoCode)) } ?? "\(error)"
     }
 
-    /// Ends the connection: everybody who waits is told why, and the channel closes.
+    /// Ends the connection: all calls and subscriptions fail with the error, and the channel closes. A call that was
+    /// not sent gets `notSent` instead.
     func finish(_ error: LarderClientError) {
         guard end == nil else { return }
         end = error
@@ -86,14 +88,14 @@ final class ConnectionHandler: ChannelInboundHandler {
         context?.close(promise: nil)
     }
 
-    /// Writes a line that no reply belongs to.
+    /// Writes a notification, which gets no reply.
     private func writeNotification(_ method: String, _ params: (inout JSONWriter) -> Void) {
         guard end == nil, let context else { return }
         context.writeAndFlush(wrapOutboundOut(Self.line(id: nil, method: method, params)), promise: nil)
     }
 
-    /// Flushes the output: at once if one request is in flight, else at the end of this loop iteration, so that calls that
-    /// start together leave in one write.
+    /// Flushes the output: at once if at most one request is in flight, else at the end of this loop iteration, so that
+    /// calls that start together are sent in one write.
     private func flush(_ context: ChannelHandlerContext) {
         if calls.inFlight <= 1 { return context.flush() }
         guard !isFlushScheduled else { return }
@@ -104,7 +106,6 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
     }
 
-    /// Encodes a request or notification with its LF.
     static func line(id: Int?, method: String, _ params: (inout JSONWriter) -> Void) -> ByteBuffer {
         var writer = JSONWriter()
         Envelope.writeRequest(id: id.map { RequestID($0) }, method: method, to: &writer, params: params)
@@ -135,7 +136,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     private func receive(_ message: JSONValue) {
         if let method = message.member("method") {
-            // Other notifications belong to versions to come.
+            // Other notifications belong to later versions of the protocol.
             if method.isString("config.event") {
                 receive(event: message.member("params") ?? .null)
             } else if method.isString("image.progress") {
@@ -150,7 +151,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
     }
 
-    /// Ends the connection because of what the other side sent.
+    /// Ends the connection because the agent violated the protocol.
     private func violation(_ reason: String) {
         finish(LarderClientError(.protocolViolation, reason, advice: "is it larderd that listens on this socket?"))
     }
@@ -174,7 +175,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         writeWaiting()
     }
 
-    /// Ends a call at once on this side, and asks the agent to stop its work.
+    /// Ends a call at once in the client, and asks the agent to cancel the request.
     func abandon(_ id: Int, _ error: LarderClientError) {
         guard let call = calls.abandon(id) else { return }
         call.resume(.failure(error))
@@ -183,7 +184,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         writeNotification(RequestCancel.name) { parameters.write(to: &$0) }
     }
 
-    /// Writes the waiting requests that the limit and the socket allow.
+    /// Writes waiting requests as far as the limit of requests in flight and the socket allow.
     private func writeWaiting() {
         guard end == nil, let context else { return }
         var hasWritten = false
@@ -194,7 +195,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         if hasWritten { flush(context) }
     }
 
-    /// Passes a reply to the caller that waits for it.
+    /// Passes a reply to its caller.
     private func receive(reply message: JSONValue, id: JSONValue) {
         guard let number = id.int, let call = calls.answer(number) else {
             return violation("the agent answered a request that was not sent (id \(id))")
@@ -209,8 +210,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         writeWaiting()
     }
 
-    /// Handles an error without an ID: the agent discarded a line that is too long, and could not read its ID. The longest
-    /// request in flight is that line.
+    /// Handles an error without an ID. It means that the agent discarded a line that was too long without reading its
+    /// ID. The longest request in flight is taken to be that line.
     private func receive(errorWithoutID error: WireError) {
         guard error.code == .lineTooLong, let call = calls.answerLongest() else {
             return violation("the agent could not read a request: \(error)")
@@ -231,7 +232,7 @@ final class ConnectionHandler: ChannelInboundHandler {
             if call.isAbandoned {
                 if let subscription { writeUnsubscribe(subscription) }
             } else if let subscription {
-                // Before the next line is read: the same bytes may contain the first event.
+                // Register before the next line is parsed: the same bytes may contain the first event.
                 subscriptions[subscription] = receiver
                 call.resume(.result(result))
             } else {
@@ -242,7 +243,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     // MARK: Subscriptions
 
-    /// Hands an event to its subscription. Events of one that this side has just ended are dropped.
+    /// Passes an event to its subscription. Events of a subscription that the client has just ended are dropped.
     private func receive(event params: JSONValue) {
         let event: ConfigEvent
         do {
@@ -256,7 +257,7 @@ final class ConnectionHandler: ChannelInboundHandler {
             guard case .end(let reason) = event.content else { return }
             subscriptions[event.subscription] = nil
             if reason == .denied || reason == .namespaceRemoved { return receiver.withdraw() }
-            // Replies may still come, but what is asked from now on would be in vain here.
+            // Pending replies may still arrive, but new requests would not be answered on this connection.
             if reason == .shutdown { isUsable.value.store(false, ordering: .relaxed) }
             receiver.interrupt(LarderClientError(.disconnected, "the agent ended the subscription (\(reason))"))
         } catch {
@@ -264,13 +265,12 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
     }
 
-    /// Ends a subscription whose events nobody wants any more, unless it has ended by itself.
+    /// Ends a subscription, unless the agent has already ended it.
     func unsubscribe(_ subscription: Int) {
         guard subscriptions.removeValue(forKey: subscription) != nil else { return }
         writeUnsubscribe(subscription)
     }
 
-    /// Asks the agent to end a subscription.
     private func writeUnsubscribe(_ subscription: Int) {
         let parameters = ConfigUnsubscribe.Parameters(subscription: subscription)
         writeNotification(ConfigUnsubscribe.name) { parameters.write(to: &$0) }
@@ -278,7 +278,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     // MARK: Images
 
-    /// Hands progress to the call that it belongs to. That of one which this side has given up is dropped.
+    /// Passes progress to its call. Progress of an abandoned call is dropped.
     private func receive(progress params: JSONValue) {
         let progress: ImageProgress
         do {
@@ -292,7 +292,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         receive(progress)
     }
 
-    /// Gives a lease back, without waiting.
+    /// Releases a lease. No reply is requested.
     func writeRelease(_ lease: Int) {
         let parameters = ImageRelease.Parameters(lease: lease)
         writeNotification(ImageRelease.name) { parameters.write(to: &$0) }

@@ -2,7 +2,7 @@ import Glibc
 import NIOCore
 import Synchronization
 
-/// Holds a client's one connection: makes it when it is needed, and again after it broke.
+/// Holds the one connection of a client. It connects on demand and reconnects after a disconnect.
 final class ConnectionSlot: Sendable {
     private enum State {
         case empty
@@ -22,14 +22,15 @@ final class ConnectionSlot: Sendable {
         self.configuration = configuration
     }
 
-    /// The connection in use, or a new one.
+    /// Returns the current connection, or a new one.
     func connection() async throws(LarderClientError) -> Connection {
         var attempt = 0
         while true {
             do throws(LarderClientError) {
                 return try await connectOnce()
             } catch {
-                // The accept queue is full: unlike a missing socket this passes by itself, in a moment.
+                // The accept queue is full. Unlike a missing socket, this is usually temporary, so it is worth
+                // retrying.
                 guard error.systemError == EAGAIN, attempt < Self.attemptsWhileBusy else { throw error }
             }
             do {
@@ -41,7 +42,7 @@ final class ConnectionSlot: Sendable {
         }
     }
 
-    /// Closes the connection for good. Calls in flight and calls to come fail with `closed`.
+    /// Closes the connection permanently. Calls in flight and later calls fail with `closed`.
     func close() {
         let before = state.withLock { state in
             defer { state = .closed }
@@ -50,7 +51,7 @@ final class ConnectionSlot: Sendable {
         if case .connected(let connection) = before { connection.close(.closed) }
     }
 
-    /// Everybody who asks while a connection is being made gets that one.
+    /// Makes one attempt. Callers that arrive while a connection is being made share it.
     private func connectOnce() async throws(LarderClientError) -> Connection {
         let promise: EventLoopPromise<Connection>
         switch state.withLock({ Self.find(&$0) }) {

@@ -1,19 +1,19 @@
 import LarderProtocol
 
-/// Receives the events of a subscription. It is called on the event loop of the connection.
+/// Receives the events of a subscription. Its methods are called on the event loop of the connection.
 protocol EventReceiver: Sendable {
-    /// Takes an event.
-    /// - Throws: `protocolViolation`, after which the connection is of no use.
+    /// Receives an event.
+    /// - Throws: `protocolViolation`. The caller must then close the connection.
     func receive(_ event: ConfigEvent) throws(LarderClientError)
 
-    /// The subscription has ended with an error.
+    /// Called when the subscription ended with an error.
     func interrupt(_ error: LarderClientError)
 
-    /// The subscription has ended because of a change of the settings.
+    /// Called when a change of the settings ended the subscription.
     func withdraw()
 }
 
-/// A subscription at the agent. It ends with its last reference.
+/// A subscription at the agent. It ends with the last reference.
 final class OpenSubscription: Sendable {
     private let connection: Connection
     private let number: Int

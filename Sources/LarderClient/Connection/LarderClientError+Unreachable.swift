@@ -1,13 +1,14 @@
 import Glibc
 
 extension LarderClientError {
-    /// Says why connect(2) failed, each cause with its own advice (the errors are those of connect(2) and unix(7)).
+    /// Explains why connect(2) failed, with specific advice for each cause. The errors are those of connect(2) and
+    /// unix(7).
     static func unreachable(_ socket: String, errno code: Int32) -> Self {
         let file = SocketFile(socket)
         let (reason, advice): (String, String?)
         switch code {
         case ENOENT, ENOTDIR:
-            // The default is the second place that was looked at.
+            // The system path is the default only if the user's own agent has no socket.
             let users = socket == LarderSocket.systemPath ? LarderSocket.userPath.map { ", nor at \($0)" } : nil
             reason = "there is no socket at \(socket)\(users ?? "")"
             advice =
@@ -42,7 +43,7 @@ extension LarderClientError {
     }
 }
 
-/// What stat(2) knows of the file at a socket's path.
+/// The result of stat(2) for the file at a socket's path.
 private struct SocketFile {
     private let status: stat?
 
@@ -54,7 +55,7 @@ private struct SocketFile {
     var isThere: Bool { status != nil }
     var isSocket: Bool { status.map { $0.st_mode & S_IFMT == S_IFSOCK } ?? false }
 
-    /// What lets a user connect who may not. Nobody is sent into the superuser's group for it.
+    /// How a user can get permission to connect. Never advises to join the group root.
     var permissionAdvice: String {
         guard let status else { return "the directory may not be entered: run as a user who may" }
         if status.st_gid != 0, status.st_mode & S_IWGRP != 0, let group = Self.name(ofGroup: status.st_gid) {
@@ -64,7 +65,7 @@ private struct SocketFile {
         return "only \(owner) may connect: run as \(owner), or name a group in the agent's settings (socket.group)"
     }
 
-    /// getgrgid_r(3): the plain function keeps its answer in memory that other threads write.
+    /// Uses getgrgid_r(3), because getgrgid(3) returns static memory that other threads may overwrite.
     private static func name(ofGroup id: gid_t) -> String? {
         var entry = group()
         var found: UnsafeMutablePointer<group>?
@@ -75,7 +76,7 @@ private struct SocketFile {
         }
     }
 
-    /// getpwuid_r(3)
+    /// Uses getpwuid_r(3) for the same reason.
     private static func name(ofUser id: uid_t) -> String? {
         var entry = passwd()
         var found: UnsafeMutablePointer<passwd>?

@@ -1,22 +1,22 @@
 import Glibc
 
 extension LarderSocket {
-    /// Why connect(2) failed.
+    /// The `errno` of a failed connect(2).
     package struct ConnectError: Error {
         package let code: CInt
     }
 
-    /// Whether a path names an abstract socket (unix(7)): `@` and its name, as systemd writes it. A file of such a name has to be
-    /// written with its directory: `./@name`.
+    /// Whether a path names an abstract socket (unix(7)): `@` and its name, as systemd writes it. The path of a file
+    /// with such a name must contain a directory: `./@name`.
     package static func isAbstract(_ path: String) -> Bool { path.hasPrefix("@") }
 
-    /// Makes a stream socket and connects it.
-    /// - Parameter isBlocking: whether the calls on the socket wait, connect(2) included.
+    /// Creates a stream socket and connects it.
+    /// - Parameter isBlocking: whether calls on the socket block, including connect(2).
     /// - Returns: the socket, which is close-on-exec.
     package static func connect(_ path: String, isBlocking: Bool) throws(ConnectError) -> CInt {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        // A path ends with a NUL. The name of an abstract socket begins with one, and ends with the address.
+        // A path ends with a NUL. The name of an abstract socket begins with one and has no terminator.
         let isAbstract = isAbstract(path)
         let name = isAbstract ? [0] + path.utf8.dropFirst() : path.utf8 + [0]
         guard name.count <= MemoryLayout.size(ofValue: address.sun_path) else { throw ConnectError(code: ENAMETOOLONG) }

@@ -1,19 +1,19 @@
 import Glibc
 
-/// Where the agent's socket is. A path that begins with `@` names an abstract socket (unix(7)).
+/// The location of the agent socket. A path that begins with `@` names an abstract socket (unix(7)).
 public enum LarderSocket {
-    /// The environment variable that names the socket.
+    /// The environment variable that overrides the path of the socket.
     public static let environmentVariable = "LARDER_SOCKET"
-    /// The socket of the system's own agent.
+    /// The socket of the system-wide agent.
     public static let systemPath = "/run/larder/larder.sock"
 
-    /// The socket that a program uses unless it is told otherwise: `$LARDER_SOCKET`, else
-    /// `$XDG_RUNTIME_DIR/larder/larder.sock` if it exists, else ``systemPath``.
+    /// The default socket: `$LARDER_SOCKET`, else `$XDG_RUNTIME_DIR/larder/larder.sock` if it exists, else
+    /// ``systemPath``. An empty variable counts as unset.
     public static var defaultPath: String {
         path(environment: { name in getenv(name).map { String(cString: $0) } }, exists: { access($0, F_OK) == 0 })
     }
 
-    /// Where a user's own agent has it; nil without `$XDG_RUNTIME_DIR`, and where `$LARDER_SOCKET` names another.
+    /// The socket of the user's own agent; nil if `$XDG_RUNTIME_DIR` is unset or `$LARDER_SOCKET` overrides the path.
     static var userPath: String? {
         func value(_ name: String) -> String? {
             getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
@@ -22,7 +22,8 @@ public enum LarderSocket {
         return value("XDG_RUNTIME_DIR").map { "\($0)/larder/larder.sock" }
     }
 
-    /// The lookup itself. An empty variable counts as one that is not set, as the XDG Base Directory Specification asks.
+    /// The lookup without global state. An empty variable counts as unset, as the XDG Base Directory Specification
+    /// requires.
     static func path(environment: (String) -> String?, exists: (String) -> Bool) -> String {
         if let named = environment(environmentVariable), !named.isEmpty { return named }
         if let directory = environment("XDG_RUNTIME_DIR"), !directory.isEmpty {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Runs blocking work on a thread of its own: on the few threads that run tasks it would hold up the connection.
+/// Runs blocking work on a thread of its own. On the task pool, which has few threads, it could delay the connection.
 package func onOwnThread<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
         let box = Unmanaged.passRetained(Work { continuation.resume(returning: work()) })
@@ -13,7 +13,7 @@ package func onOwnThread<Value: Sendable>(_ work: @escaping @Sendable () -> Valu
                 return nil
             }, box.toOpaque())
         guard failure == 0 else {
-            // No thread to be had: better late than never.
+            // If no thread can be created, the work runs here and blocks a thread of the task pool.
             return box.takeRetainedValue().body()
         }
         pthread_detach(thread)

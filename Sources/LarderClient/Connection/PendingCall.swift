@@ -4,46 +4,44 @@ import NIOCore
 
 /// How a call ended.
 enum CallOutcome: Sendable {
-    /// The agent's result.
+    /// The result of the request.
     case result(JSONValue)
-    /// The agent's error, or this side's.
+    /// An error of the agent or of the client.
     case failure(LarderClientError)
-    /// The connection was over before a byte of the request was written: it can go over another one.
+    /// The connection ended before any of the request was written. The call can be made on another connection.
     case notSent
 }
 
-/// What a call is about, as far as the connection has to know.
+/// The work that a call requires of the connection besides passing on its reply.
 enum CallPurpose: Sendable {
-    /// Its answer.
+    /// None.
     case answer
-    /// `config.subscribe`: the events that follow the reply go to the receiver.
+    /// `config.subscribe`: pass the subsequent events to the receiver.
     case subscription(any EventReceiver)
-    /// `image.get`: a lease that nobody wants any more is given back.
+    /// `image.get`: release the lease if the call was abandoned.
     case lease
-    /// `image.prefetch`: what comes before the reply goes to the closure.
+    /// `image.prefetch`: pass progress before the reply to the closure.
     case prefetch(@Sendable (ImageProgress) -> Void)
 }
 
-/// A call from its start until its reply. It lives on the connection's event loop.
+/// A call from its start until its reply. Used only on the connection's event loop.
 struct PendingCall {
-    /// The encoded request with its LF until it is written; then nil.
+    /// The encoded request with its LF; nil once it is written.
     var line: ByteBuffer?
-    /// The size of the request.
+    /// The size of the request in bytes.
     let byteCount: Int
-    /// What it is about.
     let purpose: CallPurpose
-    /// Told how it ended; nil where nobody waits any more, though the agent still owes the reply.
+    /// Gets the outcome. Nil once the call is abandoned; the agent's reply may then still be outstanding.
     var caller: (@Sendable (CallOutcome) -> Void)?
-    /// The end of the call's time.
+    /// Fires when the timeout of the call passes.
     var timer: Scheduled<Void>?
 
-    /// Whether the request left.
+    /// Whether the request was written.
     var isSent: Bool { line == nil }
 
-    /// Whether nobody waits for the reply any more.
     var isAbandoned: Bool { caller == nil }
 
-    /// Tells who waits how it ended.
+    /// Passes the outcome to the caller and stops the timer.
     func resume(_ outcome: CallOutcome) {
         timer?.cancel()
         caller?(outcome)

@@ -1,13 +1,15 @@
 public import LarderProtocol
 
-/// The methods `image.…`, as ``LarderClient/images``.
+/// The `image.*` methods: the image cache that all processes of the machine share. Available as
+/// ``LarderClient/images``.
 ///
-/// All throw ``LarderClientError``: `remote` with the agent's own error where it has one, such as `offline`,
-/// `imageRefused` or `forbiddenAddress`, whose ``WireError/reason`` says more.
+/// All methods throw ``LarderClientError``. An error of the agent is `remote`, for example with `offline`,
+/// `imageRefused` or `forbiddenAddress`; its ``WireError/reason`` gives the details. `unavailable` means that the
+/// settings disable the image cache, or that the agent cannot use it.
 public struct ImageCommands: Sendable {
     let client: LarderClient
 
-    /// Runs `body` with an image; its file stays until `body` has ended.
+    /// Gets an image and runs `body` with it. Its file is kept until `body` returns or throws.
     ///
     /// ```swift
     /// let bytes = try await client.images.image(at: "https://img.example.org/logo.png") { image in
@@ -15,18 +17,22 @@ public struct ImageCommands: Sendable {
     /// }
     /// ```
     ///
-    /// However many processes ask, the agent fetches an image once. The lease is given back however `body` ends.
+    /// The agent downloads an image once, however many processes request it.
     /// - Parameters:
     ///   - url: an absolute `http` or `https` URL.
-    ///   - policy: cache or network.
-    ///   - maximumAge: the oldest image that will do, in whole seconds; nil for what the policy says.
-    ///   - expectedDigest: what the bytes must be; anything else is refused.
-    ///   - cacheKey: what it is looked up by instead of the URL, within the URL's origin: for signed URLs.
-    ///   - priority: who comes first where requests wait for the network.
-    ///   - deadline: how long the agent may take; nil for as long as a call of this client may take.
-    ///   - body: what to do with the file.
-    /// - Throws: what ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)`` and `body` throw; and
-    ///   `disconnected` where the connection broke meanwhile, for the lease ended with it and the file may have gone.
+    ///   - policy: whether a cached image or the network is preferred.
+    ///   - maximumAge: the oldest acceptable image, in whole seconds, rounded down; nil to apply only the policy.
+    ///   - expectedDigest: the SHA-256 that the image must have; an image with another digest is refused.
+    ///   - cacheKey: identifies the image instead of the URL, within the URL's origin. It lets signed URLs that differ
+    ///     share one cached image.
+    ///   - priority: decides which request is served first if requests wait for the network.
+    ///   - deadline: how long the agent may take, in whole milliseconds, rounded up; nil for
+    ///     ``LarderClient/Configuration/timeout``.
+    ///   - body: reads the file.
+    /// - Returns: the result of `body`.
+    /// - Throws: the errors of ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)`` and of `body`,
+    ///   and `disconnected` if the connection broke while `body` ran. The lease then ended with the connection, and the
+    ///   file may have been removed.
     public func image<Result>(
         at url: String, policy: ImagePolicy = .default, maximumAge: Duration? = nil,
         expectedDigest: WireDigest? = nil, cacheKey: String? = nil, priority: ImageGet.Priority = .normal,
@@ -47,11 +53,12 @@ public struct ImageCommands: Sendable {
         return result
     }
 
-    /// Gets an image, whose file stays until ``release(_:)`` or until the connection ends.
+    /// Gets an image. Its file is kept until ``release(_:)`` is called or the connection to the agent ends.
     ///
-    /// ``image(at:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:_:)`` releases it by itself. One that was
-    /// got twice has to be released twice.
-    /// - Throws: `remote` with `notFound` where the policy wants no network and nothing is held that would do.
+    /// ``image(at:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:_:)`` releases the image automatically
+    /// and describes the parameters. An image that was obtained twice must be released twice.
+    /// - Throws: `remote` with `notFound` under the policy `cacheOnly` if the image is not cached, or with `timeout` if
+    ///   the deadline passes.
     public func get(
         _ url: String, policy: ImagePolicy = .default, maximumAge: Duration? = nil,
         expectedDigest: WireDigest? = nil, cacheKey: String? = nil, priority: ImageGet.Priority = .normal,
@@ -61,25 +68,34 @@ public struct ImageCommands: Sendable {
             ImageReference(url: url, cacheKey: cacheKey), policy: policy, maximumAgeSeconds: maximumAge?.wholeSeconds,
             expectedDigest: expectedDigest, leaseSeconds: 0, priority: priority,
             deadlineMilliseconds: deadline?.milliseconds)
-        // The agent keeps the deadline; what is added here is for an agent that does not answer at all.
+        // The agent enforces the deadline. The added time covers an agent that does not respond at all.
         let patience = deadline.flatMap { deadline in client.configuration.timeout.map { deadline + $0 } }
         let (result, connection) = try await client.send(ImageGet.self, parameters, timeout: patience, purpose: .lease)
         return LeasedImage(result, connection: connection)
     }
 
-    /// Gives an image back, without waiting. The lease of a connection that is over has ended with it.
+    /// Releases the lease on an image. Returns at once and reports no errors.
+    ///
+    /// Has no effect after the connection ended, because its leases ended with it.
+    /// - Parameter image: the image from ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)``.
     public func release(_ image: LeasedImage) {
         image.connection.release(image.lease)
     }
 
-    /// What is held of an image, and what ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)`` would
-    /// do about it. It never asks the network.
+    /// Returns the cached state of an image, and the decision that
+    /// ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)`` would make. It never uses the network
+    /// and takes no lease.
     ///
     /// ```swift
     /// let peek = try await client.images.peek("https://img.example.org/logo.png", explain: true)
     /// for rule in peek.rules ?? [] { print(rule.name, rule.text) }
     /// ```
-    /// - Parameter explain: whether the rules are told that led to the decision.
+    /// - Parameters:
+    ///   - url: an absolute `http` or `https` URL.
+    ///   - policy: the policy that the decision is made for.
+    ///   - maximumAge: the oldest acceptable image, in whole seconds, rounded down; nil to apply only the policy.
+    ///   - cacheKey: identifies the image instead of the URL, within the URL's origin.
+    ///   - explain: whether the result lists the rules that led to the decision.
     public func peek(
         _ url: String, policy: ImagePolicy = .default, maximumAge: Duration? = nil, cacheKey: String? = nil,
         explain: Bool = false
@@ -90,23 +106,35 @@ public struct ImageCommands: Sendable {
         return try await client.call(ImagePeek.self, parameters)
     }
 
-    /// Keeps an image until it is unpinned, over restarts too; it is fetched first where it is not held.
+    /// Pins an image: it is not evicted until it is unpinned, across restarts too. The agent downloads it first if it
+    /// is not cached.
+    ///
+    /// Needs the right `administer`.
+    /// - Parameters:
+    ///   - url: an absolute `http` or `https` URL.
+    ///   - cacheKey: identifies the image instead of the URL, within the URL's origin.
+    /// - Returns: the properties of the image.
+    /// - Throws: `remote` with `noRoom` if the pinned images would take more than three quarters of the cache; also the
+    ///   errors of ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)``.
     @discardableResult
     public func pin(_ url: String, cacheKey: String? = nil) async throws(LarderClientError) -> WireImage {
         try await client.call(ImagePin.self, ImageReference(url: url, cacheKey: cacheKey)).image
     }
 
-    /// Stores the bytes of an image under a URL or a key of the caller. They replace what is held there.
+    /// Stores the bytes of an image under a URL or a cache key. They replace the cached image.
     ///
-    /// With the agent's default settings (`limits.lineBytes`) they may have some 780 KB;
-    /// ``put(_:file:cacheKey:expectedDigest:lifetime:)`` takes larger images.
+    /// The image must fit in a request line (`limits.lineBytes`), which by default allows about 780 KB.
+    /// ``put(_:file:cacheKey:expectedDigest:lifetime:)`` stores larger images.
     ///
     /// ```swift
     /// try await client.images.put("https://app.internal/charts/today.png", [UInt8](png), lifetime: .seconds(3600))
     /// ```
     /// - Parameters:
+    ///   - url: an absolute `http` or `https` URL. Its origin need not exist.
     ///   - bytes: the whole file.
-    ///   - lifetime: how long it is fresh; nil for a year.
+    ///   - cacheKey: identifies the image instead of the URL, within the URL's origin.
+    ///   - lifetime: how long the image is fresh, in whole seconds, rounded down; nil for a year.
+    /// - Throws: `remote` with `imageRefused` if the bytes are not an acceptable image, or with `noRoom`.
     @discardableResult
     public func put(
         _ url: String, _ bytes: [UInt8], cacheKey: String? = nil, lifetime: Duration? = nil
@@ -117,8 +145,10 @@ public struct ImageCommands: Sendable {
         return try await client.call(ImagePut.self, parameters).image
     }
 
-    /// Stores an image of any size that the agent's settings allow, under a URL or a key of the caller. It replaces what is held
-    /// there. The descriptor of the file, or of a copy in memory, is passed to the agent over a connection of its own.
+    /// Stores an image from a file under a URL or a cache key. It replaces the cached image.
+    ///
+    /// The image may have any size that the agent's settings allow. The descriptor of the file, or of a copy in memory,
+    /// is passed to the agent over a separate connection.
     ///
     /// ```swift
     /// let file = open("/srv/charts/today.png", O_RDONLY | O_CLOEXEC)
@@ -126,13 +156,16 @@ public struct ImageCommands: Sendable {
     /// try await client.images.put("https://app.internal/charts/today.png", file: file)
     /// ```
     /// - Parameters:
-    ///   - file: descriptor of a file that is open for reading. A file in memory (memfd_create(2)) is read from its start and
-    ///     must not change until this returns. Any other file, such as one on a disk or a pipe, is copied to memory first, from
-    ///     its position, at most 1 GiB. The descriptor stays open.
-    ///   - expectedDigest: what the bytes must be; anything else is refused.
-    ///   - lifetime: how long it is fresh; nil for a year.
-    /// - Throws: `remote` with `imageRefused` and the reason `fileChanged` if the file changed while it was read, with
-    ///   `invalidParams` for a descriptor that is not open for reading; `invalidArgument` if the file cannot be copied.
+    ///   - url: an absolute `http` or `https` URL. Its origin need not exist.
+    ///   - file: a descriptor that is open for reading; it stays open. A file in memory (memfd_create(2)) is read from
+    ///     its start and must not change until this method returns. Any other file, such as one on a disk or a pipe, is
+    ///     first copied to memory from its current position, at most 1 GiB.
+    ///   - cacheKey: identifies the image instead of the URL, within the URL's origin.
+    ///   - expectedDigest: the SHA-256 that the image must have; an image with another digest is refused.
+    ///   - lifetime: how long the image is fresh, in whole seconds, rounded down; nil for a year.
+    /// - Throws: `remote` with `imageRefused` if the file is not an acceptable image or, with the reason `fileChanged`,
+    ///   if it changed while it was read; `invalidArgument` if the descriptor is not open or the file cannot be copied;
+    ///   `remote` with `invalidParams` if a file in memory is not open for reading.
     @discardableResult
     public func put(
         _ url: String, file: CInt, cacheKey: String? = nil, expectedDigest: WireDigest? = nil, lifetime: Duration? = nil
@@ -145,60 +178,76 @@ public struct ImageCommands: Sendable {
         return try await call.send(ImagePut.self, parameters, passing: content.descriptor).result.image
     }
 
-    /// Takes a pin away; the image stays as others do, until its place is needed.
-    /// - Returns: whether it was pinned.
+    /// Unpins an image. It stays cached until it is evicted.
+    ///
+    /// Needs the right `administer`.
+    /// - Parameters:
+    ///   - url: an absolute `http` or `https` URL.
+    ///   - cacheKey: identifies the image instead of the URL, within the URL's origin.
+    /// - Returns: whether the image was pinned.
     @discardableResult
     public func unpin(_ url: String, cacheKey: String? = nil) async throws(LarderClientError) -> Bool {
         try await client.call(ImageUnpin.self, ImageReference(url: url, cacheKey: cacheKey)).wasPinned
     }
 
-    /// Takes an image out of the cache, pinned or not. Who has a lease keeps the file.
-    /// - Returns: whether it was held, and its size.
+    /// Removes an image from the cache, pinned or not. The file stays while a client has a lease on it.
+    ///
+    /// Needs the right `administer`.
+    /// - Parameters:
+    ///   - url: an absolute `http` or `https` URL.
+    ///   - cacheKey: identifies the image instead of the URL, within the URL's origin.
+    /// - Returns: whether the image was cached, and its size in bytes.
     @discardableResult
     public func remove(_ url: String, cacheKey: String? = nil) async throws(LarderClientError) -> ImageRemove.Result {
         try await client.call(
             ImageRemove.self, ImageRemove.Parameters(.image(ImageReference(url: url, cacheKey: cacheKey))))
     }
 
-    /// Takes all images out of the cache whose URLs begin with a text, pinned or not. A client with a lease keeps the file.
+    /// Removes all images from the cache whose URL begins with a prefix, pinned or not. A file stays while a client has
+    /// a lease on it.
     ///
     /// ```swift
     /// try await client.images.remove(prefix: "https://img.example.org/thumbnails/", dryRun: true).images
     /// ```
+    ///
+    /// Needs the right `administer`.
     /// - Parameters:
     ///   - prefix: an origin, or an origin and the beginning of a path.
-    ///   - dryRun: whether the images are only counted.
-    /// - Returns: how many, and the bytes of their files.
+    ///   - dryRun: true to count the images without removing them.
+    /// - Returns: the number of images and the bytes of their files.
     @discardableResult
     public func remove(prefix: String, dryRun: Bool = false) async throws(LarderClientError) -> ImageRemove.Result {
         try await client.call(ImageRemove.self, ImageRemove.Parameters(.prefix(prefix), isDryRun: dryRun))
     }
 
-    /// Takes all images out of the cache. Who has a lease keeps the file.
-    /// - Parameter includingPinned: whether those that are pinned go too.
-    /// - Returns: how many went, and their size.
+    /// Removes all images from the cache. A file stays while a client has a lease on it.
+    ///
+    /// Needs the right `administer`.
+    /// - Parameter includingPinned: true to remove pinned images as well.
+    /// - Returns: the number of removed images and the bytes of their files.
     @discardableResult
     public func clear(includingPinned: Bool = false) async throws(LarderClientError) -> ImageClear.Result {
         try await client.call(ImageClear.self, ImageClear.Parameters(includesPinned: includingPinned))
     }
 
-    /// One page of what is held.
+    /// Returns one page of the cached images.
     ///
     /// ```swift
     /// var page = try await client.images.list()
     /// while let next = page.next { page = try await client.images.list(after: next) }
     /// ```
     /// - Parameters:
-    ///   - after: the `next` of the page before; nil for the first.
-    ///   - limit: how many at most, up to 1,000.
-    ///   - prefix: the beginning of their URLs: an origin, or an origin and the beginning of a path; nil for all.
+    ///   - after: the `next` of the previous page; nil for the first page.
+    ///   - limit: the maximum number of images, from 1 to 1,000. A page can have fewer and still not be the last.
+    ///   - prefix: lists only images whose URL begins with this text: an origin, or an origin and the beginning of a
+    ///     path. Nil for all images.
     public func list(
         after: String? = nil, limit: Int = ImageList.Parameters.defaultPage, prefix: String? = nil
     ) async throws(LarderClientError) -> ImageList.Result {
         try await client.call(ImageList.self, ImageList.Parameters(after: after, limit: limit, prefix: prefix))
     }
 
-    /// Brings many images into the cache, and tells how it goes.
+    /// Brings images into the cache. Returns a stream of its progress, whose last element is a summary.
     ///
     /// ```swift
     /// for try await step in client.images.prefetch(urls.map { .init(ImageReference(url: $0)) }) {
@@ -208,9 +257,13 @@ public struct ImageCommands: Sendable {
     ///     }
     /// }
     /// ```
+    ///
+    /// The request starts when the stream is iterated. An image that fails is counted in the summary and does not end
+    /// the stream.
     /// - Parameters:
-    ///   - images: at most 10,000, the most that one request may have.
-    ///   - concurrency: how many to fetch at once, from 1 to 64; nil for 16. The agent's settings limit downloads as well.
+    ///   - images: the images, at least 1 and at most 10,000.
+    ///   - concurrency: the number of simultaneous downloads, from 1 to 64; nil for 16. The agent's settings limit
+    ///     downloads as well.
     public func prefetch(_ images: [ImagePrefetch.Item], concurrency: Int? = nil) -> ImagePrefetchSteps {
         ImagePrefetchSteps(
             client: client, parameters: ImagePrefetch.Parameters(images, concurrency: concurrency))
@@ -218,7 +271,7 @@ public struct ImageCommands: Sendable {
 }
 
 extension LarderClientError {
-    /// The lease of an image ended with its connection, before it was given back.
+    /// The lease of an image ended with its connection before it was released.
     fileprivate static func leaseLost(because error: (any Error)?) -> LarderClientError {
         LarderClientError(
             .disconnected,
@@ -228,17 +281,17 @@ extension LarderClientError {
     }
 }
 
-/// An image as a file that stays while the lease on it lasts.
+/// An image with a lease: its file is kept while the lease lasts.
 public struct LeasedImage: Sendable {
-    /// The absolute path of the file. It is read, never written.
+    /// The absolute path of the file. Read it; do not write to it. It is valid only while the lease lasts.
     public let path: String
-    /// What it is, as its bytes say.
+    /// Properties of the image, such as its media type and size in pixels, read from its bytes.
     public let image: WireImage
-    /// How good it is.
+    /// Whether the image is fresh, stale, or was revalidated for this request.
     public let freshness: ImageFreshness
-    /// Where it came from.
+    /// Whether the image was cached, was downloaded for this request, or was already being downloaded.
     public let source: ImageGet.Source
-    /// How long ago the origin made or validated it (RFC 9111, section 4.2.3).
+    /// The age of the image: the time since the origin sent or validated it, as defined by RFC 9111, section 4.2.3.
     public let age: Duration
 
     let lease: Int

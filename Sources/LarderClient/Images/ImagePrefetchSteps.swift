@@ -1,33 +1,34 @@
 public import LarderProtocol
 
-/// How an `image.prefetch` goes: progress, then the summary, which is the last step.
+/// The progress of an `image.prefetch` request as a stream. The last element is the summary.
 ///
-/// Each iteration is a request of its own. A consumer that is slow gets the newest progress next. When the task is
-/// cancelled, or the loop is left, the agent stops; what is complete by then stays in the cache.
+/// Each iteration sends its own request. A slow consumer gets the newest progress next. If the task is cancelled or the
+/// loop is left, the agent stops; images that are complete stay in the cache.
 public struct ImagePrefetchSteps: AsyncSequence, Sendable {
-    /// One step.
+    /// An element of the stream.
     public enum Element: Sendable, Hashable {
-        /// How far it has come.
+        /// The progress so far.
         case progress(ImageProgress)
-        /// How the images fared.
+        /// The summary: how many images were downloaded, cached or failed.
         case finished(ImagePrefetch.Result)
     }
-    /// What it throws: `cancelled` where the task was cancelled, and what other calls throw.
+    /// The error that ends the stream: `cancelled` if the task was cancelled, or the error of the request.
     public typealias Failure = LarderClientError
 
     let client: LarderClient
     let parameters: ImagePrefetch.Parameters
 
-    /// Begins an iteration; the request leaves when the first step is asked for.
+    /// Starts an iteration. The request is sent when the first element is requested.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(run: PrefetchRun(client: client, parameters: parameters))
     }
 
-    /// One iteration.
+    /// An iteration over the progress.
     public struct AsyncIterator: AsyncIteratorProtocol {
         let run: PrefetchRun
 
-        /// Waits for the next step; nil after the summary.
+        /// Waits for the next element. Returns nil after the summary.
+        /// - Throws: `cancelled` if the task is cancelled, or the error of the request.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(LarderClientError) -> Element? {
@@ -36,8 +37,8 @@ public struct ImagePrefetchSteps: AsyncSequence, Sendable {
     }
 }
 
-/// The state of one iteration over ``ImagePrefetchSteps``. Everything happens in the consumer's own task, while it asks for
-/// the next step.
+/// The state of one iteration over ``ImagePrefetchSteps``. All work runs in the consumer's task while it awaits the
+/// next step.
 final class PrefetchRun {
     private enum State {
         case notBegun
@@ -45,7 +46,8 @@ final class PrefetchRun {
         case ended
     }
 
-    /// The request and what it brings. It ends when its run goes, because the consumer left its loop.
+    /// A request and the stream of its steps. The request is cancelled with the last reference, for example when the
+    /// consumer leaves its loop.
     private final class Call {
         let connection: Connection
         let id: Int
@@ -74,7 +76,7 @@ final class PrefetchRun {
         self.parameters = parameters
     }
 
-    /// Waits for the next step; nil after the last.
+    /// Waits for the next step. Returns nil after the summary.
     func next() async throws(LarderClientError) -> ImagePrefetchSteps.Element? {
         do throws(LarderClientError) {
             return try await step()
@@ -85,7 +87,8 @@ final class PrefetchRun {
     }
 
     private func step() async throws(LarderClientError) -> ImagePrefetchSteps.Element? {
-        // A connection may end between being picked and being written to; then nothing was sent and the next one serves.
+        // The connection may close after it is chosen and before the request is written. Nothing was sent then, so the
+        // next attempt uses another connection.
         for _ in 0..<3 {
             if Task.isCancelled { throw .cancelled }
             let call: Call
@@ -97,7 +100,7 @@ final class PrefetchRun {
             state = .running(call)
             var steps = call.steps.makeAsyncIterator()
             switch await steps.next() {
-            // The stream ends with an outcome or with the task.
+            // The stream ends after an outcome, or when the task is cancelled.
             case nil: throw .cancelled
             case .progress(let progress): return .progress(progress)
             case .outcome(.failure(let error)): throw error
@@ -112,9 +115,9 @@ final class PrefetchRun {
     }
 
     private func begin(over connection: Connection) -> Call {
-        // The newest is enough: the outcome is the last.
+        // Buffering the newest step is enough: the outcome is the last step.
         let (steps, continuation) = AsyncStream.makeStream(of: Step.self, bufferingPolicy: .bufferingNewest(1))
-        // The client's time for a call is meant for one that has something to answer soon.
+        // The client's timeout is meant for calls that are answered soon, so it does not apply.
         let id = connection.begin(
             ImagePrefetch.name, timeout: nil, purpose: .prefetch { continuation.yield(.progress($0)) },
             params: { parameters.write(to: &$0) },

@@ -4,29 +4,30 @@ public import LarderSnapshotFile
 import Synchronization
 
 extension ConfigCommands {
-    /// The whole current snapshot in this process's memory, where values are looked up without a system call.
+    /// Returns the whole current snapshot, mapped into memory. Values in it are looked up without a system call.
     ///
     /// ```swift
     /// let snapshot = try await client.config.snapshot(mapped: true)
     /// let limit = snapshot.int(at: "search.limit") ?? 10
     /// ```
     ///
-    /// The client keeps the newest one of each namespace: as long as that is current, this returns it and asks nobody. So it
-    /// may be called wherever the configuration is needed; in a loop that is tight, look at ``MappedSnapshot/isCurrent`` and
-    /// ask again once it is false. What the snapshots were is not lost to who still refers to one.
+    /// The client caches the newest snapshot of each namespace. While it is current, this method returns it without a
+    /// request, so it can be called wherever a value is needed. In a tight loop, keep the snapshot and call this method
+    /// again when ``MappedSnapshot/isCurrent`` is false. A snapshot stays valid as long as it is referenced.
     /// - Parameters:
-    ///   - mapped: true for a file in memory that the agent passes, which all clients share. False where descriptors do not
-    ///     come through, as over a socket that is relayed: the document then comes over the connection and becomes such a
-    ///     file here.
-    /// - Throws: `remote` with `unavailable` where nothing is published yet; `protocolViolation` where no file came with the
-    ///   reply, or one that cannot be read.
+    ///   - namespace: the name of the namespace.
+    ///   - mapped: true to map a file that the agent passes and that all clients share. False if the connection cannot
+    ///     pass descriptors, for example through a relay: the document is then sent over the connection and written to
+    ///     a file in memory in this process.
+    /// - Throws: `remote` with `notFound` or `unavailable` before the first publication; `protocolViolation` if the
+    ///   reply comes without a file or the file cannot be read.
     public func snapshot(
         namespace: String = defaultNamespace, mapped: Bool
     ) async throws(LarderClientError) -> MappedSnapshot {
         try await snapshot(namespace: namespace, mapped: mapped, since: nil)
     }
 
-    /// The same, and not older than a snapshot that is known.
+    /// As above, but the snapshot is not older than a known one.
     func snapshot(
         namespace: String, mapped: Bool, since known: SnapshotReceiver.Position?
     ) async throws(LarderClientError) -> MappedSnapshot {
@@ -34,7 +35,7 @@ extension ConfigCommands {
         let token = InvalidationToken()
         let snapshot =
             mapped ? try await opened(namespace, token) : try await copied(namespace, token)
-        // Whoever was quicker has a subscription already.
+        // A concurrent call may have subscribed first.
         let position = SnapshotReceiver.Position(revision: snapshot.revision, epoch: snapshot.epoch)
         if let held = client.mappedSnapshots.current(namespace, since: position) { return held }
         let parameters = ConfigSubscribe.Parameters(
@@ -87,14 +88,18 @@ extension ConfigCommands {
         }
     }
 
-    /// Follows the configuration in mapped snapshots: the current one, then each new one, opened when it is asked for.
+    /// Returns a stream of mapped snapshots: the current one, then each new one. A snapshot is opened when it is
+    /// requested.
     ///
     /// ```swift
     /// for try await snapshot in client.config.mappedSnapshots() {
     ///     limiter.limit = snapshot.int(at: "search.limit") ?? 10
     /// }
     /// ```
-    /// - Parameter onInterruption: told each time the stream lost its agent and how long it waits before it tries again.
+    /// - Parameters:
+    ///   - namespace: the name of the namespace.
+    ///   - onInterruption: called each time the stream loses the agent, with the error and the delay before the next
+    ///     attempt. It runs in the task that iterates.
     public func mappedSnapshots(
         namespace: String = defaultNamespace,
         onInterruption: @escaping @Sendable (ConfigInterruption) -> Void = { _ in }
@@ -105,31 +110,32 @@ extension ConfigCommands {
     }
 }
 
-/// The newest mapped snapshot of each namespace, for a client: as long as it is current nobody needs to ask for another.
+/// A client's cache of the newest mapped snapshot of each namespace.
 final class MappedSnapshotStore: Sendable {
     private struct Held {
         var snapshot: MappedSnapshot
-        /// Brings the news that it is not current any more.
+        /// Invalidates the snapshot when the agent announces a newer one.
         var subscription: OpenSubscription
     }
 
     private let held = Mutex<[String: Held]>([:])
 
-    /// The snapshot of a namespace that is held, if it is current and not older than another one that is known.
+    /// Returns the cached snapshot of a namespace if it is current and not older than `known`.
     func current(_ namespace: String, since known: SnapshotReceiver.Position? = nil) -> MappedSnapshot? {
         guard let snapshot = held.withLock({ $0[namespace]?.snapshot }), snapshot.isCurrent else { return nil }
         guard let known else { return snapshot }
         return snapshot.epoch == known.epoch && snapshot.revision >= known.revision ? snapshot : nil
     }
 
-    /// Keeps a snapshot in the place of the one before.
+    /// Stores a snapshot and its subscription in place of the previous ones.
     func keep(_ snapshot: MappedSnapshot, _ subscription: OpenSubscription, of namespace: String) {
-        // What goes is let go of outside the lock: it ends a subscription.
+        // The previous values are released outside the lock, because this ends a subscription.
         _ = held.withLock { $0.updateValue(Held(snapshot: snapshot, subscription: subscription), forKey: namespace) }
     }
 }
 
-/// Ends a snapshot's token with the first event of a subscription that began at its revision, and with the subscription.
+/// Invalidates a snapshot at the first event of a subscription that started at its revision, and when the subscription
+/// ends.
 struct InvalidatingReceiver: EventReceiver {
     let token: InvalidationToken
 

@@ -3,17 +3,15 @@ import LarderJSON
 import LarderProtocol
 import Glibc
 
-/// One request that passes an open file (unix(7), `SCM_RIGHTS`), or whose reply does, over a connection of its own. The client's
-/// connection reads and writes streams, and cannot pass descriptors.
+/// One request over a separate connection that passes an open file (unix(7), `SCM_RIGHTS`), or whose reply does. The
+/// client's own connection cannot pass descriptors.
 struct DescriptorCall: Sendable {
-    /// The agent's socket.
     let socket: String
-    /// How the client behaves.
     let configuration: LarderClient.Configuration
 
-    /// Sends a request and waits for its reply; a task that is cancelled waits no longer.
-    /// - Parameter passed: a descriptor that is sent with the first byte. It stays the caller's.
-    /// - Returns: the result, and the file that came with it; nil for none.
+    /// Sends a request and waits for its reply. Stops waiting if the task is cancelled.
+    /// - Parameter passed: a descriptor to send with the first byte. It stays the caller's.
+    /// - Returns: the result, and the file that came with it; nil if none did.
     func send<Method: WireMethod>(
         _ method: Method.Type, _ parameters: Method.Parameters, passing passed: CInt? = nil
     ) async throws(LarderClientError) -> (result: Method.Result, file: ReceivedFile?) {
@@ -48,7 +46,7 @@ struct DescriptorCall: Sendable {
             do throws(LarderClientError) {
                 return try DescriptorStream(connectedTo: socket)
             } catch {
-                // The accept queue is full: that passes by itself, in a moment.
+                // The accept queue is full. This is usually temporary, so it is worth retrying.
                 guard error.systemError == EAGAIN, attempt < ConnectionSlot.attemptsWhileBusy else { throw error }
             }
             do {
@@ -61,7 +59,7 @@ struct DescriptorCall: Sendable {
     }
 }
 
-/// A file that the agent passed; closed with the last reference.
+/// A file that the agent passed. It is closed with the last reference.
 final class ReceivedFile: Sendable {
     let descriptor: CInt
 
@@ -70,11 +68,11 @@ final class ReceivedFile: Sendable {
     deinit { close(descriptor) }
 }
 
-/// A socket whose descriptors are received. Its calls wait.
+/// A socket that can receive descriptors. Its methods block.
 private final class DescriptorStream: Sendable {
     private let descriptor: CInt
 
-    /// Connects, without waiting.
+    /// Connects without blocking.
     init(connectedTo path: String) throws(LarderClientError) {
         do throws(LarderSocket.ConnectError) {
             descriptor = try LarderSocket.connect(path, isBlocking: false)
@@ -85,16 +83,16 @@ private final class DescriptorStream: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Ends an exchange that another thread waits for.
+    /// Ends an exchange that another thread is waiting for.
     func interrupt() { shutdown(descriptor, CInt(SHUT_RDWR)) }
 
-    /// Sends a line and waits for the one that comes back.
+    /// Sends a line and waits for the reply.
     func exchange(
         _ line: [UInt8], passing passed: CInt?, timeout: Duration?, longestReply: Int
     ) throws(LarderClientError) -> (reply: JSONValue, file: ReceivedFile?) {
         let clock = ContinuousClock()
         let end = timeout.map { clock.now + $0 }
-        // It is short, and the socket empty: all of it is taken.
+        // The line is short and the socket's buffer is empty, so one call sends all of it.
         let sent = line.withUnsafeBytes { bytes in
             guard let passed else { return larder_send_nosignal(descriptor, bytes.baseAddress, bytes.count) }
             return larder_send_descriptors(descriptor, bytes.baseAddress, bytes.count, [passed], 1)

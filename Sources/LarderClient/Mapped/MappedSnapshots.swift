@@ -1,27 +1,27 @@
 import LarderProtocol
 public import LarderSnapshotFile
 
-/// The mapped snapshots of a namespace: the current one at once, then each new one.
+/// A stream of mapped snapshots of a namespace: the current one at once, then each new one.
 ///
-/// The agent announces each revision without its content; the file is opened when the next element is asked for, so that a
-/// consumer that is slow opens the newest only. The rest is as in ``ConfigSnapshots``: never an older revision of the same
-/// epoch, none twice, and an agent that goes away is waited for.
+/// The agent announces each revision without its content. The file is opened when the next element is requested, so a
+/// slow consumer opens only the newest. As in ``ConfigSnapshots``, revisions only increase within an epoch, no snapshot
+/// is delivered twice, and the stream survives restarts of the agent.
 public struct MappedSnapshots: AsyncSequence, Sendable {
     /// A snapshot.
     public typealias Element = MappedSnapshot
-    /// What it throws.
+    /// The error that ends the stream.
     public typealias Failure = LarderClientError
 
     let client: LarderClient
     let namespace: String
     let announcements: ConfigSnapshots
 
-    /// Begins an iteration; it subscribes when the first snapshot is asked for.
+    /// Starts an iteration. It subscribes when the first snapshot is requested.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(self, announcements: announcements.makeAsyncIterator())
     }
 
-    /// One iteration.
+    /// An iteration over the snapshots.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let snapshots: MappedSnapshots
         private var announcements: ConfigSnapshots.AsyncIterator
@@ -32,13 +32,14 @@ public struct MappedSnapshots: AsyncSequence, Sendable {
             self.announcements = announcements
         }
 
-        /// Waits for the next snapshot; nil once the task is cancelled.
+        /// Waits for the next snapshot. Returns nil once the task is cancelled.
+        /// - Throws: an error that a retry cannot resolve, such as `remote` with `unknownNamespace`.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(LarderClientError) -> MappedSnapshot? {
             while let announced = try await announcements.next(isolation: actor) {
                 let position = SnapshotReceiver.Position(revision: announced.revision, epoch: announced.epoch)
-                // What was opened before may have been newer than what was announced by then.
+                // The previous file may have been newer than its announcement.
                 guard position.isNewer(than: newest) else { continue }
                 guard let snapshot = try await open(position) else { return nil }
                 newest = SnapshotReceiver.Position(revision: snapshot.revision, epoch: snapshot.epoch)
@@ -47,7 +48,7 @@ public struct MappedSnapshots: AsyncSequence, Sendable {
             return nil
         }
 
-        /// Opens what is current by now; nil once the task is cancelled.
+        /// Opens the snapshot that is current now. Returns nil once the task is cancelled.
         private func open(
             _ announced: SnapshotReceiver.Position
         ) async throws(LarderClientError) -> MappedSnapshot? {
