@@ -3,50 +3,52 @@ import Glibc
 public import LarderJSON
 import Synchronization
 
-/// A snapshot in this process's memory, mapped from the file that the agent passed. Looking a value up takes no system call
-/// and copies nothing; any number of threads may do it at once.
+/// A snapshot that is mapped into this process's memory from a file that the agent passed. A lookup makes no system
+/// call and copies nothing. Any number of threads can read at the same time.
 ///
 /// ```swift
 /// let limit = snapshot.int(at: "search.limit") ?? 10
 /// let search = try snapshot.value(at: "search")
 /// ```
 ///
-/// It never changes: a newer snapshot is another object. Its memory is shared by all processes that map the same one, and
-/// given back with the last reference to it.
+/// A snapshot never changes: a newer snapshot is another object. All processes that map the same snapshot share its
+/// memory. It is unmapped with the last reference.
 ///
-/// Paths are written as ``JSONPath/init(parsing:)`` reads them: empty for the whole document, names with dots between them,
-/// or, where it begins with `/`, a pointer (RFC 6901). There is nothing at a text that is no path.
+/// Paths have the syntax of ``JSONPath/init(parsing:)``: empty for the whole document, names separated by dots, or, if
+/// the path begins with `/`, a JSON Pointer (RFC 6901). A lookup with a malformed path finds nothing.
 ///
-/// `@unchecked Sendable`, because the mapping is reached through a pointer: it is read-only, of a file that is sealed
-/// against every change, and it lives as long as this object.
+/// `@unchecked Sendable`, because the mapping is accessed through a pointer. It is read-only, the file is sealed
+/// against changes, and the mapping lives as long as this object.
 public final class MappedSnapshot: @unchecked Sendable {
     private let bytes: UnsafeRawBufferPointer
     private let index: SnapshotFileIndex
     private let token: InvalidationToken
 
-    /// The snapshot's revision.
+    /// The revision of the snapshot.
     public var revision: Int { Int(clamping: index.revision) }
 
-    /// The epoch in which the revision counts, as the agent writes it.
+    /// The epoch of the revision: 16 hexadecimal digits.
     public var epoch: String {
         let digits = String(index.epoch, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits
     }
 
-    /// Whether this is the newest snapshot, as far as this process was told: one look at a word of memory. False once a newer
-    /// one was announced, and once nobody would announce it any more because the connection to the agent is gone.
+    /// Whether this is the newest snapshot that the agent has announced to this process. False once a newer one is
+    /// announced, or once the connection to the agent ends, because announcements can then no longer arrive. Reading it
+    /// is one atomic load.
     public var isCurrent: Bool { token.isValid }
 
-    /// The size of the file in bytes.
+    /// The size of the snapshot file in bytes, including its index.
     public var byteCount: Int { bytes.count }
 
-    /// Maps a snapshot file. The descriptor stays the caller's and is not needed after.
+    /// Maps a snapshot file. The caller keeps the descriptor and may close it afterwards.
     ///
     /// - Parameters:
-    ///   - descriptor: of the file
-    ///   - token: what says whether the snapshot is the newest one
-    /// - Throws: `notSealed` where somebody could still change the file: reading it then could end this process;
-    ///   `systemFailed`; `notASnapshotFile`, `unsupportedVersion` and `damaged` for what is in it
+    ///   - descriptor: the descriptor of the file
+    ///   - token: records whether the snapshot is the newest one
+    /// - Throws: `notSealed` if the file could still be changed or shortened, which could crash this process while it
+    ///   reads; `systemFailed` if the file cannot be mapped; `notASnapshotFile`, `unsupportedVersion` or `damaged` if
+    ///   its content is invalid
     public init(
         descriptor: CInt, token: InvalidationToken = InvalidationToken()
     ) throws(SnapshotFileError) {
@@ -76,10 +78,10 @@ public final class MappedSnapshot: @unchecked Sendable {
 
     deinit { munmap(UnsafeMutableRawPointer(mutating: bytes.baseAddress), bytes.count) }
 
-    /// Hands over the compact JSON text of the value at a path, where it is in the mapping; nil if there is none. The bytes
-    /// are valid during the call.
+    /// Calls `body` with the compact JSON text of the value at a path, without a copy; with nil if there is no value.
+    /// The bytes are valid only during the call.
     ///
-    /// - Parameter path: what is in an array has no place of its own
+    /// - Parameter path: the path. Elements of arrays are not found.
     public func withText<R>(at path: String, _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {
         try withExtendedLifetime(self) {
             guard let found = find(path) else { return try body(nil) }
@@ -87,40 +89,42 @@ public final class MappedSnapshot: @unchecked Sendable {
         }
     }
 
-    /// The compact JSON text of the value at a path, copied; nil if there is none.
+    /// Returns a copy of the compact JSON text of the value at a path; nil if there is no value.
     public func bytes(at path: String) -> [UInt8]? {
         withText(at: path) { text in text.map { [UInt8]($0) } }
     }
 
-    /// The integer at a path; nil where there is none that fits. Nothing is allocated.
+    /// Returns the integer at a path; nil if there is no integer, or if it does not fit. Allocates nothing.
     public func int(at path: String) -> Int? {
         withText(at: path) { text in text.flatMap(ScalarText.int) }
     }
 
-    /// The number at a path, as near as a Double comes; nil where there is none, or one beyond its range. Nothing is
-    /// allocated for numbers of up to 15 characters.
+    /// Returns the number at a path, rounded to the nearest `Double`; nil if there is no number or it is out of range.
+    /// Allocates nothing for numbers of up to 15 characters.
     public func double(at path: String) -> Double? {
         withText(at: path) { text in text.flatMap(ScalarText.double) }
     }
 
-    /// The truth value at a path; nil where there is none. Nothing is allocated.
+    /// Returns the Boolean at a path; nil if there is no Boolean. Allocates nothing.
     public func bool(at path: String) -> Bool? {
         withText(at: path) { text in text.flatMap(ScalarText.bool) }
     }
 
-    /// The string at a path, escapes resolved; nil where there is none. Nothing is allocated for one of up to 15 bytes
-    /// without escapes.
+    /// Returns the string at a path, with escapes resolved; nil if there is no string. Allocates nothing for strings of
+    /// up to 15 bytes without escapes.
     public func string(at path: String) -> String? {
         withText(at: path) { text in text.flatMap(ScalarText.string) }
     }
 
-    /// Whether there is a string at a path that says `text`. Nothing is allocated unless it has escapes.
+    /// Returns whether the value at a path is a string equal to `text`. Allocates only if the string
+    /// has escapes.
     public func isString(_ text: String, at path: String) -> Bool {
         withText(at: path) { found in found.map { ScalarText.says($0, text) } ?? false }
     }
 
-    /// The value at a path, in memory of its own; nil where there is none. Here a path may lead into arrays.
-    /// - Throws: `invalidPath`; `damaged` where the text is no JSON
+    /// Returns a copy of the value at a path; nil if there is no value. Unlike in other lookups, the path may lead into
+    /// arrays.
+    /// - Throws: `invalidPath` if the path is malformed; `damaged` if the text of the file is not JSON
     public func value(at path: String = "") throws(SnapshotFileError) -> JSONValue? {
         let parsed: JSONPath
         do throws(JSONError) {
@@ -131,10 +135,11 @@ public final class MappedSnapshot: @unchecked Sendable {
         return try value(at: parsed)
     }
 
-    /// The value at a path, in memory of its own; nil where there is none. Here a path may lead into arrays.
-    /// - Throws: `damaged` where the text is no JSON
+    /// Returns a copy of the value at a path; nil if there is no value. Unlike in other lookups, the path may lead into
+    /// arrays.
+    /// - Throws: `damaged` if the text of the file is not JSON
     public func value(at path: JSONPath) throws(SnapshotFileError) -> JSONValue? {
-        // What is in an array is found by reading the nearest value around it that has a place of its own.
+        // The index has no entries for values inside arrays. To find one, parse its nearest ancestor that has an entry.
         let segments = path.segments
         for depth in stride(from: segments.count, through: 0, by: -1) {
             let nearest = depth == segments.count ? path : JSONPath(Array(segments.prefix(depth)))
@@ -159,16 +164,16 @@ public final class MappedSnapshot: @unchecked Sendable {
     }
 }
 
-/// Tells whether a mapped snapshot is the newest one.
+/// Records whether a snapshot is the newest one that was announced to this process.
 public final class InvalidationToken: Sendable {
     private let isCurrent = Atomic(true)
 
-    /// Creates a token for the newest snapshot.
+    /// Creates the object for a snapshot that is the newest one.
     public init() {}
 
-    /// False once a newer snapshot is known. False also if updates can no longer arrive.
+    /// False once a newer snapshot is known, or once announcements can no longer arrive.
     public var isValid: Bool { isCurrent.load(ordering: .acquiring) }
 
-    /// Makes the token invalid for good.
+    /// Records that the snapshot may no longer be the newest. This is permanent.
     public func invalidate() { isCurrent.store(false, ordering: .releasing) }
 }

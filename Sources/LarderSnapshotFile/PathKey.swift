@@ -1,7 +1,8 @@
-/// A path as the index knows it: 0xFF and the name's UTF-8, for each name.
+/// A path as a key of the index: for each name, the byte 0xFF followed by the name in UTF-8.
 enum PathKey {
-    /// Hands over the key of a path as people write it: empty for the whole, a pointer if it begins with `/`, else names with
-    /// dots between them. nil for a text that is no path: an empty name between dots, or a wrong escape.
+    /// Calls `body` with the key of a path: empty for the whole document, a JSON Pointer if it begins with `/`, else
+    /// names separated by dots. Calls it with nil if the path is malformed: an empty name between dots, or an invalid
+    /// escape.
     @inline(__always)
     static func with<R>(_ path: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {
         try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: path.count + 1) { key in

@@ -1,8 +1,8 @@
 import LarderJSON
 
-/// Reads scalars from their JSON text.
+/// Parses scalars from their JSON text.
 enum ScalarText {
-    /// An integer without fraction and exponent that fits.
+    /// Returns an integer without fraction and exponent; nil if the text is not one or does not fit.
     static func int(_ text: UnsafeRawBufferPointer) -> Int? {
         let isNegative = text.first == UInt8(ascii: "-")
         guard text.count > (isNegative ? 1 : 0) else { return nil }
@@ -25,9 +25,9 @@ enum ScalarText {
         return text.elementsEqual("false".utf8) ? false : nil
     }
 
-    /// A number that a Double can hold.
+    /// Returns a finite number; nil if the text is not one.
     static func double(_ text: UnsafeRawBufferPointer) -> Double? {
-        // Names such as "nan" and hexadecimal digits are numbers to Swift, and none in JSON.
+        // Swift also parses names such as "nan" and hexadecimal digits, which are not numbers in JSON.
         guard let first = text.first, first == UInt8(ascii: "-") || isDigit(first),
             !text.contains(where: { $0 | 0x20 == UInt8(ascii: "x") || $0 | 0x20 == UInt8(ascii: "n") }),
             let value = Double(String(decoding: text, as: UTF8.self)), value.isFinite
@@ -37,7 +37,7 @@ enum ScalarText {
 
     private static func isDigit(_ byte: UInt8) -> Bool { byte &- UInt8(ascii: "0") < 10 }
 
-    /// Whether a string says exactly this.
+    /// Returns whether the text is a JSON string equal to `wanted`.
     static func says(_ text: UnsafeRawBufferPointer, _ wanted: String) -> Bool {
         guard text.count >= 2, text.first == UInt8(ascii: "\""), text.last == UInt8(ascii: "\"") else { return false }
         let content = text[1..<(text.count - 1)]
@@ -45,7 +45,7 @@ enum ScalarText {
         return content.elementsEqual(wanted.utf8)
     }
 
-    /// What a string says.
+    /// Returns the content of a JSON string, with escapes resolved.
     static func string(_ text: UnsafeRawBufferPointer) -> String? {
         guard text.count >= 2, text.first == UInt8(ascii: "\""), text.last == UInt8(ascii: "\"") else { return nil }
         let content = text[1..<(text.count - 1)]

@@ -1,18 +1,19 @@
 import CLinuxShims
 import Glibc
 
-/// A file in memory that nobody can change any more (memfd_create(2), fcntl(2) "File Sealing").
+/// A file in memory that cannot be changed (memfd_create(2), fcntl(2) "File Sealing").
 public final class SealedFile: Sendable {
-    /// Its descriptor, close-on-exec; closed with the last reference.
+    /// The descriptor of the file, close-on-exec. It is closed with the last reference.
     public let descriptor: CInt
-    /// Its length in bytes.
+    /// The length of the file in bytes.
     public let byteCount: Int
 
-    /// Makes a file, has it written, and seals it.
+    /// Creates a file, fills it with `write`, and seals it.
     ///
     /// - Parameters:
-    ///   - name: what it is called in /proc/PID/fd and /proc/PID/maps
-    ///   - write: writes it; the memory is all zeros before
+    ///   - byteCount: the length of the file
+    ///   - name: the name shown in /proc/PID/fd and /proc/PID/maps
+    ///   - write: fills the memory of the file, which is zero before
     /// - Throws: `systemFailed`
     public init(
         byteCount: Int, name: String, _ write: (UnsafeMutableRawBufferPointer) -> Void
@@ -21,7 +22,7 @@ public final class SealedFile: Sendable {
         guard descriptor >= 0 else { throw Self.failed("make a file in memory") }
         do throws(SnapshotFileError) {
             if byteCount > 0 { try Self.fill(descriptor, byteCount, write) }
-            // Who is passed it can open it anew through /proc, for reading only.
+            // Receivers can reopen the file through /proc, but only for reading.
             guard fchmod(descriptor, 0o444) == 0, larder_add_seals(descriptor, CInt(LARDER_SEAL_ALL)) == 0 else {
                 throw Self.failed("seal a file in memory")
             }
@@ -37,13 +38,14 @@ public final class SealedFile: Sendable {
     private static func fill(
         _ descriptor: CInt, _ byteCount: Int, _ write: (UnsafeMutableRawBufferPointer) -> Void
     ) throws(SnapshotFileError) {
-        // All of its memory now: without any left, a write through a mapping would end this process by SIGBUS.
+        // Allocate all memory now. If none were left later, a write through the mapping would kill this process with
+        // SIGBUS.
         let code = posix_fallocate(descriptor, 0, off_t(byteCount))
         guard code == 0 else { throw failed("find memory for a file of \(byteCount) bytes", code) }
         guard let start = mmap(nil, byteCount, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), start != MAP_FAILED
         else { throw failed("map a file in memory") }
         write(UnsafeMutableRawBufferPointer(start: start, count: byteCount))
-        // A file that can be written through a mapping cannot be sealed.
+        // A file with a writable mapping cannot be sealed.
         munmap(start, byteCount)
     }
 

@@ -1,6 +1,6 @@
 /// Why a snapshot cannot be written as a file, or a file cannot be read as a snapshot.
 public struct SnapshotFileError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What kind of fault it is. New codes may come with new versions.
+    /// The kind of error. Later versions may add codes.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Value: String, Sendable {
             case tooLarge, notASnapshotFile, unsupportedVersion, damaged, notSealed, systemFailed, invalidPath
@@ -10,29 +10,31 @@ public struct SnapshotFileError: Error, Sendable, Equatable, CustomStringConvert
 
         private init(_ value: Value) { self.value = value }
 
-        /// The snapshot needs more than the 4 GiB that the format reaches.
+        /// The snapshot needs more than 4 GiB, the maximum of the format.
         public static var tooLarge: Code { Code(.tooLarge) }
-        /// The file does not begin as a snapshot file does.
+        /// The file does not begin with the signature of a snapshot file.
         public static var notASnapshotFile: Code { Code(.notASnapshotFile) }
-        /// The file is of a later version of the format.
+        /// The file has a later version of the format.
         public static var unsupportedVersion: Code { Code(.unsupportedVersion) }
-        /// The file contradicts itself or reaches beyond its end.
+        /// The content of the file is inconsistent or refers beyond its end.
         public static var damaged: Code { Code(.damaged) }
-        /// Somebody could still change or shorten the file.
+        /// The file could still be changed or shortened.
         public static var notSealed: Code { Code(.notSealed) }
-        /// The system refused to make or to map the file.
+        /// The system could not create or map the file.
         public static var systemFailed: Code { Code(.systemFailed) }
+        /// A path is malformed.
         public static var invalidPath: Code { Code(.invalidPath) }
 
-        /// The code's name, as written in this source.
+        /// The name of the code, such as `tooLarge`.
         public var description: String { value.rawValue }
     }
 
-    /// What kind of fault it is.
+    /// The kind of error.
     public let code: Code
-    /// One line for people: what is wrong and, where it helps, what to do.
+    /// A description of the error in one line, with advice if there is any.
     public let reason: String
 
+    /// The same as ``reason``.
     public var description: String { reason }
 
     init(_ code: Code, _ reason: String) {

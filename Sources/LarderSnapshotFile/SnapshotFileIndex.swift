@@ -2,23 +2,23 @@ import Glibc
 
 /// Finds values in the bytes of a snapshot file.
 ///
-/// The file may come from anybody. What is checked once is the header; what a search reads is checked as it is read, so that
-/// no file makes it read beyond the bytes, or go on for ever. A file that lies about its content gives wrong answers, as its
-/// author could have had without lying.
+/// The file is not trusted. The header is checked once; a search checks each offset that it uses. Therefore no file can
+/// make a search read out of bounds or run forever. A file with a wrong index yields wrong values, which is no worse
+/// than a file with wrong values.
 struct SnapshotFileIndex {
     private typealias Layout = SnapshotFileLayout
 
     /// A value in the file.
     struct Found {
-        /// What it is; nil where the file does not say so in a way that this version knows.
+        /// The kind of the value as stored, the raw value of a `JSONValue.Kind`. It is not checked.
         var kind: UInt32
-        /// Its compact JSON text, in the file.
+        /// The range of its compact JSON text in the file.
         var text: Range<Int>
     }
 
     let revision: UInt64
     let epoch: UInt64
-    /// The whole value's text.
+    /// The range of the text of the whole document.
     let text: Range<Int>
     private let seed: UInt64
     private let entries: Range<Int>
@@ -41,7 +41,7 @@ struct SnapshotFileIndex {
         func number(_ offset: Int) -> Int { Int(Self.load32(file, offset)) }
         func section(_ offset: Int, _ count: Int, _ stride: Int, _ name: String) throws(SnapshotFileError) -> Range<Int>
         {
-            // Neither product nor sum can overflow: all of them have 32 bits.
+            // Neither the product nor the sum can overflow, because all numbers have 32 bits.
             let end = offset + count * stride
             guard offset >= Layout.headerBytes, end <= file.count else {
                 throw SnapshotFileError(.damaged, "the snapshot file is damaged: its \(name) reach beyond its end")
@@ -65,7 +65,7 @@ struct SnapshotFileIndex {
         }
     }
 
-    /// Finds the value of a path key: 0xFF and a name, for each name.
+    /// Finds the value of a path key (see ``PathKey``).
     @inline(__always)
     func find(_ key: UnsafeRawBufferPointer, in file: UnsafeRawBufferPointer) -> Found? {
         var hash = PathHash(seed: seed)
@@ -83,11 +83,12 @@ struct SnapshotFileIndex {
         return nil
     }
 
-    /// Whether an entry's names, from the last to the first, are those of a key.
+    /// Returns whether the names of an entry and its ancestors are those of a key. Compares them from the last to the
+    /// first.
     private func isNamed(_ entry: Int, _ key: UnsafeRawBufferPointer, _ file: UnsafeRawBufferPointer) -> Bool {
         var entry = entry
         var end = key.count
-        // Each turn takes at least the separator off the key.
+        // Each iteration removes at least a separator from the key.
         while end > 0 {
             if entry == 0 || entry >= entryCount { return false }
             let start = entries.lowerBound + entry * Layout.entryBytes
@@ -112,7 +113,7 @@ struct SnapshotFileIndex {
             text: (text.lowerBound + offset)..<(text.lowerBound + offset + count))
     }
 
-    /// What is at an offset that was checked.
+    /// Loads a number from an offset that was checked.
     @inline(__always)
     private static func load32(_ file: UnsafeRawBufferPointer, _ offset: Int) -> UInt32 {
         UInt32(littleEndian: file.loadUnaligned(fromByteOffset: offset, as: UInt32.self))

@@ -1,15 +1,15 @@
-/// Where things are in a snapshot file. `Protocol/snapshot-file.md` is the normative text.
+/// The layout of a snapshot file. `Protocol/snapshot-file.md` is the normative specification.
 ///
-/// All numbers are little-endian. The file is a header, the entries, the slots, the names and the text, in this order, each
-/// at a multiple of 8 bytes.
+/// All numbers are little-endian. The file consists of the header, the entries, the slots, the names and the text, in
+/// this order, each aligned to 8 bytes.
 enum SnapshotFileLayout {
-    /// The first eight bytes; the last of them is the version of the format.
+    /// The signature; the last byte is the version of the format.
     static let magic: [UInt8] = Array("LARDERS\u{1}".utf8)
     static let headerBytes = 96
     static let entryBytes = 32
-    /// Stands before each member name in a path key. It never occurs in UTF-8 (RFC 3629, section 3).
+    /// Precedes each member name in a path key. This byte never occurs in UTF-8 (RFC 3629, section 3).
     static let separator: UInt8 = 0xFF
-    /// The largest file: offsets have 32 bits.
+    /// The maximum size of a file, because offsets have 32 bits.
     static let maximumBytes = Int(UInt32.max)
 
     /// Offsets in the header.
@@ -43,7 +43,7 @@ enum SnapshotFileLayout {
     static func aligned(_ offset: Int) -> Int { (offset + 7) & ~7 }
 }
 
-/// FNV-1a with 64 bits and a seed in the place of its basis, over a path key: 0xFF and the name's UTF-8, for each name.
+/// The 64-bit FNV-1a hash of a path key, with a seed instead of the offset basis.
 struct PathHash {
     private(set) var value: UInt64
 
@@ -60,7 +60,8 @@ struct PathHash {
         for offset in 0..<bytes.count { add(start.load(fromByteOffset: offset, as: UInt8.self)) }
     }
 
-    /// The slot where the search for a hash begins. FNV's low bits say too little of the last bytes; its high ones do.
+    /// The slot where the search for a hash starts. The high bits are folded in, because the low bits of FNV-1a are
+    /// mixed less well.
     @inline(__always)
     static func slot(_ hash: UInt64, of slotCount: Int) -> Int {
         Int(truncatingIfNeeded: hash ^ (hash >> 32)) & (slotCount - 1)

@@ -1,9 +1,9 @@
 public import LarderJSON
 
-/// Writes a snapshot as one file that can be searched without being parsed.
+/// Writes a snapshot as a file that can be searched without parsing.
 ///
-/// It goes over the document twice, once to count and once to write, so that nothing is needed beside the document and the
-/// file itself: one of 10 MB with short members makes an index of several times that.
+/// It traverses the document twice, once to count and once to write. Therefore it needs no memory besides the document
+/// and the file. The index of a 10 MB document with short members takes several times that.
 public struct SnapshotFileWriter {
     private typealias Layout = SnapshotFileLayout
 
@@ -15,17 +15,17 @@ public struct SnapshotFileWriter {
     private let slotCount: Int
     private let nameBytes: Int
     private let textBytes: Int
-    /// The length of the file.
+    /// The length of the file in bytes.
     let byteCount: Int
 
-    /// Counts what the file needs.
+    /// Counts the entries and bytes that the file needs.
     private init(_ value: JSONValue, revision: Int, epoch: UInt64, seed: UInt64) throws(SnapshotFileError) {
-        // The text of the file is that of the document, byte for byte: of duplicate members there must be none.
+        // The text of the file is the document's own text, which must be compact and without duplicate members.
         self.value = value.isCompact ? value : value.detached()
         (self.revision, self.epoch, self.seed) = (revision, epoch, seed)
         var (entries, names) = (1, 0)
         Self.count(self.value, &entries, &names)
-        // At most three quarters of the slots are taken.
+        // At most three quarters of the slots are used.
         var slots = 4
         while slots * 3 < entries * 4 { slots *= 2 }
         (entryCount, slotCount, nameBytes) = (entries, slots, names)
@@ -38,13 +38,13 @@ public struct SnapshotFileWriter {
         }
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     ///
     /// - Parameters:
-    ///   - value: the whole configuration
-    ///   - revision: its revision
-    ///   - epoch: the epoch of that revision, the number that its hexadecimal text means
-    ///   - seed: what the hashes of paths begin with; by chance, so that nobody can choose names that collide
+    ///   - value: the whole document
+    ///   - revision: the revision of the snapshot
+    ///   - epoch: the epoch of the revision, as a number
+    ///   - seed: the start value of the path hashes. It is random so that an attacker cannot choose colliding names.
     /// - Throws: `tooLarge`
     public static func bytes(
         of value: JSONValue, revision: Int, epoch: UInt64, seed: UInt64 = .random(in: .min ... .max)
@@ -55,9 +55,13 @@ public struct SnapshotFileWriter {
         return bytes
     }
 
-    /// The file itself, sealed. It takes time in proportion to the document: some milliseconds for a megabyte.
+    /// Writes a sealed file. The time is proportional to the document, some milliseconds per megabyte.
     ///
-    /// - Parameter epoch: the epoch of the revision as the agent writes it, 16 hexadecimal digits
+    /// - Parameters:
+    ///   - value: the whole document
+    ///   - revision: the revision of the snapshot
+    ///   - epoch: the epoch of the revision, 16 hexadecimal digits
+    ///   - name: the name of the file shown in /proc
     /// - Throws: `tooLarge`, `systemFailed`
     public static func file(
         of value: JSONValue, revision: Int, epoch: String, name: String
@@ -67,7 +71,8 @@ public struct SnapshotFileWriter {
         return try SealedFile(byteCount: writer.byteCount, name: name) { writer.write(to: $0) }
     }
 
-    /// Counts the entries and bytes of names below an object. The nesting of a document is limited, and so is the recursion.
+    /// Counts the entries and the bytes of names below an object. Recursion is bounded by the nesting limit of
+    /// documents.
     private static func count(_ value: JSONValue, _ entries: inout Int, _ names: inout Int) {
         guard value.kind == .object else { return }
         for (name, member) in value.members {
@@ -77,7 +82,7 @@ public struct SnapshotFileWriter {
         }
     }
 
-    /// Writes the file into memory that is all zeros and as long as it.
+    /// Writes the file into zeroed memory of exactly its length.
     private func write(to file: UnsafeMutableRawBufferPointer) {
         value.withTextBytes { text in
             guard let textStart = text.baseAddress else { return }
@@ -89,11 +94,11 @@ public struct SnapshotFileWriter {
         }
     }
 
-    /// The second pass.
+    /// The second traversal: writes the header, entries, slots and names.
     private struct Pass {
         private let plan: SnapshotFileWriter
         private let file: UnsafeMutableRawBufferPointer
-        /// Where the document's own text begins: every value's text is a part of it.
+        /// The start of the document's text, which contains the text of every value.
         private let textStart: UnsafeRawPointer
         private let slotOffset: Int
         private let nameOffset: Int
