@@ -1,17 +1,17 @@
-/// What a tag may call on a value: `{{json(name)}}`.
+/// A function that a tag can call on a value: `{{json(name)}}`.
 enum Function: String, Sendable {
-    // For every value.
+    // For all values.
     case json
-    // For arrays and objects; `empty`, `reversed` also for strings.
+    // For arrays and objects; `empty` and `reversed` also for strings.
     case count, empty, first, last, reversed, enumerated, sorted
     // For strings.
     case uppercased, lowercased, capitalized
     // For integers.
     case plusone, minusone, equalzero, even, odd
-    // For the place within a list, as are `first`, `last`, `even` and `odd`: `{{index()}}`.
+    // For the position in a list: `{{index()}}`. `first`, `last`, `even` and `odd` can be used in this way too.
     case index
 
-    /// Whether it can be called without a name, within a list.
+    /// Whether it can be called without a name, for the position in a list.
     var isOfPlaces: Bool {
         switch self {
         case .index, .first, .last, .even, .odd: true
@@ -19,7 +19,7 @@ enum Function: String, Sendable {
         }
     }
 
-    /// What it makes of a string; nil where it is not for strings.
+    /// Returns the result for a string; nil if the function does not apply to strings.
     func result(for text: String) -> Operand? {
         switch self {
         case .empty: .flag(text.isEmpty)
@@ -31,7 +31,7 @@ enum Function: String, Sendable {
         }
     }
 
-    /// What it makes of an integer; nil where it is not for integers, or the result is none that fits.
+    /// Returns the result for an integer; nil if the function does not apply to integers or the result overflows.
     func result(for number: Int) -> Operand? {
         switch self {
         case .plusone: number == .max ? nil : .int(number + 1)
@@ -43,7 +43,7 @@ enum Function: String, Sendable {
         }
     }
 
-    /// What it says about the place of an element within a list; nil where it is not for that.
+    /// Returns the result for the position of an element in a list; nil if the function does not apply to positions.
     func result(forElement index: Int, of count: Int) -> Operand? {
         switch self {
         case .index: .int(index)
@@ -57,7 +57,8 @@ enum Function: String, Sendable {
 }
 
 extension String {
-    /// Each word with a capital and small letters behind it. Words consist of letters and of apostrophes between these.
+    /// The string with the first letter of each word in title case and the others in lower case. Words consist of
+    /// letters and of apostrophes between letters.
     fileprivate var capitalizedWords: String {
         var result = ""
         var isInWord = false
@@ -76,7 +77,7 @@ extension String {
 }
 
 extension Character {
-    /// Its title case, as in ǅ, which differs from upper case for a few.
+    /// The title case of the character. It differs from upper case for a few characters, such as ǅ.
     fileprivate var capital: String {
         var result = ""
         for (index, scalar) in unicodeScalars.enumerated() {

@@ -1,12 +1,13 @@
 import LarderJSON
 
-/// A value that sections and functions work on: one of the configuration, or a member of an object with its name.
+/// A value that sections and functions work on: a value of the configuration, or a member of an object with its name.
 enum Item {
     case value(JSONValue)
-    /// What `sorted` and `enumerated` list: an object of `key` and `value`.
+    /// An element of the lists that `sorted` and `enumerated` return. It behaves as an object with `key` and `value`.
     case member(name: String, value: JSONValue)
 
-    /// The value that a name leads to; of `name?` also that of `name`.
+    /// Returns the value of a name. For the optional name `name?`, a member that is literally called `name?` takes
+    /// precedence.
     func child(_ step: Reference.Step) -> JSONValue? {
         switch self {
         case .value(let value):
@@ -25,7 +26,7 @@ enum Item {
         }
     }
 
-    /// The whole as JSON says it.
+    /// The item as a JSON value.
     var json: JSONValue {
         switch self {
         case .value(let value): value
@@ -34,15 +35,15 @@ enum Item {
     }
 }
 
-/// What a section is repeated for.
+/// The elements that a section is repeated for.
 struct List {
     var items: [Item]
-    /// The way to the array or object.
+    /// The path of the array or object.
     let path: [String]
-    /// Whether the last is the first.
+    /// Whether the order is reversed.
     var isReversed = false
 
-    /// The way to an element.
+    /// Returns the path of an element.
     func path(to index: Int) -> [String] {
         if case .member(let name, _) = items[index] { return path + [name] }
         return path + ["\(isReversed ? items.count - 1 - index : index)"]
@@ -50,36 +51,36 @@ struct List {
 
     func reversed() -> List { List(items: items.reversed(), path: path, isReversed: !isReversed) }
 
-    /// The element at an index, or nothing there.
+    /// Returns the element at an index, or `missing`.
     func element(_ index: Int) -> Operand {
         items.indices.contains(index)
             ? .item(items[index], Way(base: path(to: index))) : .missing(path + ["0"], isOptional: false)
     }
 }
 
-/// The way to a value, put together only where somebody asks for it: it is for errors.
+/// The path of a value. It is computed only on demand, because only errors need it.
 struct Way {
     let base: [String]
     var reference: Reference?
-    /// The first step of the reference that counts.
+    /// The index of the first step of the reference that is part of the path.
     var first = 0
 
     var path: [String] { base + (reference?.path(from: first) ?? []) }
 }
 
-/// What a reference stands for at some point of the rendering.
+/// The value of a reference during rendering.
 enum Operand {
     case item(Item, Way)
     case list(List)
-    /// What a function found out. A section that it opens leaves names as they are.
+    /// The result of a test. A section that it opens does not change the scope of names.
     case flag(Bool)
-    /// Nothing is there.
+    /// There is no value at the path.
     case missing([String], isOptional: Bool)
 
     static func string(_ text: String) -> Operand { .item(.value(.string(text)), Way(base: [])) }
     static func int(_ number: Int) -> Operand { .item(.value(.int(number)), Way(base: [])) }
 
-    /// Its elements, if it is a list of something.
+    /// The elements, if the value is an array or a list.
     var list: List? {
         switch self {
         case .list(let list): list
@@ -89,7 +90,7 @@ enum Operand {
         }
     }
 
-    /// As JSON; nil for what is missing.
+    /// The value as JSON; nil if it is missing.
     var json: JSONValue? {
         switch self {
         case .item(let item, _): item.json
@@ -99,7 +100,7 @@ enum Operand {
         }
     }
 
-    /// What a function makes of it; nil where it is not for such a value.
+    /// Returns the result of a function; nil if it does not apply to this value.
     func applying(_ function: Function) -> Operand? {
         if case .missing = self { return function == .empty ? .flag(true) : self }
         if function == .json { return json.map { .string($0.compactText) } }

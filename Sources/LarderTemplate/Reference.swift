@@ -1,21 +1,21 @@
-/// What a tag names: a way to a value and the functions that are called on it.
+/// The content of a tag: the path of a value and the functions that are called on it.
 struct Reference: Sendable, Equatable {
-    /// Where the way begins.
+    /// The scope in which the path starts.
     enum Start: Sendable {
-        /// In the innermost value that has a member of the first name: `name.of.it`.
+        /// The innermost value that has a member with the first name: `name.of.it`.
         case anywhere
-        /// In the innermost value: `.name.of.it`, and `.` for itself.
+        /// The innermost value: `.name.of.it`, or `.` for the value itself.
         case here
-        /// Nowhere: functions without a name are about the place within a list, `index()`.
+        /// No scope. Functions without a name apply to the position in a list: `index()`.
         case place
     }
 
     struct Step: Sendable, Equatable {
-        /// As it is written.
+        /// The name as written.
         let name: String
-        /// Without the question mark at its end.
+        /// The name without a trailing question mark.
         let plainName: String
-        /// Whether what it leads to may be missing.
+        /// Whether the value may be missing.
         var isOptional: Bool { name != plainName }
 
         init(_ name: Substring) {
@@ -26,20 +26,20 @@ struct Reference: Sendable, Equatable {
 
     let start: Start
     let steps: [Step]
-    /// In the order in which they are called, the innermost first.
+    /// The functions in the order in which they are called: the innermost first.
     let functions: [Function]
-    /// As it is written.
+    /// The reference as written.
     let text: String
-    /// Where it is in the template.
+    /// The byte offset of the reference in the template.
     let offset: Int
 
-    /// Why a text is no reference.
+    /// Why a text is not a valid reference.
     enum Refusal: Error {
         case empty, emptyStep, parentheses
         case unknown(String)
     }
 
-    /// Reads what is between the delimiters.
+    /// Parses the text between the delimiters.
     init(_ text: String, at offset: Int) throws(Refusal) {
         self.text = text
         self.offset = offset
@@ -47,7 +47,7 @@ struct Reference: Sendable, Equatable {
         functions.reverse()
         self.functions = functions
         if name.isEmpty {
-            // What is called on nothing must be about a place.
+            // A function without a name must apply to the position in a list.
             guard let first = functions.first else { throw .empty }
             guard first.isOfPlaces else { throw .parentheses }
             start = .place
@@ -57,14 +57,14 @@ struct Reference: Sendable, Equatable {
         start = name.first == "." ? .here : .anywhere
         if start == .here { name.removeFirst() }
         steps = name.isEmpty ? [] : name.split(separator: ".", omittingEmptySubsequences: false).map { Step($0) }
-        // The question mark alone is a name for nothing either.
+        // A single question mark is not a name either.
         guard steps.allSatisfy({ !$0.name.isEmpty && $0.name != "?" }) else { throw .emptyStep }
     }
 
-    /// The way of its steps from `first` on.
+    /// Returns the plain names of the steps from index `first` on.
     func path(from first: Int) -> [String] { steps[first...].map(\.plainName) }
 
-    /// `outer(inner(name))` as `name` and the functions, the outermost first.
+    /// Splits `outer(inner(name))` into `name` and the functions, the outermost first.
     private static func parts(_ text: String) throws(Refusal) -> (Substring, [Function]) {
         let pieces = text.split(separator: "(", omittingEmptySubsequences: false)
         let last = pieces[pieces.count - 1]
@@ -80,6 +80,6 @@ struct Reference: Sendable, Equatable {
         return (name, functions)
     }
 
-    /// The same if it says the same, wherever it stands.
+    /// Two references are equal if their texts are equal, regardless of their offsets.
     static func == (left: Reference, right: Reference) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
 }

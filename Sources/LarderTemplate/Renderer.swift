@@ -1,20 +1,19 @@
 import LarderJSON
 
-/// Carries out the instructions of a template once.
+/// Renders a template once.
 struct Renderer {
-    /// A value that names are looked up in.
+    /// A value in which names are looked up.
     private struct Scope {
         var item: Item
         var path: [String]
     }
 
-    /// A section that is being rendered.
     private struct Section {
-        /// What it is repeated for; nil where it is rendered once.
+        /// The elements that the section is repeated for; nil if it is rendered once.
         let list: List?
-        /// Which of these it is at.
+        /// The index of the current element.
         var index = 0
-        /// Whether it has opened a scope.
+        /// Whether the section opened a scope.
         let hasScope: Bool
     }
 
@@ -29,7 +28,7 @@ struct Renderer {
         scopes = [Scope(item: .value(root), path: [])]
     }
 
-    /// The text that comes out.
+    /// Renders the template.
     mutating func text() throws(TemplateError) -> String {
         output.reserveCapacity(template.source.count)
         var next = 0
@@ -56,8 +55,8 @@ struct Renderer {
 
     // MARK: Sections
 
-    /// Begins a section.
-    /// - Returns: whether there is anything to render.
+    /// Starts a section.
+    /// - Returns: whether its content is rendered.
     private mutating func open(_ operand: Operand, isInverted: Bool) -> Bool {
         let list = operand.list
         let isTrue = list.map { !$0.items.isEmpty } ?? Self.isTrue(operand)
@@ -76,8 +75,8 @@ struct Renderer {
         return true
     }
 
-    /// Ends a section, or begins it with the next element.
-    /// - Returns: whether it is to be rendered again.
+    /// Ends a section, or continues it with the next element.
+    /// - Returns: whether its content is rendered again.
     private mutating func again() -> Bool {
         let last = sections.count - 1
         if let list = sections[last].list, sections[last].index + 1 < list.items.count {
@@ -164,7 +163,7 @@ struct Renderer {
         }
     }
 
-    /// Follows a reference from what its first step leads to. From there on, only one way counts.
+    /// Follows a reference from the value of its first step. If a later step is missing, outer scopes are not searched.
     private func descend(from child: JSONValue, _ reference: Reference, _ scope: Scope) -> Operand {
         var value = child
         for (index, step) in reference.steps.enumerated().dropFirst() {
@@ -179,7 +178,7 @@ struct Renderer {
             way(reference, in: scope).path, isOptional: reference.steps[step...].contains(where: \.isOptional))
     }
 
-    /// The way to a value. A member that a list consists of is at its name already, so `value` leads no further.
+    /// The path of a value. The path of a member in a list already contains its name, so `value` adds nothing to it.
     private func way(_ reference: Reference, in scope: Scope) -> Way {
         if case .member = scope.item, reference.steps[0].plainName == "value" {
             return Way(base: scope.path, reference: reference, first: 1)
@@ -192,12 +191,12 @@ struct Renderer {
     }
 }
 
-/// The names that led nowhere, in the order of the template, each once.
+/// The names without a value, in the order of the template and without duplicates.
 struct MissingNames {
     private var names: [String] = []
     private var areMore = false
 
-    /// As many as an error can be read with.
+    /// The number of names that are listed in the error.
     private static let maxNames = 20
 
     mutating func note(_ path: [String]) {
@@ -207,7 +206,7 @@ struct MissingNames {
         if names.count == Self.maxNames { areMore = true } else { names.append(name) }
     }
 
-    /// What to say about them, if there are any.
+    /// The error that lists the names; nil if no name is missing.
     var error: TemplateError? {
         if names.isEmpty { return nil }
         let list = names.map(\.shownName).joined(separator: ", ")

@@ -2,12 +2,12 @@
 struct TagReader {
     let source: [UInt8]
     let delimiters: Delimiters
-    /// Where the tag begins.
+    /// The offset at which the tag begins.
     let start: Int
-    /// How far it was read.
+    /// The offset of the next byte to read.
     private(set) var position: Int
 
-    /// At the tag whose opening delimiter is at `start`.
+    /// Creates a reader for the tag whose opening delimiter is at `start`.
     init(source: [UInt8], delimiters: Delimiters, start: Int) {
         self.source = source
         self.delimiters = delimiters
@@ -15,7 +15,7 @@ struct TagReader {
         position = start + delimiters.open.count
     }
 
-    /// Reads the character that says what kind of tag it is, if it is one of these.
+    /// Reads the character that determines the kind of tag; nil if the tag has none.
     mutating func kind() throws(TemplateError) -> UInt8? {
         skipSpace()
         guard position < source.count else { throw notClosed() }
@@ -26,7 +26,7 @@ struct TagReader {
 
     private static let kinds = Array("#^/!=%{&><$".utf8)
 
-    /// Reads a reference and the tag's end.
+    /// Reads a reference and the end of the tag.
     mutating func reference(closing: [UInt8]) throws(TemplateError) -> Reference {
         skipSpace()
         let offset = position
@@ -48,11 +48,11 @@ struct TagReader {
         }
     }
 
-    /// Reads up to the tag's end, whatever is there.
+    /// Skips everything up to the end of the tag.
     mutating func comment() throws(TemplateError) { _ = try content() }
 
-    /// Reads `CONTENT_TYPE:HTML` or `CONTENT_TYPE:TEXT` and the tag's end.
-    /// - Returns: whether values are escaped from here on.
+    /// Reads `CONTENT_TYPE:HTML` or `CONTENT_TYPE:TEXT` and the end of the tag.
+    /// - Returns: whether subsequent values are escaped.
     mutating func contentType() throws(TemplateError) -> Bool {
         let offset = position
         switch try content().filter({ !Self.isSpace($0) }) {
@@ -63,7 +63,7 @@ struct TagReader {
         }
     }
 
-    /// Reads new delimiters and the tag's end.
+    /// Reads new delimiters and the end of the tag.
     mutating func newDelimiters() throws(TemplateError) -> Delimiters {
         let offset = position
         skipSpace()
@@ -83,7 +83,6 @@ struct TagReader {
         return Delimiters(open: open, close: close)
     }
 
-    /// An error at a place.
     func error(_ offset: Int, _ text: String) -> TemplateError { TemplateError(.syntax, at: offset, in: source, text) }
 
     // MARK: Bytes
@@ -130,16 +129,16 @@ struct TagReader {
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
 }
 
-/// What begins and ends a tag.
+/// The delimiters that open and close a tag.
 struct Delimiters: Sendable {
     let open: [UInt8]
     let close: [UInt8]
-    /// The end of a tag whose value is printed as it is: `{{{name}}}`.
+    /// Closes a tag whose value is printed unescaped: `{{{name}}}`.
     let closeOfTriple: [UInt8]
-    /// The end of a tag that changes the delimiters.
+    /// Closes a tag that changes the delimiters.
     let closeOfChange: [UInt8]
 
-    /// The most bytes of one: longer ones would make finding them slow.
+    /// The maximum length of a delimiter in bytes. Longer delimiters would make the search for them slow.
     static let greatestLength = 16
 
     static let usual = Delimiters(open: Array("{{".utf8), close: Array("}}".utf8))

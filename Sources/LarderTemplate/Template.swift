@@ -1,42 +1,44 @@
 package import LarderJSON
 
-/// A text with tags that a configuration fills in: Mustache, as its manual and specification say, with three differences.
-/// Nothing is escaped unless the template asks for it, because what comes out are configuration files and not web pages;
-/// a name that leads nowhere is an error unless it ends with a question mark; and there are functions.
+/// A Mustache template that is filled in with a configuration.
 ///
-/// Templates neither include nor inherit from one another, and compute nothing. Reading one takes time in proportion to
-/// its length, rendering in proportion to what is read and written; neither recurses.
+/// It follows the Mustache manual and specification, with three differences. Values are escaped only if the template
+/// requests it, because the output is a configuration file and not a web page. A name without a value is an error
+/// unless it ends with a question mark. There are functions.
+///
+/// Templates cannot include or inherit from other templates, and cannot compute. Parsing takes time proportional to the
+/// length of the template, rendering proportional to the input and output. Neither recurses.
 package struct Template: Sendable {
-    /// How deep sections may lie within one another.
+    /// The maximum nesting depth of sections.
     package static let greatestDepth = 100
 
     let source: [UInt8]
     let instructions: [Instruction]
 
-    /// Reads a template.
-    /// - Throws: ``TemplateError`` (`syntax` or `function`) with the place of what is wrong.
+    /// Parses a template.
+    /// - Throws: ``TemplateError`` (`syntax` or `function`) with the place of the error.
     package init(_ text: String) throws(TemplateError) {
         source = Array(text.utf8)
         instructions = try TemplateParser.instructions(of: source)
     }
 
-    /// Fills in a value.
-    /// - Throws: ``TemplateError``: `missing` with everything that the template asks for and is not there, `function`
-    ///   with the place of the first function that cannot take what it was given.
+    /// Renders the template with a value.
+    /// - Throws: ``TemplateError``: `missing` with the names that have no value, or `function` with the place of the
+    ///   first function that does not apply to its argument.
     package func render(_ value: JSONValue) throws(TemplateError) -> String {
         var renderer = Renderer(template: self, root: value)
         return try renderer.text()
     }
 }
 
-/// What a template consists of, in the order of the text.
+/// An instruction of a template. The instructions are in the order of the text.
 enum Instruction: Sendable {
-    /// Bytes of the template that are printed as they are.
+    /// Prints bytes of the template.
     case text(Range<Int>)
-    /// A value is printed.
+    /// Prints a value.
     case value(Reference, isEscaped: Bool)
-    /// A section begins; `close` is the index of its end.
+    /// Starts a section; `close` is the index of the instruction that ends it.
     case open(Reference, isInverted: Bool, close: Int)
-    /// A section ends; `open` is the index of its beginning.
+    /// Ends a section; `open` is the index of the instruction that starts it.
     case close(open: Int)
 }

@@ -1,24 +1,23 @@
-/// What is wrong with a template, or with what it is given.
+/// An error in a template or in the value that it is rendered with.
 package struct TemplateError: Error, Equatable, CustomStringConvertible {
-    /// The kinds of errors.
     package enum Code: Sendable {
         case syntax
-        /// There is no such function, or none for the value in question.
+        /// The function does not exist, or does not apply to its argument.
         case function
-        /// The template asks for something that is not there.
+        /// The template uses a name that has no value.
         case missing
     }
 
     package struct Place: Sendable, Equatable, CustomStringConvertible {
         /// The line, from 1.
         package let line: Int
-        /// The character of the line, from 1.
+        /// The character in the line, from 1.
         package let column: Int
 
         /// `LINE:COLUMN`
         package var description: String { "\(line):\(column)" }
 
-        /// The place of a byte.
+        /// The place of the byte at an offset.
         init(of offset: Int, in source: [UInt8]) {
             let before = source[..<offset]
             let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
@@ -28,9 +27,9 @@ package struct TemplateError: Error, Equatable, CustomStringConvertible {
     }
 
     package let code: Code
-    /// Where; nil for what is missing, which may be in many places.
+    /// The place of the error; nil for missing names, which can be in several places.
     package let place: Place?
-    /// What is wrong and, where the template is, what to do about it.
+    /// A description of the error, with advice if the template is wrong.
     package let text: String
 
     /// The place, if there is one, and the text.
@@ -50,8 +49,8 @@ package struct TemplateError: Error, Equatable, CustomStringConvertible {
 }
 
 extension String {
-    /// A name as an error shows it: of one that is longer than anybody reads only the beginning. It is cut by code points:
-    /// a character may consist of any number of them.
+    /// A name for display in an error. Only the first 60 code points are shown, because a single character can consist
+    /// of any number of them.
     var shownName: String {
         let most = 60
         guard let end = unicodeScalars.index(startIndex, offsetBy: most, limitedBy: endIndex), end < endIndex else {

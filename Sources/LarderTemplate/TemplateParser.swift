@@ -1,8 +1,8 @@
-/// Turns the text of a template into instructions, from its beginning to its end.
+/// Parses the text of a template into instructions.
 struct TemplateParser {
     private struct Section {
         let reference: Reference
-        /// The index of its instruction.
+        /// The index of the instruction that starts the section.
         let open: Int
         let delimiters: Delimiters
         let isEscaped: Bool
@@ -10,16 +10,16 @@ struct TemplateParser {
 
     private let source: [UInt8]
     private var instructions: [Instruction] = []
-    /// Those that are open. Delimiters and escaping that a section changes count until its end.
+    /// The open sections. Changes of delimiters and escaping inside a section last until its end.
     private var sections: [Section] = []
     private var delimiters = Delimiters.usual
     private var isEscaped = false
-    /// Where the text begins that belongs to no tag.
+    /// The offset of the first byte that is not yet part of an instruction.
     private var textStart = 0
-    /// Whether that is the beginning of a line.
+    /// Whether that byte is at the start of a line.
     private var isAtLineStart = true
 
-    /// What a template consists of.
+    /// Returns the instructions of a template.
     static func instructions(of source: [UInt8]) throws(TemplateError) -> [Instruction] {
         var parser = TemplateParser(source)
         try parser.parse()
@@ -113,7 +113,7 @@ struct TemplateParser {
         return nil
     }
 
-    /// Takes the text before a tag. Of one that stands alone on its lines, nothing of these lines remains.
+    /// Adds the text before a tag. If the tag is alone on its lines, these lines are removed.
     private mutating func endText(before tag: TagReader, mayStandAlone: Bool) {
         if mayStandAlone, let start = lineStart(before: tag.start), let next = nextLine(after: tag.position) {
             endText(at: start, next: next)
@@ -129,7 +129,7 @@ struct TemplateParser {
         textStart = next
     }
 
-    /// Where the line begins, if there is nothing in it before a tag.
+    /// Returns the start of the line if there are only blanks before a tag, else nil.
     private func lineStart(before tag: Int) -> Int? {
         var position = tag
         while position > textStart, Self.isBlank(source[position - 1]) { position -= 1 }
@@ -137,7 +137,7 @@ struct TemplateParser {
         return source[position - 1] == UInt8(ascii: "\n") ? position : nil
     }
 
-    /// Where the next line begins, if there is nothing in this one behind a tag.
+    /// Returns the start of the next line if there are only blanks after a tag, else nil.
     private func nextLine(after tag: Int) -> Int? {
         var position = tag
         while position < source.count, Self.isBlank(source[position]) { position += 1 }
