@@ -3,11 +3,13 @@ import Dispatch
 import LarderClient
 import Glibc
 
-/// The command line as a program: parses, runs, and turns each failure into one line and an exit status.
+/// The command line program: parses the arguments, runs the command, and turns an error into one line and an exit
+/// status.
 package enum CommandEntry {
-    /// Runs the command that this process was started with, and ends the process.
+    /// Runs the command of this process and ends the process.
     package static func main() -> Never {
-        // Before Dispatch opens descriptors and blocks signals: the programs that are started inherit what this one did.
+        // Record these before Dispatch opens descriptors and blocks signals, so that started programs inherit the
+        // original state.
         _ = SignalDispositions.inherited
         _ = OpenDescriptors.inherited
         DispatchTraces.begin()
@@ -15,7 +17,7 @@ package enum CommandEntry {
         dispatchMain()
     }
 
-    /// Away from the main thread's queue: to come back to it at the end, only to exit, would take one more thread.
+    /// Not on the main queue: returning to it only to exit would require another thread.
     @concurrent
     private static func run() async -> Never {
         let arguments = Arguments.normalized(Array(CommandLine.arguments.dropFirst()))

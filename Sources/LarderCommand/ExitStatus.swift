@@ -2,7 +2,7 @@ import ArgumentParser
 import LarderClient
 import Glibc
 
-/// The program's exit statuses, the same for every verb.
+/// The exit statuses of the program. They are the same for every verb.
 enum ExitStatus: Int32, CaseIterable {
     case success = 0
     case failure = 1
@@ -20,7 +20,7 @@ enum ExitStatus: Int32, CaseIterable {
     case programFailed = 126
     case programNotFound = 127
 
-    /// What it means, for `--help`.
+    /// The meaning, for `--help`.
     var meaning: String {
         switch self {
         case .success: "done"
@@ -41,10 +41,9 @@ enum ExitStatus: Int32, CaseIterable {
         }
     }
 
-    /// Ends the program with it.
     func endThisProcess() -> Never { exit(rawValue) }
 
-    /// The status for a failed call.
+    /// The exit status for a failed call.
     init(_ error: LarderClientError) {
         switch error.code {
         case .unreachable: self = error.systemError == EACCES || error.systemError == EPERM ? .denied : .unreachable

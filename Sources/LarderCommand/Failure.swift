@@ -1,25 +1,25 @@
 import Glibc
 import LarderClient
 
-/// Why the program fails, with what to do next.
+/// Why the program fails, with advice.
 struct Failure: Error, Equatable {
     let status: ExitStatus
-    /// What happened and what to do next, in one line.
+    /// A description of the failure and advice, in one line.
     let message: String
-    /// The kind of failure: the protocol's name if the protocol has one.
+    /// The name of the error: that of the protocol if it defines one.
     let name: String
-    /// The protocol's number for ``name``; nil for a failure that only this program knows.
+    /// The error code of the protocol for ``name``; nil if it defines none.
     let code: Int?
-    /// The agent's own error, if it sent one.
+    /// The agent's error, if it sent one.
     let remote: WireError?
 
-    /// A failure that this program finds.
+    /// Creates a failure that this program detected.
     init(_ status: ExitStatus, _ message: String) {
         self.init(status, message, name: "\(status)", remote: nil)
     }
 
-    /// A failed call.
-    /// - Parameter hints: makes the commands that its message names.
+    /// Creates the failure for a failed call.
+    /// - Parameter hints: creates the commands in the message.
     init(_ error: LarderClientError, _ hints: Hints = Hints()) {
         self.init(
             ExitStatus(error),
@@ -32,13 +32,13 @@ struct Failure: Error, Equatable {
         code = remote?.code.number ?? WireError.Code.all.first { $0.name == name }?.number
     }
 
-    /// Ends the program and says why on standard error: in one line, or as JSON if the user asked for that.
+    /// Ends the program after it has written the failure to standard error: as one line of text, or as JSON if
+    /// requested.
     func endThisProcess() -> Never {
         if Output.isJSON { Output.errorLine(json) } else { Output.note(message) }
         exit(status.rawValue)
     }
 
-    /// The failure as one line of JSON.
     var json: String {
         JSONValue.building { writer in
             writer.beginObject()

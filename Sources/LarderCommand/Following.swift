@@ -1,14 +1,14 @@
 import LarderClient
 
 extension LarderClient {
-    /// Hands each snapshot of a part of the configuration to `body`, for as long as the task lives. What interrupts it
-    /// is noted on standard error.
+    /// Calls `body` with each snapshot of the selected part of the configuration until the task is cancelled.
+    /// Interruptions are noted on standard error.
     ///
-    /// A namespace that leaves the settings after the first snapshot, or that they do not let this user read any more, is
-    /// asked for until it is back: settings may be replaced in two steps, or by mistake, and whoever stays must not be left
-    /// without changes for that.
-    /// - Throws: ``LarderClientError`` where no further attempt can help, such as a namespace that is not declared, or may
-    ///   not be read, from the start; what `body` throws.
+    /// If the namespace is removed from the settings after the first snapshot, or this user loses the right to read it,
+    /// the method retries until it is available again. Settings may be replaced in two steps or by mistake, and that
+    /// must not stop a long-running follower.
+    /// - Throws: ``LarderClientError`` if a retry cannot succeed, for example because the namespace is undeclared or
+    ///   unreadable from the start; errors of `body`.
     func follow(_ source: SelectionOptions, _ body: (ConfigSnapshot) async throws -> Void) async throws {
         let notes = InterruptionNotes()
         let namespace = source.namespace.namespace
@@ -34,8 +34,8 @@ extension LarderClient {
 }
 
 extension LarderClientError {
-    /// Whether it says that the settings have no such namespace, or none for this user. Who may not know which namespaces
-    /// there are hears the latter of both.
+    /// Whether the settings do not declare the namespace, or do not let this user read it. To users who must not know
+    /// which namespaces exist, the agent reports both as `denied`.
     fileprivate var isWithdrawal: Bool {
         guard let remoteError else { return false }
         return remoteError.code == .unknownNamespace || (remoteError.code == .denied && remoteError.right == .read)
@@ -43,10 +43,10 @@ extension LarderClientError {
 }
 
 extension LarderClient {
-    /// Tells the agent that a snapshot is in use here, or why it is not. That is only for people to see: nothing depends
-    /// on it, and an agent that does not know the method is as good as any.
+    /// Reports to the agent that a snapshot is in use, or why it is not. Errors are ignored, because the report is only
+    /// informational and older agents do not have the method.
     func acknowledge(_ snapshot: ConfigSnapshot, _ failure: Failure?) async {
-        // One that is cut within a character ends with a replacement character, of three bytes.
+        // A reason that is cut inside a character ends with a replacement character, which takes three bytes.
         let longest = ConfigAcknowledge.Parameters.longestReason - 3
         let reason = failure.map { String(decoding: $0.message.utf8.prefix(longest), as: UTF8.self) }
         try? await config.acknowledge(snapshot, accepted: failure == nil, reason: reason)

@@ -1,7 +1,7 @@
 import LarderClient
 import Synchronization
 
-/// Notes on standard error about the agent's absence, or the namespace's: one for each new reason, not one for each attempt.
+/// Notes on standard error that the agent or the namespace is unavailable: one per new reason, not one per attempt.
 final class InterruptionNotes: Sendable {
     private let noted = Mutex<String?>(nil)
 
@@ -9,7 +9,7 @@ final class InterruptionNotes: Sendable {
         note(interruption.error.reason, "connecting again")
     }
 
-    /// The settings do not declare the namespace any more, or do not let this user read it.
+    /// The settings no longer declare the namespace, or no longer let this user read it.
     func withdrawn(_ namespace: String, _ error: LarderClientError) {
         if error.remoteError?.code == .unknownNamespace {
             note("namespace \"\(namespace)\" was taken out of the settings", "asking again until it is back")

@@ -1,7 +1,7 @@
 import ArgumentParser
 import LarderProtocol
 
-/// The command line: one verb for each thing to do.
+/// The command line, with its verbs.
 struct Larder: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "larder",
@@ -37,7 +37,7 @@ struct Larder: AsyncParsableCommand {
             CallCommand.self,
         ])
 
-    // Every start makes this text. joined() would first have the runtime look for what a list of strings conforms to.
+    // This text is created at every start. joined() would make the runtime search for protocol conformances first.
     private static var exitStatuses: String {
         var text = ""
         for status in ExitStatus.allCases {

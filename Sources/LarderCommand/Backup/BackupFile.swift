@@ -2,16 +2,16 @@ import Crypto
 import LarderEncoding
 import LarderJSON
 
-/// A backup: snapshots of every namespace as files of the state directory, and where they are from.
+/// A backup: snapshots of every namespace, in the format of generation files, and information about their origin.
 ///
-/// The file is lines of JSON: the header, one line for each snapshot, and last the SHA-256 of all bytes before that line.
+/// The file consists of lines of JSON: the header, one line per snapshot, and the SHA-256 of all preceding bytes.
 struct BackupFile: Equatable {
     static let format = 1
 
     struct Generation: Equatable {
         var namespace: String
         var revision: Int
-        /// The content of its file.
+        /// The content of the generation file.
         var text: String
         var isPinned = false
     }
@@ -21,17 +21,17 @@ struct BackupFile: Equatable {
     var createdAt: String
     /// The state directory of the agent.
     var stateDirectory: String
-    /// Namespaces in which the caller had a right, but not the right to read them. They are not in the backup.
+    /// Namespaces in which the caller had some right, but not the right to read. The backup does not contain them.
     var omitted: [String] = []
-    /// Whether the agent named every namespace to the caller: it does to root and to its own user. Others do not learn of
-    /// namespaces in which they have no right. nil if the backup does not say it.
+    /// Whether the agent listed every namespace to the caller. It does so for root and for its own user. Other users do
+    /// not see namespaces in which they have no right. Nil if the backup does not contain this information.
     var isComplete: Bool?
     var generations: [Generation] = []
 
-    /// How many namespaces have a snapshot.
     var namespaceCount: Int { Set(generations.map(\.namespace)).count }
 
-    /// What may be missing, as the predicate of a sentence; nil if the backup has every namespace or does not say it.
+    /// A verb phrase that describes which namespaces may be missing. Nil if the backup is complete, or does not contain
+    /// this information.
     var omission: String? {
         if !omitted.isEmpty {
             return "does not have the namespaces that its maker may not read: \(omitted.joined(separator: ", "))"
@@ -76,12 +76,12 @@ struct BackupFile: Equatable {
         self.stateDirectory = stateDirectory
     }
 
-    /// Reads a file.
-    /// - Parameter name: the file's name, for messages
-    /// - Throws: ``Failure`` if it is not a whole backup that this version can read.
+    /// Parses a backup.
+    /// - Parameter name: the name of the file, for messages
+    /// - Throws: ``Failure`` if it is not a complete backup in a format that this version can read.
     init(decoding bytes: [UInt8], name: String) throws(Failure) {
         var lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-        // Each line has an end, so the last piece is empty.
+        // Every line ends with an LF, so the last part is empty.
         guard lines.popLast()?.isEmpty ?? false, let last = lines.popLast(), let first = lines.first,
             let header = try? JSONValue(parsing: Array(first)), let format = header["larderBackup"]?.int
         else { throw Failure(.failure, "\(name) is not a whole file of larder backup") }
@@ -122,14 +122,14 @@ struct BackupFile: Equatable {
 }
 
 extension BackupFile.Generation {
-    /// The format of the files of the state directory.
+    /// The format version of generation files.
     private static let format = 1
 
     fileprivate struct Damage: Error {
         let reason: String
     }
 
-    /// Reads a line. Namespace and revision become names of files.
+    /// Parses a line. It checks namespace and revision strictly, because they become file names.
     fileprivate init(_ line: [UInt8]) throws(Damage) {
         guard let value = try? JSONValue(parsing: line), let namespace = value["namespace"]?.string,
             let revision = value["revision"]?.int, let text = value["generation"]?.string,
@@ -141,8 +141,8 @@ extension BackupFile.Generation {
         try checkText()
     }
 
-    /// Checks that the content of the file is whole, and that it is of this namespace and revision. The agent would put aside
-    /// a damaged file, and begin with an older one.
+    /// Checks that the content of the generation file is complete and belongs to this namespace and revision. The agent
+    /// would otherwise set the damaged file aside and start with an older one.
     private func checkText() throws(Damage) {
         let lines = Array(text.utf8).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         guard lines.count == 3, lines[2].isEmpty, let header = try? JSONValue(parsing: Array(lines[0])) else {
@@ -170,12 +170,12 @@ extension BackupFile.Generation {
         else { throw Damage(reason: "the snapshot lacks a member or has one of another type") }
     }
 
-    /// The numbers that the agent writes.
+    /// The range of numbers that the agent writes.
     private static let possibleNumbers = 0..<(1 << 53)
 
     private static func isDigest(_ text: String) -> Bool { [UInt8](hex: text)?.count == SHA256.byteCount }
 
-    /// Whether each layer has its type. Each one that a later version may add is an object or an array, too.
+    /// Whether each layer has its type. Unknown layers, of later versions, must be objects or arrays.
     private static func areLayers(_ value: JSONValue) -> Bool {
         value.kind == .object
             && value.members.allSatisfy { name, layer in

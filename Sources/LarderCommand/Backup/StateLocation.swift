@@ -1,10 +1,10 @@
 import Glibc
 
-/// Where a backup is restored to.
+/// The directory to which a backup is restored.
 enum StateLocation {
-    /// The directory that the command line names, else the usual one of this user's agent. A path in the backup is never used:
-    /// the file may be from elsewhere, and root would write there.
-    /// - Throws: ``Failure`` if none is named and the agent that the backup is from had another one.
+    /// Returns the directory given on the command line, else the default state directory of this user's agent. A path
+    /// in the backup is never used, because the file may come from elsewhere, and root would write to that path.
+    /// - Throws: ``Failure`` if no directory is given, and the default is unknown or differs from the directory in the backup.
     static func directory(named option: String?, for backup: BackupFile, _ file: String) throws(Failure) -> String {
         if let option { return option }
         let usual = usual(isRoot: geteuid() == 0) { getenv($0).map { String(cString: $0) } }
@@ -17,7 +17,7 @@ enum StateLocation {
                 + backup.stateDirectory.shellWord)
     }
 
-    /// The state directory that an agent of this user has if no settings name another one.
+    /// The default state directory of this user's agent; nil if the environment does not determine it.
     static func usual(isRoot: Bool, environment: (String) -> String?) -> String? {
         if isRoot { return "/var/lib/larder" }
         func absolute(_ name: String) -> String? {

@@ -2,7 +2,8 @@ import CLinuxShims
 import Glibc
 import LarderPlatform
 
-/// Puts a backup into a state directory: a new tree beside the present one, which then takes its name in one step.
+/// Restores a backup to a state directory. It writes a new tree next to the current one, then exchanges their names in
+/// one step.
 struct StateRestore {
     let directory: String
     /// The name that the previous state gets.
@@ -12,8 +13,8 @@ struct StateRestore {
     private var next: String { directory + "/config.restoring" }
     private var previous: String { directory + "/" + Self.previousName }
 
-    /// Restores the backup. The agent finds no epoch at its next start and begins a new one.
-    /// - Throws: ``Failure`` if an agent uses the directory or the disk fails; the present state then stays.
+    /// Restores the backup. It removes the epoch, so the agent starts a new one.
+    /// - Throws: ``Failure`` if an agent uses the directory or the disk fails. The current configuration is then kept.
     func run(_ backup: BackupFile) throws(Failure) {
         let isRoot = geteuid() == 0
         try becomeOwner()
@@ -26,15 +27,18 @@ struct StateRestore {
             try? remove(next)
             throw error
         }
-        // Without a present state, an earlier call ended between the two steps of exchange(), and this is the state before it.
+        // If there is no current state, an earlier run ended between the two steps of exchange(). `previous` is then
+        // the only copy of the state, so it stays.
         if exists(current) { try remove(previous) }
-        // Before the state, so that no crash can leave the restored state with the epoch of the present one.
+        // Remove the epoch before the state is exchanged. Otherwise a crash could leave the restored state with the old
+        // epoch.
         try check(unlink(directory + "/epoch") == 0 || errno == ENOENT, "remove", directory + "/epoch")
         try exchange()
         try synchronize(directory)
     }
 
-    /// Acts as the owner of the directory from here on: files then have the right owner, and root follows no links of theirs.
+    /// Switches to the owner of the directory. The new files then have the right owner, and root does not follow the
+    /// owner's symbolic links.
     private func becomeOwner() throws(Failure) {
         var information = stat()
         guard stat(directory, &information) == 0, information.st_mode & S_IFMT == S_IFDIR else {
@@ -49,7 +53,7 @@ struct StateRestore {
         try check(seteuid(information.st_uid) == 0, "become user \(information.st_uid)", directory)
     }
 
-    /// Takes the lock that a running agent holds.
+    /// Acquires the lock that a running agent holds.
     private func takeLock(isRoot: Bool) throws(Failure) -> FileLock {
         let path = directory + "/lock"
         let descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
@@ -87,13 +91,14 @@ struct StateRestore {
         try synchronize(next)
     }
 
-    /// Gives the new tree the name of the present one, which gets the name for the previous one.
+    /// Exchanges the new tree with the current one, and renames the current one to `previous`.
     private func exchange() throws(Failure) {
         if !exists(current) { return try check(rename(next, current) == 0, "rename", next) }
         if larder_exchange_names(next, current) == 0 {
             return try check(rename(next, previous) == 0, "rename", next)
         }
-        // Some file systems cannot exchange names. A crash between these two loses nothing; the command can be repeated.
+        // Some file systems cannot exchange names. A crash between these two calls loses nothing, and the command can
+        // be repeated.
         try check(rename(current, previous) == 0, "rename", current)
         try check(rename(next, current) == 0, "rename", next)
     }
@@ -115,7 +120,7 @@ struct StateRestore {
         }
     }
 
-    /// Removes a file or a tree, if it exists; symbolic links are removed and not followed.
+    /// Removes a file or a tree if it exists. Symbolic links are removed, not followed.
     private func remove(_ path: String) throws(Failure) {
         if unlink(path) == 0 || errno == ENOENT { return }
         try check(errno == EISDIR || errno == EPERM, "remove", path)
@@ -140,8 +145,9 @@ struct StateRestore {
     }
 }
 
-/// A file that is made, for its owner only, and is on disk when the call returns.
+/// Writes files that only their owner can access and that are on disk when the call returns.
 enum NewFile {
+    /// Creates a file.
     /// - Throws: ``Failure`` if the file exists or cannot be written; it is then removed.
     static func write(_ bytes: [UInt8], to path: String) throws(Failure) {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
@@ -156,9 +162,9 @@ enum NewFile {
         }
     }
 
-    /// Replaces a file as a whole or not at all.
-    /// - Throws: ``Failure`` if the file cannot be written, or is a device such as `/dev/null`, a symbolic link such as
-    ///   `/dev/stdout`, or a directory: only a regular file may lose its name.
+    /// Replaces a file atomically.
+    /// - Throws: ``Failure`` if the file cannot be written, or is not a regular file. A device such as `/dev/null` or a
+    ///   symbolic link such as `/dev/stdout` must not be replaced.
     static func replace(_ path: String, with bytes: [UInt8]) throws(Failure) {
         var information = stat()
         if lstat(path, &information) == 0, information.st_mode & S_IFMT != S_IFREG {

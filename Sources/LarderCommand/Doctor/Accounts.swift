@@ -1,13 +1,13 @@
 import Glibc
 
-/// Users and groups by number and name, as the host knows them (getpwuid_r(3), getgrgid_r(3), getgrouplist(3)).
+/// Looks up users and groups in the host's databases (getpwuid_r(3), getgrgid_r(3), getgrouplist(3)).
 enum Accounts {
     private static let bufferSize = 1 << 16
 
-    /// A user's name; its number in words where there is none.
+    /// The name of a user; `user NUMBER` if it has no name.
     static func name(ofUser id: uid_t) -> String { knownName(ofUser: id) ?? "user \(id)" }
 
-    /// A user's name; nil where this host has none for it.
+    /// The name of a user; nil if it has no name on this host.
     static func knownName(ofUser id: uid_t) -> String? {
         var (record, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
         var buffer = [CChar](repeating: 0, count: bufferSize)
@@ -17,7 +17,7 @@ enum Accounts {
         return String(cString: name)
     }
 
-    /// A group's name; its number in words where there is none.
+    /// The name of a group; `group NUMBER` if it has no name.
     static func name(ofGroup id: gid_t) -> String {
         var (record, found) = (Self.noGroup, UnsafeMutablePointer<group>?.none)
         var buffer = [CChar](repeating: 0, count: bufferSize)
@@ -27,7 +27,7 @@ enum Accounts {
         return String(cString: name)
     }
 
-    /// The groups that a user is in by the host's database, which are those of the next login.
+    /// The groups of a user in the host's databases, which take effect at the next login.
     static func groups(ofUser name: String, primary: gid_t) -> Set<gid_t> {
         var count: Int32 = 4096
         var groups = [gid_t](repeating: 0, count: Int(count))
@@ -35,7 +35,6 @@ enum Accounts {
         return Set(groups.prefix(Int(count)))
     }
 
-    /// The groups of this process.
     static var ownGroups: Set<gid_t> {
         var groups = [gid_t](repeating: 0, count: 65_536)
         let count = getgroups(Int32(groups.count), &groups)

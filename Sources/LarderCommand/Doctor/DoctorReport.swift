@@ -4,19 +4,17 @@ import LarderClient
 /// The findings of `larder doctor`, for people and as JSON.
 struct DoctorReport {
     let findings: [Finding]
-    /// Whether the agent answered.
     let isReachable: Bool
 
-    /// The exit status: 5 if the agent cannot be reached, 1 if something does not work, 12 if something needs attention,
-    /// else 0.
+    /// The exit status: 5 if the agent did not reply, 1 if there is a problem, 12 if there is a warning, else 0.
     var status: ExitStatus {
         if !isReachable { return .unreachable }
         if count(.problem) > 0 { return .failure }
         return count(.warning) > 0 ? .warnings : .success
     }
 
-    /// The whole report without its last line end.
-    /// - Parameter hasSymbols: whether whoever reads it sees more than ASCII.
+    /// The report without a final line end.
+    /// - Parameter hasSymbols: whether the report may contain symbols outside ASCII.
     func text(style: Style, hasSymbols: Bool) -> String {
         let width = findings.map(\.check.count).max() ?? 0
         var lines: [String] = []
@@ -30,7 +28,7 @@ struct DoctorReport {
         return lines.joined(separator: "\n") + "\n\n" + summary
     }
 
-    /// How it stands, in one line.
+    /// The number of problems and warnings, in one line.
     private var summary: String {
         let problems = count(.problem), warnings = count(.warning)
         let parts = [
@@ -62,7 +60,7 @@ struct DoctorReport {
         }
     }
 
-    /// The whole as one line of JSON.
+    /// The report as one line of JSON.
     var json: String {
         JSONValue.building { writer in
             writer.beginObject()
@@ -87,7 +85,7 @@ struct DoctorReport {
         }.compactText
     }
 
-    /// Whether standard output is a terminal that shows UTF-8 (locale(7)).
+    /// Whether standard output is a terminal that displays UTF-8 (locale(7)).
     static var hasSymbols: Bool {
         guard Output.isTerminal else { return false }
         let names = ["LC_ALL", "LC_CTYPE", "LANG"]

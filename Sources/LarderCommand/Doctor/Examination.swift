@@ -1,18 +1,18 @@
-/// Everything that was found out, and what the checks make of it.
+/// All facts that were collected, and the report about them.
 struct Examination: Sendable {
     var socket: SocketFacts
     var service: ServiceFacts
     var agent: AgentAnswer
-    /// nil where it is not known which file the agent would take.
+    /// The settings file; nil if it is not known which file the agent would use.
     var settings: SettingsFacts?
     var clock: ClockFacts
     var volumes: [VolumeFacts]
-    /// How many files the agent may have open; nil where that cannot be seen.
+    /// The limit of open files of the agent; nil if it cannot be read.
     var openFiles: Int?
-    /// The last lines of the agent's log, where they matter and can be read.
+    /// The last log lines of the agent; empty if they are not needed or cannot be read.
     var log: [String]
 
-    /// What there is to say, in the order in which to look at it: what comes first often explains the rest.
+    /// The findings of all checks, ordered so that earlier ones often explain later ones.
     var report: DoctorReport {
         var findings = SocketCheck.findings(socket, service)
         findings += ServiceCheck.findings(service, agent: agent.facts, log: log)

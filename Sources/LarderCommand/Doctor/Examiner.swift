@@ -1,18 +1,19 @@
 import LarderClient
 
-/// Gathers the facts of an ``Examination`` from this host and its agent.
+/// Collects the facts of an ``Examination`` from this host and its agent.
 enum Examiner {
+    /// Collects the facts.
     /// - Parameters:
     ///   - socket: the value of `--socket`
     ///   - settings: the value of `--settings`
-    ///   - timeout: the limit of each request to the agent
+    ///   - timeout: the timeout of each request to the agent
     static func examine(socket option: String?, settings: String?, timeout: Duration) async -> Examination {
         let socket = SocketFacts(option: option)
-        // Before the first connection, which starts a service with socket activation.
+        // Before the first connection, which would start a service with socket activation.
         var service = await ServiceFacts.look(for: socket)
         let agent = await AgentProbe.answer(socket: socket.path, timeout: timeout)
         let facts = agent.facts
-        // If the agent does not reply, the state of the service that the request started says why.
+        // If the agent does not reply, the state of the service that the request started explains why.
         if facts == nil { service = await ServiceFacts.look(for: socket) }
         let needsLog = facts == nil || service.hasFailed
         return Examination(
@@ -25,8 +26,8 @@ enum Examiner {
             log: needsLog ? await service.log(lines: 5) : [])
     }
 
-    /// The directories that the agent reports. If it does not reply, those of the system's agent that exist: a full disk may
-    /// be the cause.
+    /// The directories that the agent reports. If it does not reply, the existing directories of the system-wide agent,
+    /// because a full disk may be the cause.
     private static func volumes(_ facts: AgentFacts?, isSystem: Bool) -> [VolumeFacts] {
         if let facts {
             return [VolumeFacts.look(at: facts.info.stateDirectory, purpose: "state")]

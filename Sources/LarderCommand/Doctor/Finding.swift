@@ -1,25 +1,25 @@
-/// What `larder doctor` has to say about one thing that it looked at.
+/// The result of one check of `larder doctor`.
 struct Finding: Sendable, Equatable {
-    /// How much it matters.
+    /// The severity.
     enum Level: String, Sendable, CaseIterable {
-        /// It is as it should be.
+        /// Everything is in order.
         case ok
-        /// It works, but somebody should look at it.
+        /// It works, but needs attention.
         case warning
         /// It does not work.
         case problem
-        /// It could not be looked at.
+        /// It could not be checked.
         case skipped
     }
 
-    /// What was looked at, in one word: `socket`.
+    /// The name of the check, in one word: `socket`.
     let check: String
     let level: Level
-    /// What there is to say, in one line.
+    /// The result, in one line.
     let title: String
-    /// What explains it, line by line.
+    /// Explanations, one per line.
     var detail: [String] = []
-    /// What to do or type next, each in one line.
+    /// Instructions or commands for the user, one per line.
     var advice: [String] = []
 
     init(_ level: Level, _ check: String, _ title: String, detail: [String] = [], advice: [String] = []) {

@@ -1,18 +1,19 @@
 import LarderClient
 
-/// How configuration becomes environment variables, for `larder exec` and `larder render --env`.
+/// The rules that turn configuration into environment variables, for `larder exec` and `larder render --env`.
 ///
-/// Each value that is no object becomes a variable. Its name is made of the names of the members that lead to it, joined
-/// by `_`: letters a to z in upper case, every other character than A to Z, 0 to 9 and `_` as `_`. Strings are taken as
-/// they are, numbers, `true` and `false` as they are written, arrays as JSON. An empty object makes no variable.
+/// Each value that is not an object becomes a variable. Its name consists of the member names on the path to it, joined
+/// by `_`. The letters a to z are converted to upper case, and every character but A to Z, 0 to 9 and `_` becomes `_`.
+/// Strings are used unchanged, numbers, `true` and `false` as they are written, and arrays as JSON. An empty object
+/// yields no variable.
 struct EnvironmentMapping: Equatable {
-    /// What every name begins with.
+    /// The prefix of all names.
     var prefix = ""
 
-    /// The variables of a configuration, in its order.
-    /// - Parameter path: where in the namespace the value is, for errors; names are relative to it.
-    /// - Throws: ``Failure`` where two paths make one name, a value holds what no variable can, or a variable would change
-    ///   how programs are found and loaded.
+    /// Returns the variables of a configuration, in the order of its members.
+    /// - Parameter path: the path of the value in the namespace, for errors. Names are relative to it.
+    /// - Throws: ``Failure`` if two paths yield the same name, if a value contains a NUL character, or if a variable
+    ///   would change how programs are found or loaded.
     func variables(of value: JSONValue, at path: JSONPath) throws(Failure) -> EnvironmentVariables {
         guard value.kind == .object else {
             throw Failure(
@@ -25,7 +26,7 @@ struct EnvironmentMapping: Equatable {
         return found.variables
     }
 
-    /// Whether a text can stand at the beginning of a variable's name.
+    /// Whether a text is a valid beginning of a variable name.
     static func isPrefix(_ text: String) -> Bool {
         guard let first = text.utf8.first, !isDigit(first) else { return false }
         return text.utf8.allSatisfy { isDigit($0) || $0 == UInt8(ascii: "_") || isLetter($0) }
@@ -44,7 +45,7 @@ struct EnvironmentMapping: Equatable {
                 try add(value, path, name: name + "_", to: &found)
                 continue
             }
-            // No shell can name a variable that begins with a digit.
+            // A variable name must not begin with a digit in a shell.
             let isName = name.utf8.first.map { !Self.isDigit($0) } ?? false
             try add(value, JSONPath(path), variable: isName ? name : "_" + name, to: &found)
         }
@@ -70,7 +71,7 @@ struct EnvironmentMapping: Equatable {
         found.variables.append(name, text)
     }
 
-    /// A member's name as a part of a variable's.
+    /// A member name as part of a variable name.
     private static func word(_ name: String) -> String {
         var word = ""
         for scalar in name.unicodeScalars {
@@ -83,8 +84,8 @@ struct EnvironmentMapping: Equatable {
         return word
     }
 
-    /// Variables by which whoever writes the configuration would say which code the program runs.
-    /// Every interpreter has its own, so the list is never complete: a prefix is the safe way.
+    /// Whether a variable lets the author of the configuration decide which code the program runs. The list cannot be
+    /// complete, because every interpreter has its own variables. A prefix is the safe solution.
     private static func isActedUpon(_ name: String) -> Bool {
         name.hasPrefix("LD_") || name.hasPrefix("BASH_FUNC_") || actedUpon.contains(name)
     }
@@ -106,12 +107,12 @@ struct EnvironmentMapping: Equatable {
     }
 }
 
-/// Environment variables in the order of the configuration. Equal are those that mean the same, whatever their order.
+/// Environment variables in the order of the configuration. Equality ignores the order.
 struct EnvironmentVariables: Equatable {
     private(set) var names: [String] = []
     private(set) var values: [String: String] = [:]
 
-    /// Adds a variable of a new name.
+    /// Adds a variable. Its name must be new.
     mutating func append(_ name: String, _ value: String) {
         names.append(name)
         values[name] = value
@@ -119,8 +120,8 @@ struct EnvironmentVariables: Equatable {
 
     static func == (left: Self, right: Self) -> Bool { left.values == right.values }
 
-    /// The variables as a file that shells (`set -a; . FILE`) and systemd (`EnvironmentFile=`) read: a line for each,
-    /// with double quotes where the value needs them.
+    /// The variables as a file for shells (`set -a; . FILE`) and systemd (`EnvironmentFile=`): one variable per line,
+    /// in double quotes if the value needs them.
     var fileText: String {
         names.map { "\($0)=\(Self.quoted(values[$0] ?? ""))\n" }.joined()
     }
@@ -133,7 +134,8 @@ struct EnvironmentVariables: Equatable {
             }
         }
         if isPlain { return value }
-        // What both read in double quotes: a backslash before these, everything else as it is, line ends too.
+        // Shells and systemd treat double quotes alike: a backslash escapes these characters, all others are literal,
+        // including line ends.
         let escaped = value.unicodeScalars.reduce(into: "") { text, scalar in
             text += "\"\\$`".unicodeScalars.contains(scalar) ? "\\\(scalar)" : String(scalar)
         }

@@ -1,49 +1,50 @@
 import Glibc
 
-/// What `larder exec --watch` does about changes, signals and the end of its program: a state machine without input,
-/// output or clock. Each call says what happened and when, and answers what is to be done.
+/// The reactions of `larder exec --watch` to changes, signals and the end of its program, as a state machine without
+/// I/O or a clock. Each method reports an event with its time and returns the effects to carry out.
 struct ExecSupervisor {
-    /// What is done about a change.
+    /// The reaction to a change.
     enum Reaction: Equatable {
-        /// The program is stopped and started again.
+        /// Stop the program and start it again.
         case restart
-        /// The program is sent a signal.
+        /// Send the program a signal.
         case signal(CInt)
     }
 
-    /// What is to be done.
+    /// An action that the caller must carry out.
     enum Effect: Equatable {
         /// Start the program with these variables.
         case start(EnvironmentVariables)
         /// Send the program a signal.
         case send(CInt)
-        /// End the program and what is left of its process group at once.
+        /// Kill the program and the rest of its process group.
         case kill
-        /// The program has ended, and so does this one.
+        /// The program has ended, and this process ends too.
         case end(ProgramEnd)
     }
 
-    /// How long is waited for what.
+    /// Delays and timeouts.
     struct Timing: Equatable {
-        /// A change waits up to this, by chance, so that many hosts do not act on it at once.
+        /// The maximum random delay after a change. It keeps many hosts from reacting at the same time.
         var splay = Duration.zero
-        /// The shortest time between two of start, restart and signal; changes within it are joined.
+        /// The minimum time between two reactions, and between the start and a reaction. Changes within it are combined.
         var interval = Duration.seconds(1)
-        /// How long the program may take to end when it is told to.
+        /// The time that the program has to end after it was asked to.
         var patience = Duration.seconds(30)
     }
 
     private enum Phase {
         case running
-        /// It was told to end because of a change. `deadline` is nil once it was killed.
+        /// The program was asked to end because of a change. `deadline` is nil once it was killed.
         case stopping(deadline: Duration?)
     }
 
     private enum Ending: Equatable {
         case no
-        /// It got SIGINT, which many programs take for something else than the end. Whoever lives on at `end` stays.
+        /// The program got SIGINT, which many programs do not treat as a request to end. If it is still running at
+        /// `end`, changes are handled again.
         case until(end: Duration)
-        /// It got SIGTERM, which means the end, however long that takes.
+        /// The program got SIGTERM, so it is expected to end, however long that takes.
         case forGood
     }
 
@@ -51,18 +52,18 @@ struct ExecSupervisor {
     let timing: Timing
     private let fraction: () -> Double
     private var phase = Phase.running
-    /// What the program was started with or told of last.
+    /// The variables with which the program was last started or signalled.
     private var inForce: EnvironmentVariables
     private var wanted: (variables: EnvironmentVariables, due: Duration)?
     private var lastAction: Duration
-    /// What the program was asked by somebody else that may end it; meanwhile nothing is stopped or started.
+    /// Whether a forwarded signal may end the program. Changes are not handled while it may.
     private var ending = Ending.no
 
-    /// Makes the supervisor of a program that was just started.
+    /// Creates the supervisor of a program that was just started.
     /// - Parameters:
-    ///   - variables: what it was started with.
-    ///   - now: a time on any clock that only goes forward.
-    ///   - fraction: draws a number from 0 to 1 for the splay.
+    ///   - variables: the variables with which it was started.
+    ///   - now: the time on any monotonic clock.
+    ///   - fraction: returns a random number from 0 to 1 for the splay.
     init(
         _ reaction: Reaction, _ timing: Timing, startedWith variables: EnvironmentVariables, now: Duration,
         fraction: @escaping () -> Double = { .random(in: 0...1) }
@@ -74,7 +75,7 @@ struct ExecSupervisor {
         lastAction = now
     }
 
-    /// When ``timePassed(now:)`` has something to do; nil for never.
+    /// The time at which ``timePassed(now:)`` must be called; nil for never.
     var wakeUp: Duration? {
         switch phase {
         case .running:
@@ -87,15 +88,16 @@ struct ExecSupervisor {
         }
     }
 
-    /// Whether the program runs with, or was told of, the newest variables.
+    /// Whether the program has been started or signalled with the newest variables.
     var isUpToDate: Bool {
         if case .running = phase { wanted == nil } else { false }
     }
 
-    /// The configuration is another one, or the same again.
+    /// The configuration has changed, possibly back to the variables in force.
     mutating func changed(to variables: EnvironmentVariables, now: Duration) {
         guard variables != inForce else {
-            // It went back before anything was done about it. A program that is being stopped gets the newest.
+            // The change was reverted before the program was stopped or signalled. A program that is already being
+            // stopped is restarted with the newest variables.
             if case .running = phase { wanted = nil } else { wanted?.variables = variables }
             return
         }
@@ -103,8 +105,8 @@ struct ExecSupervisor {
         wanted = (variables, due)
     }
 
-    /// A signal came for this process.
-    /// - Parameter hasReached: whether the program got it already, as from the keyboard.
+    /// This process received a signal.
+    /// - Parameter hasReached: whether the program received it as well, for example from the keyboard.
     mutating func received(_ number: CInt, hasReached: Bool, now: Duration) -> [Effect] {
         if number == SIGTERM { ending = .forGood }
         if number == SIGINT, ending != .forGood { ending = .until(end: now + timing.patience) }
@@ -131,7 +133,7 @@ struct ExecSupervisor {
         }
     }
 
-    /// The program has ended and was waited for.
+    /// The program has ended, and its status was collected.
     mutating func ended(_ end: ProgramEnd, now: Duration) -> [Effect] {
         guard case .stopping = phase, ending == .no, let wanted else { return [.end(end)] }
         phase = .running

@@ -1,30 +1,30 @@
 import Glibc
 import LarderPlatform
 
-/// Which descriptors a process has open: what survives execve(2) unless each says otherwise.
+/// The open descriptors of this process that survive execve(2) unless they are close-on-exec.
 ///
-/// The connection to the agent and what its library waits with do not say so. What is started from here gets what this
-/// program was started with, such as a file that a shell opened for it, and nothing of this program's own.
+/// The connection to the agent and the descriptors of its library are not close-on-exec. A started program inherits
+/// only the descriptors with which this process was started, such as a file that a shell opened for it.
 struct OpenDescriptors {
-    // No set: every start makes one of these, and the first set of a kind costs the runtime a search through all that is
-    // linked in, for what its elements conform to.
+    // An array, because the first use of a `Set` makes the runtime search all linked code for the conformances of its
+    // elements, and every start creates one of these values.
     private let numbers: [CInt]
 
-    /// What this process was started with, if ``Entry`` asked first.
+    /// The descriptors with which this process was started. ``CommandEntry`` must access this before anything else opens one.
     static let inherited = OpenDescriptors()
 
     private init() { numbers = Self.current() }
 
-    /// Has all others closed by execve(2).
+    /// Makes all other descriptors close-on-exec.
     func closeOthersOnExec() {
         for number in Self.current() where !numbers.contains(number) {
             let flags = fcntl(number, F_GETFD)
-            // It may have been closed meanwhile, by another thread.
+            // Another thread may have closed it in the meantime.
             if flags >= 0 { _ = fcntl(number, F_SETFD, flags | FD_CLOEXEC) }
         }
     }
 
-    /// The descriptors that proc(5) lists; the standard streams if there is no `/proc`.
+    /// The descriptors that proc(5) lists; the standard streams if `/proc` is not available.
     private static func current() -> [CInt] {
         let directory = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0, let names = try? DirectoryListing.names(closing: directory) else { return [0, 1, 2] }

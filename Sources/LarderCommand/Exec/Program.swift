@@ -1,15 +1,15 @@
 import CLinuxShims
 import Glibc
 
-/// A program with its arguments, to be started as it is: no shell reads them.
+/// A program with its arguments. It is started directly, without a shell.
 struct Program {
-    /// The program, looked for in PATH unless its name has a slash, and its arguments.
+    /// The program, which is searched for in PATH unless its name contains a slash, and its arguments.
     let words: [String]
-    /// Variables for it, over those of this process.
+    /// Variables that are added to the environment of this process, or replace variables in it.
     var variables = EnvironmentVariables()
 
-    /// Becomes the program: the same process from now on.
-    /// - Throws: ``Failure`` where it cannot be run; otherwise it does not return.
+    /// Replaces this process with the program (execve(2)).
+    /// - Throws: ``Failure`` if the program cannot be run; otherwise it does not return.
     func replaceThisProcess() throws(Failure) -> Never {
         OpenDescriptors.inherited.closeOthersOnExec()
         let number = withPointers { words, variables in
@@ -23,11 +23,11 @@ struct Program {
 
     /// Starts the program as a child.
     /// - Parameters:
-    ///   - hasOwnGroup: whether it leads a process group of its own, or belongs to this process's.
-    ///   - output: where what it prints goes; nil for standard output.
-    ///   - errors: where its errors go; nil for standard error.
-    /// - Returns: its process id; the caller waits for it.
-    /// - Throws: ``Failure`` where it cannot be run.
+    ///   - hasOwnGroup: whether it leads a new process group instead of joining this process's group.
+    ///   - output: the descriptor for its standard output; nil for this process's standard output.
+    ///   - errors: the descriptor for its standard error; nil for this process's standard error.
+    /// - Returns: the process ID, for which the caller must wait.
+    /// - Throws: ``Failure`` if the program cannot be run.
     func start(hasOwnGroup: Bool, output: CInt? = nil, errors: CInt? = nil) throws(Failure) -> pid_t {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
@@ -53,7 +53,7 @@ struct Program {
         return pid
     }
 
-    /// Why it cannot be run, with the exit status that shells give for that.
+    /// Why the program cannot be run, with the exit status that shells use for this error.
     private func failure(_ number: CInt) -> Failure {
         let name = words[0].printable
         switch number {
@@ -69,7 +69,7 @@ struct Program {
         }
     }
 
-    /// Calls `body` with the arguments and the environment as system calls want them.
+    /// Calls `body` with the arguments and the environment as null-terminated arrays of C strings.
     private func withPointers<Result>(
         _ body: ([UnsafeMutablePointer<CChar>?], [UnsafeMutablePointer<CChar>?]) -> Result
     ) -> Result {
@@ -79,7 +79,7 @@ struct Program {
         return body(words, Self.inheritedVariables(without: variables) + own + [nil])
     }
 
-    /// This process's own environment, byte for byte, but for the variables that others take the place of.
+    /// The environment of this process, byte for byte, without the variables in `replaced`.
     private static func inheritedVariables(
         without replaced: EnvironmentVariables
     ) -> [UnsafeMutablePointer<CChar>?] {
@@ -97,18 +97,18 @@ struct Program {
     }
 }
 
-/// How a child ended, as waitpid(2) tells it.
+/// How a child ended, as reported by waitpid(2).
 enum ProgramEnd: Equatable {
     case exited(CInt)
     case killed(CInt)
 
-    /// Reads a status of waitpid(2) for a child that has ended.
+    /// Decodes the waitpid(2) status of a child that has ended.
     init(waitStatus: CInt) {
         let number = waitStatus & 0x7F
         self = number == 0 ? .exited((waitStatus >> 8) & 0xFF) : .killed(number)
     }
 
-    /// The exit status that says so to a shell.
+    /// The exit status with which a shell reports this.
     var status: CInt {
         switch self {
         case .exited(let status): status
@@ -116,7 +116,7 @@ enum ProgramEnd: Equatable {
         }
     }
 
-    /// For people: `exit status 1`, `signal 9 (Killed)`.
+    /// The text for messages: `exit status 1`, `signal 9 (Killed)`.
     var text: String {
         switch self {
         case .exited(let status): "exit status \(status)"
@@ -124,7 +124,7 @@ enum ProgramEnd: Equatable {
         }
     }
 
-    /// Ends this process as the program did.
+    /// Ends this process in the way that the program ended.
     func endThisProcess() -> Never {
         if self == .killed(SIGINT) { Interruption.end(by: SIGINT) }
         exit(status)

@@ -1,15 +1,16 @@
 import Glibc
 
-/// Which signals a process blocks and ignores: what survives execve(2), and so is what a program's parent decided.
+/// The blocked and ignored signals of a process. They survive execve(2), so the parent of a program determines them.
 ///
-/// The libraries of this program change it: one ignores SIGPIPE, and the threads that run tasks block most signals. What
-/// is started from here gets what this program was started with, taken down before any of that.
+/// The libraries of this program change them: one ignores SIGPIPE, and the threads of the task pool block most signals.
+/// A started program gets the dispositions with which this process was started.
 struct SignalDispositions: @unchecked Sendable {
-    // Sendable: plain memory that nobody changes; only the C structure does not say so.
+    // Sendable, because it is plain memory that never changes. The compiler cannot infer that for the C structure.
     private let mask: sigset_t
     private let ignored: [CInt]
 
-    /// What this process was started with, if ``Entry`` asked first.
+    /// The dispositions with which this process was started. ``CommandEntry`` must access this before anything else changes
+    /// them.
     static let inherited = SignalDispositions()
 
     /// The highest signal number of Linux (signal(7)).
@@ -27,17 +28,17 @@ struct SignalDispositions: @unchecked Sendable {
         }
     }
 
-    /// Whether a signal is ignored, as SIGHUP is by whatever nohup(1) starts.
+    /// Whether a signal is ignored, as nohup(1) does with SIGHUP.
     func ignores(_ number: CInt) -> Bool { ignored.contains(number) }
 
-    /// Makes them this thread's and this process's again, for the moment before execve(2).
+    /// Restores the dispositions for this thread and process, immediately before execve(2).
     func restore() {
         for number in 1...Self.last where !ignores(number) { signal(number, SIG_DFL) }
         var mask = mask
         pthread_sigmask(SIG_SETMASK, &mask, nil)
     }
 
-    /// Asks posix_spawn(3) to give them to a child.
+    /// Sets the attributes of posix_spawn(3) so that a child gets the dispositions.
     func apply(to attributes: inout posix_spawnattr_t) {
         var mask = mask
         posix_spawnattr_setsigmask(&attributes, &mask)

@@ -2,29 +2,28 @@ import CLinuxShims
 import Synchronization
 import Glibc
 
-/// Signals, and news from other threads, as bytes of a pipe that one thread can wait for with poll(2).
+/// Delivers signals and notifications of other threads as bytes in a pipe, for which one thread can wait with poll(2).
 ///
-/// signalfd(2) would need every thread to block the signals, and the main thread waits with an empty mask (sigsuspend(2)
-/// in dispatch_main). There is one for the process, because there is one set of handlers.
+/// signalfd(2) would require that every thread blocks the signals, but the main thread waits with an empty mask
+/// (sigsuspend(2) in dispatch_main). Signal handlers are global, so there can be only one pipe per process.
 final class SignalPipe: Sendable {
-    /// What came.
     enum Message: Equatable {
-        /// A signal.
+        /// A signal arrived.
         case signal(CInt, isFromKernel: Bool)
-        /// Another thread has news.
+        /// Another thread called ``notify()``.
         case news
     }
 
     private let ends: (read: CInt, write: CInt)
 
-    /// Where the handlers write; a constant of the process once a pipe was made.
+    /// The descriptor to which the handlers write. It does not change once a pipe has been created.
     private static let handlersEnd = Atomic<CInt>(-1)
     private static let news: UInt8 = 0
     private static let kernelBit: UInt8 = 0x80
 
     init() throws(Failure) {
         var ends: [CInt] = [-1, -1]
-        // A handler must not wait; when the pipe is full there is something to be read in any case.
+        // A handler must not block. If the pipe is full, there is something to read anyway.
         guard larder_pipe(&ends, true) == 0 else {
             throw Failure(.failure, "cannot make a pipe: \(String(cString: strerror(errno)))")
         }
@@ -32,15 +31,16 @@ final class SignalPipe: Sendable {
         Self.handlersEnd.store(ends[1], ordering: .sequentiallyConsistent)
     }
 
-    /// Has signals come here instead of what they do by default.
+    /// Redirects signals into the pipe instead of their default action.
     func catchSignals(_ numbers: [CInt]) {
         for number in numbers {
             var action = sigaction()
             action.sa_flags = SA_RESTART | SA_SIGINFO
             action.__sigaction_handler.sa_sigaction = { number, information, _ in
-                // Only what a handler may do (signal-safety(7)).
+                // Only async-signal-safe calls (signal-safety(7)).
                 let failure = errno
-                // Above 0 are the kernel's own reasons, such as a key that was pressed (sigaction(2)).
+                // Codes above 0 mean that the kernel sent the signal, for example because a key was pressed
+                // (sigaction(2)).
                 let isFromKernel = (information?.pointee.si_code ?? 0) > 0
                 var byte = UInt8(truncatingIfNeeded: number) | (isFromKernel ? SignalPipe.kernelBit : 0)
                 _ = write(SignalPipe.handlersEnd.load(ordering: .relaxed), &byte, 1)
@@ -50,14 +50,14 @@ final class SignalPipe: Sendable {
         }
     }
 
-    /// Wakes whoever waits.
+    /// Wakes the thread in ``wait(_:)``.
     func notify() {
         var byte = Self.news
         _ = write(ends.write, &byte, 1)
     }
 
-    /// Waits until something comes, or for a time.
-    /// - Parameter timeout: how long at most; nil for as long as it takes.
+    /// Waits until a message arrives or the time has passed.
+    /// - Parameter timeout: the maximum time to wait; nil for no limit.
     func wait(_ timeout: Duration?) -> [Message] {
         var polled = pollfd(fd: ends.read, events: Int16(POLLIN), revents: 0)
         guard poll(&polled, 1, timeout.map(Self.milliseconds) ?? -1) > 0 else { return [] }
@@ -69,7 +69,7 @@ final class SignalPipe: Sendable {
         }
     }
 
-    /// A time as poll(2) wants it, rounded up so that a wait does not end just before it.
+    /// A duration in milliseconds for poll(2), rounded up so that a wait does not end too early.
     private static func milliseconds(_ time: Duration) -> CInt {
         let (seconds, attoseconds) = max(.zero, time).components
         return CInt(clamping: seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)

@@ -2,15 +2,16 @@ import LarderClient
 import Synchronization
 import Glibc
 
-/// A program that runs under `larder exec --watch`, from its start to its end.
+/// A program that runs under `larder exec --watch`, with all its restarts.
 ///
-/// One thread does all of it: it waits for signals, changes, the program's end and the next point in time, asks the
-/// ``ExecSupervisor`` what is to be done, and does it. Nothing is sent to a process id that was waited for already,
-/// because both happen here.
+/// One thread does all the work. It waits for signals, changes, the end of the program and the next deadline, asks the
+/// ``ExecSupervisor`` for the effects, and carries them out. Because the same thread sends signals and waits for the
+/// program, a signal never goes to a process ID that may have been reused.
 ///
-/// On a terminal the program stays in this process's group, like a program that was started without larder: the keyboard's
-/// signals reach both, job control stops and continues both, and it may read from the terminal. Where there is no
-/// terminal it leads a group of its own, so that a signal for this process's group comes to it once, through here.
+/// On a terminal the program stays in this process's group, like a program started without larder: signals from the
+/// keyboard reach both, job control stops and continues both, and the program may read from the terminal. Without a
+/// terminal it leads its own group, so that a signal to this process's group reaches it only once, forwarded by this
+/// process.
 final class SupervisedProgram: Sendable {
     private let words: [String]
     private let pipe: SignalPipe
@@ -18,18 +19,18 @@ final class SupervisedProgram: Sendable {
     private let onTaken: @Sendable (ConfigSnapshot) -> Void
     private let isOnTerminal: Bool
 
-    /// The signals that are passed on.
+    /// The signals that are forwarded to the program.
     static let forwarded = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH, SIGCONT]
 
-    /// A snapshot, and what it means for the program.
+    /// A snapshot and its variables.
     struct Change {
         let snapshot: ConfigSnapshot
         let variables: EnvironmentVariables
     }
 
-    /// Takes note of what to run; nothing is started yet.
-    /// - Parameter onTaken: told of a snapshot as soon as the program was started with it or sent its signal, or has the
-    ///   same variables already. Called on the thread that ``run(with:_:_:)`` blocks.
+    /// Prepares to run a program. It is not started yet.
+    /// - Parameter onTaken: called with a snapshot once the program was started or signalled with it, or if the
+    ///   snapshot does not change its variables. Called on the thread that ``run(with:_:_:)`` blocks.
     init(_ words: [String], onTaken: @escaping @Sendable (ConfigSnapshot) -> Void) throws(Failure) {
         self.words = words
         self.onTaken = onTaken
@@ -39,17 +40,17 @@ final class SupervisedProgram: Sendable {
         if terminal >= 0 { close(terminal) }
     }
 
-    /// Hands over the newest snapshot, from any thread.
+    /// Passes the newest snapshot. Can be called from any thread.
     func change(to change: Change) {
         newest.withLock { $0 = change }
         pipe.notify()
     }
 
-    /// Runs the program until it has ended for good, or cannot be started. Blocks.
+    /// Runs the program until it ends and is not restarted, or until it cannot be started. Blocks.
     func run(
         with first: Change, _ reaction: ExecSupervisor.Reaction, _ timing: ExecSupervisor.Timing
     ) -> Result<ProgramEnd, Failure> {
-        // What was ignored from the start stays so, here as in the program.
+        // Signals that were ignored at the start stay ignored, in this process and in the program.
         pipe.catchSignals(Self.forwarded.filter { !SignalDispositions.inherited.ignores($0) } + [SIGCHLD])
         let clock = ContinuousClock()
         let start = clock.now
@@ -70,7 +71,7 @@ final class SupervisedProgram: Sendable {
                     effects += supervisor.received(
                         number, hasReached: isOnTerminal && isFromKernel, now: now)
                 }
-                // One that has ended gets no more signals.
+                // A program that has ended gets no more signals.
                 if let end = Self.reap(child) {
                     effects = supervisor.ended(end, now: now)
                 } else {
@@ -94,8 +95,8 @@ final class SupervisedProgram: Sendable {
         try Program(words: words, variables: variables).start(hasOwnGroup: !isOnTerminal)
     }
 
-    /// Waits for every child that has ended: as process 1 of a container this one is given others' too.
-    /// - Returns: how the program ended, if it has.
+    /// Waits for every child that has ended. As process 1 of a container this process also inherits children of others.
+    /// - Returns: how the program ended; nil if it is still running.
     private static func reap(_ program: pid_t) -> ProgramEnd? {
         var end: ProgramEnd?
         while true {

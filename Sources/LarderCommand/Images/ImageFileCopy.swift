@@ -4,23 +4,24 @@ import LarderClient
 import LarderEncoding
 import LarderPlatform
 
-/// Copies an image out of the cache: whole and as the agent described it, or not at all.
+/// Copies an image out of the cache. The copy is complete and matches the agent's description, or it fails.
 struct ImageFileCopy {
-    /// The file in the cache, open and at its start.
+    /// The descriptor of the file in the cache, positioned at its start.
     let source: CInt
-    /// Its path, for errors.
+    /// The path of that file, for errors.
     let path: String
-    /// What it has to be.
+    /// The expected size and digest.
     let image: WireImage
 
     /// Copies to standard output.
-    /// - Throws: ``Failure`` where not all of it could be read or written.
+    /// - Throws: ``Failure`` if the image cannot be read or written completely, or does not match its description.
     func toStandardOutput() throws(Failure) {
         try copy(to: STDOUT_FILENO, named: "standard output")
     }
 
-    /// Copies to a file, which is replaced in one step; its mode stays. A device or a pipe is written to as it is.
-    /// - Throws: ``Failure`` where not all of it could be read or written; then a file that was there is as it was.
+    /// Copies to a file, which is replaced atomically and keeps its mode. A device or pipe is written directly.
+    /// - Throws: ``Failure`` if the image cannot be read or written completely, or does not match its description. An
+    ///   existing regular file is then unchanged.
     func toFile(_ path: String) throws(Failure) {
         var status = stat()
         let exists = stat(path, &status) == 0
@@ -28,7 +29,7 @@ struct ImageFileCopy {
             throw Failure(.usage, "\(path.printable) is a directory; name a file in it")
         }
         if exists, status.st_mode & S_IFMT != S_IFREG { return try toSpecial(path) }
-        // What a symbolic link leads to is replaced, so that the link stays.
+        // Replace the target of a symbolic link, so that the link remains.
         let resolved = exists ? realpath(path, nil) : nil
         defer { free(resolved) }
         let target = resolved.map { String(cString: $0) } ?? path
@@ -38,7 +39,7 @@ struct ImageFileCopy {
         defer { Candidate.forget() }
         var file: AtomicReplace
         do throws(AtomicReplace.Failure) {
-            // With the mode of any new file: the umask applies.
+            // The mode of a new file is subject to the umask.
             file = try AtomicReplace(target, temporary: temporary, mode: 0o666)
         } catch {
             throw Self.failure("make a file beside", path, error.error.number)

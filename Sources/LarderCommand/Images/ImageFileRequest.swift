@@ -4,24 +4,23 @@ import LarderClient
 import LarderProtocol
 import Glibc
 
-/// A request for an image whose file the agent passes open, with the first byte of its reply (unix(7), `SCM_RIGHTS`): so
-/// that those get it, too, who may connect to the agent and not enter the directories of its cache.
+/// A request for an image whose open file the agent passes with the first byte of its reply (unix(7), `SCM_RIGHTS`). It
+/// works for users who can connect to the agent but cannot enter the directories of its cache.
 ///
-/// The client library's connection takes no descriptors, so this is one of its own, for one request. It blocks.
+/// It uses a separate connection for one request, because the connection of the client library cannot receive
+/// descriptors. It blocks.
 struct ImageFileRequest {
-    /// The agent's socket.
     let socket: String
-    /// What to ask for.
     let parameters: ImageGet.Parameters
-    /// How long the agent may take to answer.
+    /// The time that the agent has to reply.
     let patience: Duration
-    /// Makes the commands that messages name.
+    /// Creates the commands in messages.
     var hints = Hints()
 
-    /// Asks once, and calls `use` with the file, at its start. The lease lasts as long as that takes. An agent that passes
-    /// no descriptor is taken at its word: then the file is opened by its path.
-    /// - Returns: the agent's result as it came.
-    /// - Throws: ``Failure`` where there is no image or no file to be had, and what `use` throws.
+    /// Sends the request and calls `use` with the file, positioned at its start. The lease lasts until `use` returns.
+    /// If the agent passes no descriptor, the file is opened by its path.
+    /// - Returns: the agent's result as received.
+    /// - Throws: ``Failure`` if the image or its file is not available, and the errors of `use`.
     func withFile(
         _ use: (ImageGet.Result, _ file: CInt) throws(Failure) -> Void
     ) throws(Failure) -> JSONValue {
@@ -75,7 +74,7 @@ struct ImageFileRequest {
     }
 
     /// Waits for the reply and returns its result.
-    /// - Parameter file: set to the descriptor that came with it, if one did.
+    /// - Parameter file: set to the descriptor that came with the reply, if any.
     private func reply(over stream: CInt, passing file: inout CInt) throws(Failure) -> JSONValue {
         let line = try line(over: stream, passing: &file)
         guard let reply = try? JSONValue(parsing: line) else { throw Self.notUnderstood }

@@ -1,17 +1,17 @@
 import LarderClient
 
-/// `larder image peek` and `larder image why` for people.
+/// The output of `larder image peek` and `larder image why` for people.
 struct ImageReport {
     let style: Style
-    /// The time that ages are counted from.
+    /// The time that ages are relative to.
     let now: Timestamp
 
-    /// What is held, without the last line end.
+    /// The cached state of an image, without a final line end.
     func text(_ reference: ImageReference, _ held: ImagePeek.Held) -> String {
         ([heading(reference, style.freshness(held.freshness))] + facts(held)).joined(separator: "\n")
     }
 
-    /// What would be done, the rules that lead to it, and what is held.
+    /// The decision for a request, the rules that led to it, and the cached state.
     func text(_ reference: ImageReference, _ policy: ImagePolicy, _ result: ImagePeek.Result) -> String {
         var lines = [heading(reference, outcome(result, policy))]
         let rules = result.rules ?? []
@@ -32,7 +32,7 @@ struct ImageReport {
 
     private func outcome(_ result: ImagePeek.Result, _ policy: ImagePolicy) -> String {
         let behind = result.revalidates ? "; the origin is asked behind it" : ""
-        // What failed a moment ago is not tried again at once, unless that is what the policy wants.
+        // After a failure the origin is not asked again for some time, unless the policy requires it.
         if result.decision == .fetch || result.decision == .revalidate, policy != .networkOnly,
             result.rules?.contains(where: { $0.name == "failure" }) == true
         {

@@ -1,8 +1,8 @@
 import LarderClient
 
-/// `larder image stats` for people.
+/// The output of `larder image stats` for people.
 enum ImageStatsReport {
-    /// The whole report without its last line end.
+    /// The report without a final line end.
     static func text(_ images: AgentStats.Images) -> String {
         let rows: [(String, String)] = [
             ("held", "\(Human.count(images.entries, "image", "images")) of \(images.maximumImages)"),
@@ -16,7 +16,7 @@ enum ImageStatsReport {
         return rows.map { "\($0.0.padded(to: 13))\($0.1)" }.joined(separator: "\n")
     }
 
-    /// The disk space of images and index, in one line.
+    /// The disk usage of images and index, in one line.
     static func diskUse(_ images: AgentStats.Images) -> String {
         "\(Human.count(images.entries, "image", "images")), \(bytes(images)); index \(Human.bytes(images.indexBytes))"
     }

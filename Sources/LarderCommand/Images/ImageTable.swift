@@ -1,21 +1,22 @@
 import LarderClient
 
-/// `larder image ls` for people: one line for each image, page by page, so that a long list begins at once.
+/// The output of `larder image ls` for people: one line per image, printed page by page, so that a long list starts at
+/// once.
 struct ImageTable {
-    /// The time that ages are counted from.
+    /// The time that ages are relative to.
     let now: Timestamp
 
     private var isFirstPage = true
 
-    /// The URL comes last, because it is as long as it is. The other columns are wide enough for what is usual, so that
-    /// the pages stand in one line.
+    /// The URL comes last, because its length varies most. The other columns are wide enough for common values, so that
+    /// all pages are aligned.
     private static let headings = ["TYPE", "PIXELS", "SIZE", "STATE", "PIN", "STORED", "USED", "URL"]
     private static let widths = [10, 9, 6, 5, 3, 14, 14, 0]
     private static let figures: Set<Int> = [1, 2]
 
     init(now: Timestamp) { self.now = now }
 
-    /// The next page without its last line end; nil where there is nothing to show.
+    /// The next page without a final line end; nil if there is nothing to print.
     mutating func text(_ images: [ImageList.Entry]) -> String? {
         var rows = images.map(row)
         if isFirstPage { rows.insert(Self.headings, at: 0) }

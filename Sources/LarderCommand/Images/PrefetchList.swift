@@ -3,9 +3,9 @@ import LarderClient
 
 /// The images that `larder image prefetch` reads from a file: one URL per line, or a JSON array.
 ///
-/// A line or element that is not an image is refused by itself; the others are still fetched.
+/// An invalid line or element is refused individually; the others are still fetched.
 struct PrefetchList {
-    /// The unit in which the file is divided.
+    /// The unit that refusals are counted in.
     enum Unit: String {
         case line, element
     }
@@ -14,7 +14,7 @@ struct PrefetchList {
     struct Refusal: Equatable {
         /// The number of the line or element, from 1.
         let number: Int
-        /// Why it is refused. It does not repeat the text, because a URL may hold a signature.
+        /// The reason. It does not quote the text, because a URL may contain a signature.
         let reason: String
     }
 
@@ -30,7 +30,7 @@ struct PrefetchList {
     ///
     /// In text, empty lines and lines that begin with `#` are skipped. In JSON, each element is a URL or an object with
     /// `url` and optionally `cacheKey` and `expectedDigest`.
-    /// - Parameter name: the file, or `-`, as error messages show it.
+    /// - Parameter name: the file name for messages; `-` is standard input.
     /// - Throws: ``Failure`` if the list is empty or is a malformed JSON array.
     static func parse(_ bytes: [UInt8], name: String) throws(Failure) -> PrefetchList {
         let name = Self.shownName(name)
@@ -44,17 +44,17 @@ struct PrefetchList {
         return list
     }
 
-    /// The name of the file as messages show it.
+    /// The name of the file for messages.
     static func shownName(_ name: String) -> String { name == "-" ? "standard input" : name.printable }
 
     private mutating func add(_ item: ImagePrefetch.Item) {
         if known.insert(item).inserted { items.append(item) }
     }
 
-    /// Cuts a list into portions that the agent takes in one request each.
+    /// Splits a list into portions that each fit into one request.
     /// - Parameters:
-    ///   - maxItems: the most images in one request.
-    ///   - mostBytes: the most bytes of JSON that the images of one request may have.
+    ///   - maxItems: the maximum number of images in a request.
+    ///   - mostBytes: the maximum number of bytes of JSON for the images of a request.
     static func portions(_ items: [ImagePrefetch.Item], maxItems: Int, mostBytes: Int) -> [ArraySlice<
         ImagePrefetch.Item
     >] {
@@ -73,7 +73,7 @@ struct PrefetchList {
         return portions
     }
 
-    /// The most bytes that an image takes in a request.
+    /// An upper bound for the bytes that an image takes in a request.
     private static func bytes(_ item: ImagePrefetch.Item) -> Int {
         // The names of the members, a digest, quotes and commas.
         let frame = 160
@@ -119,7 +119,7 @@ struct PrefetchList {
         return list
     }
 
-    /// Why a text is not an image's URL, as far as that is visible without the agent; nil if it may be one.
+    /// Why a text is not a valid image URL, as far as this can be checked without the agent; nil if it may be valid.
     private static func defect(_ text: String) -> String? {
         let scheme = text.prefix { $0 != ":" }.lowercased()
         guard scheme == "http" || scheme == "https", text.dropFirst(scheme.count).hasPrefix("://") else {
@@ -137,7 +137,7 @@ struct PrefetchList {
 }
 
 extension String {
-    /// The text without white space at its ends.
+    /// The text without leading and trailing white space.
     fileprivate var trimmed: String {
         let rest = drop { $0.isWhitespace }
         return String(rest.prefix(rest.count - rest.reversed().prefix { $0.isWhitespace }.count))

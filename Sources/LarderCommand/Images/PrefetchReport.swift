@@ -3,7 +3,8 @@ import LarderClient
 
 /// The result of a prefetch: the sum over all portions, and the refused lines of the list.
 struct PrefetchReport {
-    /// Counts of images. `total` and `failed` include the refusals; `failures` has those that the agent reported.
+    /// The counts of images. `total` and `failed` include the refusals; `failures` lists only those that the agent
+    /// reported.
     private(set) var result: ImagePrefetch.Result
     private let unit: PrefetchList.Unit
     private let refusals: [PrefetchList.Refusal]
@@ -15,7 +16,7 @@ struct PrefetchReport {
         result = ImagePrefetch.Result(total: count, fetched: 0, held: 0, failed: count, bytes: 0, failures: [])
     }
 
-    /// Takes the result of one more portion.
+    /// Adds the result of a portion.
     mutating func add(_ portion: ImagePrefetch.Result) {
         result.total += portion.total
         result.fetched += portion.fetched
@@ -26,7 +27,7 @@ struct PrefetchReport {
         result.failuresOmitted += portion.failuresOmitted
     }
 
-    /// One line of JSON: the result as in the protocol, and `refused` with each refused line or element.
+    /// One line of JSON: the result as in the protocol, and the refused lines or elements as `refused`.
     var json: String {
         JSONValue.building { writer in
             writer.beginObject()
@@ -50,7 +51,8 @@ struct PrefetchReport {
         }.compactText
     }
 
-    /// For people: a line with the counts, and a line for each failure that the agent reported. No line end at the end.
+    /// For people: a line with the counts, and a line for each failure that the agent reported. There is no final line
+    /// end.
     func text(milliseconds: Int) -> String {
         var failed = "\(result.failed) failed"
         if !refusals.isEmpty {

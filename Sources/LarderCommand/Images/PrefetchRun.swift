@@ -1,20 +1,20 @@
 import LarderClient
 
-/// A prefetch in portions, one after the other, and its display.
+/// Prefetches the portions of a list in order, one at a time, and displays the progress.
 actor PrefetchRun {
-    /// How far it has come.
     private(set) var tally: PrefetchTally
     private var report: PrefetchReport
     private let portions: [ArraySlice<ImagePrefetch.Item>]
     private let concurrency: Int?
     private let display: ProgressDisplay
 
-    /// How often the display is drawn again although nothing has happened.
+    /// The interval at which the display is redrawn without new progress.
     private static let tick = Duration.milliseconds(500)
 
+    /// Creates a run.
     /// - Parameters:
-    ///   - list: all of it.
-    ///   - portions: its images as they are asked for.
+    ///   - list: the complete list.
+    ///   - portions: the images of the list, one portion per request.
     init(
         _ list: PrefetchList, portions: [ArraySlice<ImagePrefetch.Item>], concurrency: Int?,
         screen: ProgressDisplay.Screen
@@ -26,7 +26,7 @@ actor PrefetchRun {
         display = ProgressDisplay(tally, on: screen)
     }
 
-    /// Runs to the end. Where the task is cancelled the agent is asked to stop, and ``tally`` says how far it was.
+    /// Runs the prefetch. If the task is cancelled, the agent is asked to stop, and ``tally`` has the progress so far.
     func fetch(over client: LarderClient) async throws -> PrefetchReport {
         let ticking = Task { [display] in
             while true {
@@ -51,7 +51,7 @@ actor PrefetchRun {
             do {
                 try await fetch(portion, over: client)
             } catch let error as LarderClientError {
-                // The others are shorter than the longest line that the agent's settings allow.
+                // Only a portion of a single image can exceed the maximum line length of the agent.
                 guard portion.count == 1, let item = portion.first, let remote = error.remoteError,
                     remote.code == .lineTooLong
                 else { throw error }

@@ -1,14 +1,14 @@
 import ArgumentParser
 
-/// What is done to the command line before it is parsed.
+/// Rewrites the arguments before they are parsed.
 enum Arguments {
-    /// Options that take a value and may stand before the verb.
+    /// Options with a value that may precede the verb.
     private static let valued = ["--socket", "--timeout", "--namespace", "-n"]
-    /// Options without a value that may stand before the verb.
+    /// Options without a value that may precede the verb.
     private static let flags = ["--json", "--raw"]
 
-    /// Puts the options that every verb shares behind the verb, so that `larder --socket PATH ping` is what
-    /// `larder ping --socket PATH` is.
+    /// Moves the options that all verbs share behind the verb, so that `larder --socket PATH ping` is equivalent to
+    /// `larder ping --socket PATH`.
     static func normalized(_ arguments: [String]) -> [String] {
         let arguments = joiningNegativeTimes(arguments)
         var leading: [String] = []
@@ -38,7 +38,8 @@ enum Arguments {
         "--ttl", "--timeout", "--max-age", "--stale-if-error", "--splay", "--interval", "--kill-after", "--deadline",
     ]
 
-    /// Joins `--ttl -1s` to `--ttl=-1s`, so that the time is what is refused, and not an option `-1s` that does not exist.
+    /// Joins `--ttl -1s` to `--ttl=-1s`. The error is then about the negative time, and not about an unknown option
+    /// `-1s`.
     private static func joiningNegativeTimes(_ arguments: [String]) -> [String] {
         var joined: [String] = []
         for (index, argument) in arguments.enumerated() {
@@ -52,13 +53,13 @@ enum Arguments {
         return joined
     }
 
-    /// Whether a command line asks for results and errors in JSON. `larder render --json` asks for another thing: a file
-    /// with the whole configuration.
+    /// Whether the arguments request results and errors in JSON. In `larder render`, `--json` means that the output
+    /// file contains the configuration as JSON.
     static func askForJSON(_ arguments: [String]) -> Bool {
         arguments.first != "render" && arguments.prefix { $0 != "--" }.contains("--json")
     }
 
-    /// Lets `larder set a -5` be what it looks like, and not an option that nobody knows.
+    /// Makes `larder set a -5` pass a negative number instead of an unknown option.
     private static func negativeNumberLast(_ verb: String, _ arguments: [String]) -> [String] {
         guard verb == "set", !arguments.contains("--"),
             let index = arguments.firstIndex(where: { $0.first == "-" && $0.dropFirst().first?.isNumber == true })
@@ -68,7 +69,7 @@ enum Arguments {
         return arguments + ["--", number]
     }
 
-    /// The verb that a command line names although there is none of that name.
+    /// The verb in the arguments if it does not exist, else nil.
     static func unknownVerb(_ arguments: [String]) -> String? {
         guard let verb = arguments.first, !verb.hasPrefix("-"), verb != "help" else { return nil }
         guard verbs.contains(verb) else { return verb }
@@ -79,13 +80,13 @@ enum Arguments {
 
     private static var verbs: [String] { Larder.configuration.subcommands.map { $0._commandName } }
 
-    /// The second words of a verb of two; none of any other.
+    /// The second words of a verb of two words; empty for other verbs.
     private static func verbs(of verb: String) -> [String] {
         let command = Larder.configuration.subcommands.first { $0._commandName == verb }
         return command?.configuration.subcommands.map { $0._commandName } ?? []
     }
 
-    /// The command that shows the help for a command line: `larder get --help`.
+    /// The command that shows the help for the verb in the arguments: `larder get --help`.
     static func helpCommand(_ arguments: [String]) -> String {
         guard let verb = arguments.first, verbs.contains(verb) else { return "larder --help" }
         guard let second = arguments.dropFirst().first, verbs(of: verb).contains(second) else {

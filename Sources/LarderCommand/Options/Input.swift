@@ -1,6 +1,5 @@
 import Glibc
 
-/// What the program reads.
 enum Input {
     /// Reads a file to its end; `-` is standard input.
     static func contents(of name: String) throws(Failure) -> [UInt8] {

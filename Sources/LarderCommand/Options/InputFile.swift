@@ -1,9 +1,10 @@
 import Glibc
 
-/// A file that a command reads.
+/// An open file that a command reads.
 final class InputFile: Sendable {
     let descriptor: CInt
 
+    /// Opens a file.
     /// - Parameter name: its path; `-` is standard input.
     init(_ name: String) throws(Failure) {
         descriptor = name == "-" ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC)

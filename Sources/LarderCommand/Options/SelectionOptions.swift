@@ -1,7 +1,7 @@
 import ArgumentParser
 import LarderClient
 
-/// Which part of the configuration a program is given, and how its variables are named.
+/// Selects the part of the configuration that a program gets, and how its environment variables are named.
 struct SelectionOptions: ParsableArguments {
     @Option(
         name: .customLong("path"),
@@ -22,15 +22,15 @@ struct SelectionOptions: ParsableArguments {
         }
     }
 
-    /// The path itself.
+    /// The parsed path.
     var path: JSONPath {
         get throws(Failure) { try PathArgument.parse(text) }
     }
 
     var mapping: EnvironmentMapping { EnvironmentMapping(prefix: prefix) }
 
-    /// What is at the path in a snapshot.
-    /// - Throws: ``Failure`` where there is nothing.
+    /// Returns the value of a snapshot.
+    /// - Throws: ``Failure`` if there is no value at the path.
     func value(of snapshot: ConfigSnapshot, at path: JSONPath) throws(Failure) -> JSONValue {
         guard let value = snapshot.value else {
             throw Failure(

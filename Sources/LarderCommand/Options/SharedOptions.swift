@@ -10,7 +10,7 @@ extension ArgumentHelp {
         valueName: "path")
 }
 
-/// How the agent is reached: what every verb takes.
+/// The options that every verb has: how to reach the agent.
 struct ConnectionOptions: ParsableArguments {
     @Option(help: .agentSocket)
     var socket: String?
@@ -20,12 +20,12 @@ struct ConnectionOptions: ParsableArguments {
         transform: TimeSpan.parse)
     var timeout = TimeSpan(.seconds(30))
 
-    /// Makes commands for the same agent.
+    /// Creates commands that use the same agent.
     var hints: Hints { Hints(socket: socket) }
 
     /// Connects, runs `body` and closes the connection.
-    /// - Parameter maximumReplyBytes: the longest reply; nil for the library's default
-    /// - Throws: ``Failure`` for a failed call; what `body` throws otherwise.
+    /// - Parameter maximumReplyBytes: the maximum length of a reply; nil for the default of the library
+    /// - Throws: ``Failure`` if a call fails, and the errors of `body`.
     func withClient(maximumReplyBytes: Int? = nil, _ body: (LarderClient) async throws -> Void) async throws {
         var configuration = LarderClient.Configuration()
         configuration.timeout = timeout.duration
@@ -38,17 +38,17 @@ struct ConnectionOptions: ParsableArguments {
     }
 }
 
-/// What every verb takes that prints an answer of the agent.
+/// The options of every verb that prints a result of the agent.
 struct AgentOptions: ParsableArguments {
     @OptionGroup var connection: ConnectionOptions
 
     @Flag(help: "Print the agent's whole result as one line of JSON.")
     var json = false
 
-    /// Calls a method and prints its result: the whole of it with `--json`, else what `text` makes of it.
+    /// Calls a method and prints its result: the complete JSON with `--json`, else the result of `text`.
     /// - Parameters:
-    ///   - timeout: how long the call may take; nil for `--timeout`.
-    ///   - text: makes nil of a result that there is nothing to print of.
+    ///   - timeout: the timeout of the call; nil for `--timeout`.
+    ///   - text: formats the result. Nil prints nothing.
     func printResult<Method: WireMethod>(
         of method: Method.Type, _ parameters: Method.Parameters, timeout: Duration? = nil,
         _ text: (Method.Result) throws -> String?
@@ -58,12 +58,12 @@ struct AgentOptions: ParsableArguments {
         }
     }
 
-    /// The same over a connection that is there already.
+    /// As above, over an open connection.
     func printResult<Method: WireMethod>(
         of method: Method.Type, _ parameters: Method.Parameters, over client: LarderClient, timeout: Duration? = nil,
         _ text: (Method.Result) throws -> String?
     ) async throws {
-        // The result as it came: with --json nothing that a newer agent adds is lost.
+        // Print the JSON as received, so that `--json` includes members that a newer agent adds.
         let params = JSONValue.building { parameters.write(to: &$0) }
         let result = try await client.call(Method.name, params: params, timeout: timeout)
         if json { return try Output.line(result.compactText) }
@@ -72,8 +72,8 @@ struct AgentOptions: ParsableArguments {
     }
 }
 
-/// Reads a result of the agent.
-/// - Throws: ``Failure`` where it is not as this version knows it.
+/// Decodes a result of the agent.
+/// - Throws: ``Failure`` if this version does not understand it.
 func readable<Value>(_ read: () throws(WireError) -> Value) throws(Failure) -> Value {
     do throws(WireError) {
         return try read()
@@ -82,13 +82,13 @@ func readable<Value>(_ read: () throws(WireError) -> Value) throws(Failure) -> V
     }
 }
 
-/// The namespace, for the verbs that act on one.
+/// The option of the verbs that act on a namespace.
 struct NamespaceOption: ParsableArguments {
     @Option(name: .shortAndLong, help: ArgumentHelp("The namespace.", valueName: "name"))
     var namespace = defaultNamespace
 }
 
-/// How values are printed.
+/// The options for the format of values.
 struct FormatOptions: ParsableArguments {
     @Flag(help: "Print objects and arrays in one line.")
     var raw = false
@@ -102,7 +102,7 @@ struct PathArgument: ParsableArguments {
             "search.limit, or /search/limit as a JSON Pointer; left out for the whole document.", valueName: "path"))
     var text = ""
 
-    /// The path itself.
+    /// The parsed path.
     var path: JSONPath {
         get throws(Failure) { try Self.parse(text) }
     }
@@ -117,15 +117,15 @@ struct PathArgument: ParsableArguments {
 }
 
 extension PathArgument {
-    /// Refuses an empty path, which an unset variable of the shell leaves.
-    /// - Parameter alternative: how the whole document is changed
+    /// Rejects an empty path, which usually comes from an unset shell variable.
+    /// - Parameter alternative: how to change the whole document
     static func refuseEmpty(_ path: String, _ alternative: String) throws {
         if path.isEmpty { throw ValidationError("the path is empty, perhaps by an unset variable; \(alternative)") }
     }
 }
 
 extension ConfigChange {
-    /// What a change came to, for people.
+    /// A description of the change for people.
     var summary: String {
         let outcome = changed ? "revision \(revision)" : "unchanged at revision \(revision)"
         if let expiresAt, lifetimeChanged || !changed {

@@ -1,14 +1,14 @@
 import ArgumentParser
 
-/// A span of time on the command line: `500ms`, `90` (seconds), `90s`, `10m`, `2h`, `1d`, `1h30m`.
+/// A duration on the command line: `500ms`, `90` (seconds), `90s`, `10m`, `2h`, `1d`, `1h30m`.
 struct TimeSpan: Equatable, CustomStringConvertible {
     let duration: Duration
 
-    /// The longest time: the longest that the protocol allows, 3660 days.
+    /// The maximum of the protocol, 3660 days.
     private static let maxMilliseconds = 3660 * 86_400_000
 
-    /// Reads the value of an option.
-    /// - Throws: `ValidationError` that says what a time is.
+    /// Parses the value of an option.
+    /// - Throws: `ValidationError` with the valid formats.
     static func parse(_ text: String) throws -> TimeSpan {
         guard let span = TimeSpan(argument: text) else {
             throw ValidationError("write a time above 0 and of at most 3660 days, such as 500ms, 90s, 10m, 1h30m or 7d")
@@ -47,13 +47,13 @@ struct TimeSpan: Equatable, CustomStringConvertible {
 
     init(_ duration: Duration) { self.duration = duration }
 
-    /// The span in milliseconds.
+    /// The duration in milliseconds.
     var milliseconds: Int {
         let (seconds, attoseconds) = duration.components
         return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
     }
 
-    /// The span in seconds.
+    /// The duration in seconds.
     var seconds: Double { Double(milliseconds) / 1000 }
 
     var description: String {

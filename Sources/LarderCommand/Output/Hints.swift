@@ -1,14 +1,14 @@
 import LarderClient
 
-/// Makes the commands that messages tell the user to run: complete, so that they can be pasted.
+/// Creates the commands in messages. They are complete, so that users can paste them.
 struct Hints: Sendable, Equatable {
-    /// The socket that the user named; nil if it is the usual one.
+    /// The socket that the user passed; nil for the default.
     var socket: String?
 
-    /// A command with the options that lead to the same agent and namespace.
+    /// Adds the options for the same agent and namespace to a command.
     /// - Parameters:
-    ///   - words: the command without these, such as `larder refresh --force`.
-    ///   - namespace: the namespace that it is about; nil for none.
+    ///   - words: the command without these options, such as `larder refresh --force`.
+    ///   - namespace: the namespace of the command; nil for none.
     func command(_ words: String, namespace: String? = nil) -> String {
         var command = words
         if let namespace, namespace != defaultNamespace { command += " --namespace \(namespace.shellWord)" }

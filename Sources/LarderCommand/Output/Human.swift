@@ -1,9 +1,9 @@
 import Glibc
 import LarderClient
 
-/// Figures as people say them.
+/// Formats numbers for people.
 enum Human {
-    /// A span in its two largest units: `35 s`, `2 h 5 min`, `3 d 4 h`.
+    /// A duration in its two largest units: `35 s`, `2 h 5 min`, `3 d 4 h`.
     static func span(milliseconds: Int) -> String {
         let seconds = max(0, milliseconds) / 1000
         let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60)
@@ -14,7 +14,7 @@ enum Human {
         return "\(seconds) s"
     }
 
-    /// How long something took: as ``span(milliseconds:)``, below ten seconds with tenths.
+    /// An elapsed time: like ``span(milliseconds:)``, but with tenths below ten seconds.
     static func elapsed(milliseconds: Int) -> String {
         guard milliseconds < 10_000 else { return span(milliseconds: milliseconds) }
         return "\(max(0, milliseconds) / 1000).\(max(0, milliseconds) / 100 % 10) s"
@@ -25,7 +25,7 @@ enum Human {
         milliseconds < 1000 ? "just now" : "\(span(milliseconds: milliseconds)) ago"
     }
 
-    /// A time to come: `in 35 s`, `now`.
+    /// A time in the future: `in 35 s`, `now`.
     static func ahead(milliseconds: Int) -> String {
         milliseconds < 1000 ? "now" : "in \(span(milliseconds: milliseconds))"
     }
@@ -42,14 +42,14 @@ enum Human {
         return "\(tenths / 10).\(tenths % 10) TB"
     }
 
-    /// A number and what it counts: `1 failure`, `5 failures`.
+    /// A number and its noun: `1 failure`, `5 failures`.
     static func count(_ number: Int, _ singular: String, _ plural: String) -> String {
         "\(number) \(number == 1 ? singular : plural)"
     }
 }
 
 extension Timestamp {
-    /// The host's time, which is the agent's too: both run on the same machine.
+    /// The wall-clock time. The agent has the same time, because it runs on the same host.
     static var now: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)

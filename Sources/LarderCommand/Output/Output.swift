@@ -1,14 +1,14 @@
 import Glibc
 import LarderJSON
 
-/// Standard output and standard error, without a buffer in between: what is printed is out.
+/// Standard output and standard error, unbuffered.
 enum Output {
     /// Prints text and a line end on standard output.
-    /// - Throws: ``Failure`` where it cannot be written, such as on a full disk.
+    /// - Throws: ``Failure`` if it cannot be written, for example because the disk is full.
     static func line(_ line: String) throws(Failure) { try text(line + "\n") }
 
-    /// Prints text on standard output as it is.
-    /// - Throws: ``Failure`` where it cannot be written.
+    /// Prints text on standard output without a line end.
+    /// - Throws: ``Failure`` if it cannot be written.
     static func text(_ text: String) throws(Failure) {
         let code = writeAll(text, to: STDOUT_FILENO)
         if code == 0 { return }
@@ -16,7 +16,7 @@ enum Output {
         throw Failure(.failure, "cannot write to standard output: \(String(cString: strerror(code)))")
     }
 
-    /// Prints a note on standard error, in one line that begins with the program's name; with `--json` as an object with
+    /// Prints a note on standard error: one line that begins with the program's name or, with `--json`, an object with
     /// the member `note`.
     static func note(_ text: String) {
         guard isJSON else { return errorLine("larder: \(text.printable)") }
@@ -28,23 +28,22 @@ enum Output {
         errorLine(note.compactText)
     }
 
-    /// Prints a line on standard error as it is.
+    /// Prints text and a line end on standard error.
     static func errorLine(_ line: String) { _ = writeAll(line + "\n", to: STDERR_FILENO) }
 
-    /// Whether the command line asks for JSON, on standard error too.
+    /// Whether the arguments request JSON. It applies to standard error as well.
     static let isJSON = Arguments.askForJSON(Arguments.normalized(Array(CommandLine.arguments.dropFirst())))
 
-    /// Writes text on standard error as it is.
+    /// Prints text on standard error without a line end.
     static func progress(_ text: String) { _ = writeAll(text, to: STDERR_FILENO) }
 
-    /// Whether standard output is a terminal.
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    /// Ends the program as soon as nobody reads its output any more, instead of when it next writes: `larder watch |
-    /// head -1` would otherwise stay until the next change.
+    /// Ends the program as soon as the reader of its output closes the pipe, not only at the next write. Otherwise
+    /// `larder watch | head -1` would keep running until the next change.
     ///
-    /// This needs a thread of its own that sleeps in poll(2) for the whole life of the program: there is no task that
-    /// could own a wait for a descriptor, and no state that the thread shares with anybody.
+    /// A dedicated thread sleeps in poll(2) for the life of the program. No task can own the wait for a descriptor, and
+    /// the thread shares no state.
     static func endWhenReaderCloses() {
         var status = stat()
         guard fstat(STDOUT_FILENO, &status) == 0 else { return }
@@ -54,14 +53,14 @@ enum Output {
         _ = pthread_create(
             &thread, nil,
             { _ in
-                // With no events asked for, poll(2) reports errors and hang-ups only.
+                // Without requested events, poll(2) reports only errors and hang-ups.
                 var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
                 while poll(&output, 1, -1) <= 0 {}
                 Output.endByBrokenPipe()
             }, nil)
     }
 
-    /// Ends the program as a writer whose reader is gone ends by default. The network library ignores SIGPIPE.
+    /// Ends the program by SIGPIPE, the default for a writer without a reader. The network library ignores this signal.
     static func endByBrokenPipe() -> Never { Interruption.end(by: SIGPIPE) }
 
     private static func writeAll(_ text: String, to descriptor: Int32) -> Int32 {
@@ -69,7 +68,7 @@ enum Output {
         return text.withUTF8 { writeAll(UnsafeRawBufferPointer($0), to: descriptor) }
     }
 
-    /// Writes all of it and answers 0, or the `errno`.
+    /// Writes all bytes. Returns 0 or the `errno`.
     static func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
         var rest = bytes
         while !rest.isEmpty {
@@ -77,7 +76,7 @@ enum Output {
             if count >= 0 {
                 rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
             } else if errno == EAGAIN {
-                // The descriptor is shared with somebody who made it non-blocking.
+                // Another process that shares the descriptor has made it non-blocking.
                 var output = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 _ = poll(&output, 1, -1)
             } else if errno != EINTR {

@@ -1,7 +1,7 @@
 import LarderJSON
 
 extension JSONValue {
-    /// The value as people read it: two spaces for each level, one member a line, numbers as they came.
+    /// The value indented for people: two spaces per level, one member per line, numbers unchanged.
     var prettyText: String {
         var text = ""
         appendPretty(to: &text, indentation: "")

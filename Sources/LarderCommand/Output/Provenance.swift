@@ -1,13 +1,13 @@
 import LarderClient
 
-/// Who or what something comes from, as people say it.
+/// Describes origins for people.
 enum Provenance {
     /// A local process: `larder (process 4711, user 0)`.
     static func process(_ command: String, pid: Int, uid: Int) -> String {
         "\(command.isEmpty ? "?" : command.printable) (process \(pid), user \(uid))"
     }
 
-    /// Where a layer has from what it says.
+    /// The source of a layer's value.
     static func text(_ source: ConfigExplain.Source, now: Timestamp) -> String {
         var parts: [String] = []
         if let peer = source.peer {

@@ -1,11 +1,11 @@
 import Glibc
 import LarderClient
 
-/// Colour, where it helps and is wanted.
+/// Colours text if the terminal supports it and the user does not disable it.
 struct Style {
     let isColoured: Bool
 
-    /// Colours on a terminal that can, unless `NO_COLOR` is set (https://no-color.org).
+    /// Colours on a terminal that supports them, unless `NO_COLOR` is set (https://no-color.org).
     static var standardOutput: Style {
         func variable(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }
         return Style(isTerminal: Output.isTerminal, noColor: variable("NO_COLOR"), terminal: variable("TERM"))
@@ -15,10 +15,9 @@ struct Style {
         isColoured = isTerminal && noColor.isEmpty && terminal != "dumb"
     }
 
-    /// Bold text.
     func strong(_ text: String) -> String { wrapped(text, "1") }
 
-    /// A state's name in its colour: green where all is well, yellow where it will do, red where it does not.
+    /// The name of a state in its colour: green for good, yellow for a warning, red for a failure.
     func state(_ state: ConfigState) -> String {
         switch state {
         case .fresh, .refreshing: wrapped(state.rawValue, "32")
@@ -28,21 +27,16 @@ struct Style {
         }
     }
 
-    /// How good an image is.
     func freshness(_ freshness: ImageFreshness) -> String {
         freshness == .stale ? warning(freshness.rawValue) : good(freshness.rawValue.printable)
     }
 
-    /// Something that is as it should be.
     func good(_ text: String) -> String { wrapped(text, "32") }
 
-    /// Something that will do.
     func warning(_ text: String) -> String { wrapped(text, "33") }
 
-    /// Something that went wrong.
     func problem(_ text: String) -> String { wrapped(text, "31") }
 
-    /// Something that came into being.
     func added(_ text: String) -> String { wrapped(text, "32") }
 
     private func wrapped(_ text: String, _ code: String) -> String {

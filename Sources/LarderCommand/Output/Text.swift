@@ -1,15 +1,15 @@
 extension String {
-    /// The text as it can be shown on a terminal and in one line: control characters, which could move the cursor or
-    /// worse, are written as their escapes. Names of processes and messages of remote sources may hold any.
+    /// The text in one line that is safe for a terminal. Control characters, which could move the cursor or worse, are
+    /// escaped. Process names and messages of remote sources may contain them.
     var printable: String { escaped { $0 == "\n" || $0 == "\t" || Self.isControl($0) } }
 
-    /// The same with line ends and tabs kept.
+    /// Like ``printable``, but with line ends and tabs kept.
     var printableLines: String { escaped { Self.isControl($0) && $0 != "\n" && $0 != "\t" } }
 
-    /// Whether it holds a character that ``printable`` replaces.
+    /// Whether the text contains a character that ``printable`` escapes.
     var hasControls: Bool { unicodeScalars.contains(where: Self.isControl) }
 
-    /// The text as one word of a shell command.
+    /// The text, quoted as one word of a shell command if necessary.
     var shellWord: String {
         let isPlain =
             !isEmpty
@@ -23,12 +23,12 @@ extension String {
         return isPlain ? self : "'\(replacing("'", with: "'\\''"))'"
     }
 
-    /// The text filled with spaces up to a width in characters.
+    /// The text, padded with trailing spaces to a width in characters.
     func padded(to width: Int) -> String {
         self + String(repeating: " ", count: max(0, width - count))
     }
 
-    /// The text with spaces before it up to a width in characters.
+    /// The text, padded with leading spaces to a width in characters.
     func rightAligned(to width: Int) -> String {
         String(repeating: " ", count: max(0, width - count)) + self
     }
@@ -40,7 +40,7 @@ extension String {
         }
     }
 
-    /// C0 and C1 controls, DEL, and the characters that change the direction of the text around them.
+    /// Whether a character is a C0 or C1 control, DEL, a line or paragraph separator, or changes the text direction.
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0..<0x20, 0x7F..<0xA0, 0x2028...0x202E, 0x2066...0x2069: true
@@ -49,18 +49,17 @@ extension String {
     }
 }
 
-/// Rows of text in columns, for people.
+/// Text in columns.
 struct TextTable {
-    /// The first row.
     let headings: [String]
-    /// The columns that hold figures, which are aligned to the right.
+    /// The indices of columns with numbers, which are aligned to the right.
     var figures: Set<Int> = []
 
-    /// The whole table without its last line end.
+    /// The whole table without a final line end.
     func text(_ rows: [[String]]) -> String { Self.text([headings] + rows, figures: figures) }
 
-    /// Rows alone, all of the same length.
-    /// - Parameter leastWidths: how wide each column is at least.
+    /// Formats rows without headings. All rows must have the same number of columns.
+    /// - Parameter leastWidths: the minimum width of each column.
     static func text(_ rows: [[String]], figures: Set<Int>, leastWidths: [Int]? = nil) -> String {
         let widths = (rows.first ?? []).indices.map { column in
             max(leastWidths?[column] ?? 0, rows.map { $0[column].count }.max() ?? 0)

@@ -1,22 +1,21 @@
 import LarderJSON
 
-/// How a value of the configuration is printed.
+/// The format in which a value of the configuration is printed.
 enum ValueFormat {
-    /// Strings bare, objects and arrays over several lines.
+    /// Strings without quotes, objects and arrays over several lines.
     case pretty
-    /// Strings bare, objects and arrays in one line.
+    /// Strings without quotes, objects and arrays in one line.
     case compact
 
-    /// The text of a value, without a line end.
-    /// - Parameter isTerminal: a terminal is not given the control characters that a string may hold; a pipe gets every
-    ///   byte as it is.
+    /// The text of a value, without a final line end.
+    /// - Parameter isTerminal: whether control characters in a string are escaped. A pipe gets the string unchanged.
     func text(_ value: JSONValue, isTerminal: Bool = false) -> String {
         if let string = value.string { return isTerminal ? string.printableLines : string }
         return self == .pretty ? value.prettyText : value.compactText
     }
 
-    /// The text of a value in one line, whatever it holds; empty where there is no value. A string that would take more
-    /// than one line is written as JSON.
+    /// The text of a value in one line; empty if there is no value. A string with control characters is written as
+    /// JSON.
     static func line(_ value: JSONValue?) -> String {
         guard let value else { return "" }
         if let string = value.string, !string.hasControls { return string }
@@ -24,12 +23,12 @@ enum ValueFormat {
     }
 }
 
-/// How `larder set` reads its VALUE.
+/// Parses the VALUE of `larder set`.
 enum ValueArgument {
-    /// Reads JSON where it is JSON, and takes the text itself as a string otherwise.
-    /// - Parameter isString: takes the text as a string in any case.
-    /// - Throws: ``Failure`` where the text begins like an object, array or string and is none: that is a slip, hardly
-    ///   what somebody wants to read back as a string.
+    /// Parses the text as JSON, or takes it as a string if it is not JSON.
+    /// - Parameter isString: always takes the text as a string.
+    /// - Throws: ``Failure`` if the text begins like an object, array or string but is not JSON, because that is most
+    ///   likely a mistake.
     static func parse(_ text: String, isString: Bool) throws(Failure) -> JSONValue {
         if isString { return .string(text) }
         do {

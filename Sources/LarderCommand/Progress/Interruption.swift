@@ -1,21 +1,21 @@
 import LarderClient
 import Glibc
 
-/// The first of the signals by which a person or the service manager ends a program: there is time to say what was done.
-/// The second one ends it at once.
+/// Catches the first signal by which a user or the service manager ends the program, so that the program can report its
+/// results. The second signal ends it at once.
 struct Interruption {
     private static let numbers = [SIGINT, SIGTERM, SIGHUP]
     private let pipe: SignalPipe
     private let caught: [CInt]
 
-    /// Catches the signals from now on, but for those that this program is to ignore.
+    /// Catches the signals, except those that this process was started to ignore.
     init() throws(Failure) {
         pipe = try SignalPipe()
         caught = Self.numbers.filter { !SignalDispositions.inherited.ignores($0) }
         pipe.catchSignals(caught)
     }
 
-    /// Waits for one.
+    /// Waits for the first signal.
     /// - Returns: its number.
     func first() async -> CInt {
         await onOwnThread { [pipe, caught] in
@@ -28,11 +28,11 @@ struct Interruption {
         }
     }
 
-    /// Ends this process as a signal ends one that does not catch it: a shell stops its script at Ctrl-C only where the
-    /// program that it waits for died of it.
+    /// Ends this process by a signal. A shell aborts its script at Ctrl-C only if the program that it waits for was
+    /// killed by the signal.
     static func end(by number: CInt) -> Never {
         signal(number, SIG_DFL)
-        // The threads that run tasks block it.
+        // The threads of the task pool block signals.
         var signals = sigset_t()
         sigemptyset(&signals)
         sigaddset(&signals, number)

@@ -1,15 +1,15 @@
 import Glibc
 
-/// Shows how far a prefetch has come: a bar that is drawn again in its place on a terminal, a plain line now and then
-/// elsewhere.
+/// Displays the progress of a prefetch: a bar that is redrawn in place on a terminal, else a plain line from time to
+/// time.
 actor ProgressDisplay {
-    /// Where it is shown.
+    /// The output of the display.
     struct Screen: Sendable {
-        /// Writes text as it is.
+        /// Writes text unchanged.
         let write: @Sendable (String) -> Void
-        /// The columns of the terminal, which may change at any time; nil where it is none.
+        /// Returns the current number of columns of the terminal; nil if the output is not a terminal.
         let columns: @Sendable () -> Int?
-        /// The time of a monotonic clock.
+        /// Returns the time of a monotonic clock.
         let now: @Sendable () -> Duration
     }
 
@@ -17,14 +17,14 @@ actor ProgressDisplay {
     private var tally: PrefetchTally
     private var meter: ProgressMeter
     private var lastPlain: Duration
-    /// Whether the cursor stands in a line that is still to be drawn again.
+    /// Whether the cursor is in the line of the bar.
     private var isLineOpen = false
     private var hasEnded = false
 
-    /// The least time between two plain lines.
+    /// The minimum time between two plain lines.
     private static let plainInterval = Duration.seconds(5)
 
-    /// Makes a display. It shows nothing yet.
+    /// Creates a display. It shows nothing yet.
     init(_ tally: PrefetchTally, on screen: Screen) {
         self.screen = screen
         self.tally = tally
@@ -33,20 +33,20 @@ actor ProgressDisplay {
         lastPlain = now
     }
 
-    /// Shows a new state.
+    /// Shows new progress.
     func show(_ tally: PrefetchTally) {
         self.tally = tally
         draw()
     }
 
-    /// Shows the state again, at another pace: that nothing happens is to be seen, too.
+    /// Redraws the progress. Called at intervals too, so that a stalled transfer is visible.
     func draw() {
-        // A last tick may come late.
+        // A last tick can arrive after the end.
         guard !hasEnded else { return }
         let now = screen.now()
         meter.note(tally, at: now)
         if let columns = screen.columns() {
-            // The last column stays empty: a character there would make some terminals begin a new line.
+            // The last column stays empty, because some terminals start a new line after a character there.
             screen.write("\r\(line.bar(columns: columns - 1))\u{1B}[K")
             isLineOpen = true
         } else if now - lastPlain >= Self.plainInterval {
@@ -55,7 +55,7 @@ actor ProgressDisplay {
         }
     }
 
-    /// Leaves the last state where it is, so that other text can follow in a line of its own. Nothing is shown after it.
+    /// Ends the display. The last progress remains visible, and other text can follow on its own line.
     func end() {
         hasEnded = true
         guard isLineOpen else { return }
@@ -69,8 +69,8 @@ actor ProgressDisplay {
 }
 
 extension ProgressDisplay.Screen {
-    /// Standard error: what a program makes of standard output is the result, not the way there.
-    /// - Parameter isQuiet: shows nothing where it is no terminal.
+    /// Standard error, because standard output is for results.
+    /// - Parameter isQuiet: whether the display is limited to terminals.
     static func standardError(isQuiet: Bool) -> Self {
         let canRedraw = isatty(STDERR_FILENO) == 1 && getenv("TERM").map { String(cString: $0) } != "dumb"
         let clock = ContinuousClock()
@@ -81,7 +81,7 @@ extension ProgressDisplay.Screen {
             now: { start.duration(to: clock.now) })
     }
 
-    /// The width of the terminal; 80 where it does not say.
+    /// The width of the terminal; 80 if it is unknown.
     private static var terminalColumns: Int {
         var size = winsize()
         guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }

@@ -1,14 +1,14 @@
-/// A prefetch in one line.
+/// The progress of a prefetch as one line of text.
 struct ProgressLine {
     let tally: PrefetchTally
-    /// Bytes per second.
+    /// The current rate in bytes per second.
     let bytesPerSecond: Int
-    /// The time that is left; nil where nobody can tell.
+    /// The estimated remaining time; nil if it cannot be estimated.
     let millisecondsLeft: Int?
 
-    /// A bar that is shorter than this shows nothing.
+    /// The minimum length of the bar. Numbers are omitted before the bar gets shorter.
     private static let shortestBar = 10
-    /// A bar that is longer than this shows no more.
+    /// The maximum length of the bar.
     private static let longestBar = 50
 
     /// For a file or a pipe: `412 of 1000 images, 41 %, 38 MB, 1.2 MB/s, 1 min 12 s left, 2 failed`.
@@ -21,14 +21,14 @@ struct ProgressLine {
         return parts.joined(separator: ", ")
     }
 
-    /// For a terminal: figures with a bar between them that takes the room they leave. Where there is not enough room the
-    /// least important figures are left out; the line is never wider than the terminal.
+    /// For a terminal: numbers with a bar that takes the remaining width. If there is too little space, the least
+    /// important numbers are omitted. The line is never wider than the terminal.
     ///
-    /// Figures that change all the time have columns of their own, so that the bar keeps its length.
+    /// Numbers that change have a fixed width, so that the bar keeps its length.
     func bar(columns: Int) -> String {
         let count = "\(String(tally.settled).rightAligned(to: String(tally.total).count))/\(tally.total)"
         let percent = "\(tally.percent)%".rightAligned(to: 4)
-        // In the order in which they are read; the rank says how long each is kept where there is little room.
+        // In display order. Numbers with a higher rank are omitted first.
         let figures: [(rank: Int, text: String?)] = [
             (0, percent), (2, bytes.rightAligned(to: 6)), (4, rate.rightAligned(to: 8)),
             (1, failed), (3, (left.map { "\($0) left" } ?? "").padded(to: 16)),

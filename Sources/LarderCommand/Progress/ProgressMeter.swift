@@ -1,7 +1,7 @@
-/// Says how fast a prefetch is going now, and how long the rest will take at that pace.
+/// Estimates the current rate of a prefetch and its remaining time.
 ///
-/// Both go by the last ten seconds: what was held already is settled at once, and a pace from the start would promise for
-/// minutes what the network cannot keep. It is a plain value: time is given to it.
+/// Both are based on the last ten seconds. Cached images are settled immediately, so an average since the start would
+/// be far too high for minutes. The type has no clock; the time is passed to it.
 struct ProgressMeter {
     private struct Sample {
         let at: Duration
@@ -9,19 +9,20 @@ struct ProgressMeter {
     }
 
     private static let window = Duration.seconds(10)
-    /// Samples closer than this say nothing more than one of them.
+    /// The minimum time between two samples.
     private static let spacing = Duration.milliseconds(250)
 
     private var samples: [Sample]
 
-    /// Begins at a time of a monotonic clock.
+    /// Starts the measurement.
+    /// - Parameter now: the time on a monotonic clock.
     init(_ tally: PrefetchTally, at now: Duration) {
         samples = [Sample(at: now, tally: tally)]
     }
 
-    /// Takes the state of now.
+    /// Records the current progress.
     mutating func note(_ tally: PrefetchTally, at now: Duration) {
-        // The oldest sample is the last one that is not younger than the window, so that the window is full.
+        // Keep one sample that is at least as old as the window, so that the samples span the whole window.
         while samples.count > 1, now - samples[1].at >= Self.window { samples.removeFirst() }
         if samples.count > 1, samples[samples.count - 1].at - samples[samples.count - 2].at < Self.spacing {
             samples.removeLast()
@@ -29,10 +30,10 @@ struct ProgressMeter {
         samples.append(Sample(at: now, tally: tally))
     }
 
-    /// Bytes per second; 0 where nothing can be said yet.
+    /// The rate in bytes per second; 0 if it is not known yet.
     var bytesPerSecond: Int { Int(clamping: Int64(pace(\.bytes).rounded())) }
 
-    /// The time until all is settled, in milliseconds; nil where nothing is settled at present, so that nobody can tell.
+    /// The estimated time until all images are settled, in milliseconds; nil if none has been settled in the window.
     var millisecondsLeft: Int? {
         guard let tally = samples.last?.tally else { return nil }
         let left = tally.total - tally.settled
@@ -48,20 +49,20 @@ struct ProgressMeter {
     }
 }
 
-/// How far a prefetch has come.
+/// The progress of a prefetch.
 struct PrefetchTally: Equatable {
-    /// Images that are held now.
+    /// Images that are cached now.
     var done = 0
-    /// Images that could not be had.
+    /// Images that failed.
     var failed = 0
-    /// Bytes that came from the network for them.
+    /// Bytes downloaded for the images.
     var bytes = 0
-    /// Images that were asked for.
+    /// Requested images.
     var total: Int
 
-    /// Images that are settled one way or the other.
+    /// Images that are done or failed.
     var settled: Int { done + failed }
 
-    /// The part that is settled, in percent, rounded down: 100 is said only when all is done.
+    /// The settled share in percent, rounded down, so that 100 means that all are settled.
     var percent: Int { total > 0 ? settled * 100 / total : 100 }
 }

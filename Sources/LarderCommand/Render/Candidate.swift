@@ -1,28 +1,28 @@
 import Glibc
 import Synchronization
 
-/// The new file until its checks and the command after it have succeeded: a failure, and every signal that ends this
-/// process, puts back what was there before. The command that runs is sent the signal, too.
+/// The new file until the check and the command after the change have succeeded. A failure, or a signal that ends this
+/// process, restores the previous file. The signal is also sent to the command that is running.
 ///
-/// A signal handler does all of this itself, with calls that it may make (signal-safety(7)). There is one candidate at a
-/// time, because there is one set of handlers.
+/// A signal handler does this itself, with async-signal-safe calls (signal-safety(7)). Signal handlers are global, so
+/// there is only one candidate at a time.
 enum Candidate {
     /// The result of an undo.
     enum Outcome: Equatable {
-        /// It was not in place; it is deleted.
+        /// The new file was not in place yet. It was deleted.
         case discarded
-        /// The previous file is in place again.
+        /// The previous file was restored.
         case restored
-        /// It is deleted, and there was no previous file.
+        /// The new file was deleted, and there was no previous file.
         case removed
-        /// Another process replaced the output; its file stays.
+        /// Another process replaced the output. Its file was kept.
         case superseded
-        /// The previous file could not be put back; it is at this path, and the number says why.
+        /// The previous file could not be restored: the path of its copy and the `errno`.
         case stranded(String, CInt)
     }
 
-    // Memory that is there when a signal comes. Unchecked, because a signal handler may take no lock: it is written only
-    // while `isThere` is false, and read by the handler only while that is true.
+    // Allocated in advance for the signal handler. Unchecked, because a signal handler must not take a lock. The memory
+    // is written only while `isThere` is false, and the handler reads it only while it is true.
     nonisolated(unsafe) private static let temporary = UnsafeMutablePointer<CChar>.allocate(capacity: Int(PATH_MAX))
     nonisolated(unsafe) private static let previous = UnsafeMutablePointer<CChar>.allocate(capacity: Int(PATH_MAX))
     nonisolated(unsafe) private static let output = UnsafeMutablePointer<CChar>.allocate(capacity: Int(PATH_MAX))
@@ -37,18 +37,18 @@ enum Candidate {
     private static let command = Atomic<pid_t>(0)
     private static let isEnding = Atomic<Bool>(false)
 
-    /// From here on, a signal that ends this process first deletes a file, until ``forget()``.
+    /// Protects a temporary file: until ``forget()``, a signal that ends this process first deletes it.
     static func isAt(_ file: String) { begin(file, for: "", isFirst: false) }
 
-    /// Protects an output from here on, until ``forget()`` or ``undo(wasInstalled:)``.
+    /// Protects an output until ``forget()`` or ``undo(wasInstalled:)``.
     /// - Parameters:
-    ///   - file: where the new file is.
-    ///   - path: the output.
-    ///   - isFirst: whether the output is to be deleted, because there was none before, if the new file does not stay.
+    ///   - file: the path of the new file.
+    ///   - path: the path of the output.
+    ///   - isFirst: whether the output did not exist before, so that an undo deletes it.
     static func begin(_ file: String, for path: String, isFirst: Bool) {
         _ = catchesSignals
         var status = stat()
-        // Longer paths cannot have been opened.
+        // A file with a longer path could not have been opened.
         guard file.utf8.count < Int(PATH_MAX), path.utf8.count < Int(PATH_MAX), lstat(file, &status) == 0 else {
             return
         }
@@ -59,7 +59,7 @@ enum Candidate {
         isThere.store(true, ordering: .sequentiallyConsistent)
     }
 
-    /// Names the copy of the previous file, which takes its place again if the new one does not stay.
+    /// Sets the copy of the previous file, which an undo restores.
     static func keep(_ copy: String) {
         guard copy.utf8.count < Int(PATH_MAX) else { return }
         isThere.store(false, ordering: .sequentiallyConsistent)
@@ -68,7 +68,7 @@ enum Candidate {
         isThere.store(true, ordering: .sequentiallyConsistent)
     }
 
-    /// Names the marker of the output, which is deleted when the new file is confirmed or does not stay.
+    /// Sets the marker of the output, which is deleted when the new file is confirmed or undone.
     static func mark(_ path: String) {
         guard path.utf8.count < Int(PATH_MAX) else { return }
         isThere.store(false, ordering: .sequentiallyConsistent)
@@ -77,15 +77,16 @@ enum Candidate {
         isThere.store(true, ordering: .sequentiallyConsistent)
     }
 
-    /// Leaves the output as it is from here on, and deletes what was kept for the case of a failure.
+    /// Accepts the output as it is, and deletes the marker and the copy of the previous file.
     static func forget() {
         guard isThere.exchange(false, ordering: .sequentiallyConsistent) else { return }
-        // First: with a marker but without the copy that it names, the next call would report the previous file missing.
+        // The marker goes first: a marker whose copy is missing would make the next run report that the previous file
+        // is missing.
         if hasMarker { unlink(marker) }
         if hasPrevious { unlink(previous) }
     }
 
-    /// Puts back what was there before.
+    /// Restores the previous state.
     /// - Parameter wasInstalled: whether the new file had been put in place.
     static func undo(wasInstalled: Bool) -> Outcome {
         let (wasInPlace, failure) = putBack()
@@ -96,12 +97,12 @@ enum Candidate {
         return hasPrevious ? .restored : .removed
     }
 
-    /// Only what a signal handler may do.
+    /// Restores the previous state with async-signal-safe calls only.
     private static func putBack() -> (wasInPlace: Bool, failure: CInt) {
         var status = stat()
         let isInPlace = lstat(output, &status) == 0 && status.st_ino == inode && status.st_dev == device
         if isInPlace {
-            // The marker then stays, for the next call.
+            // The marker stays in this case, for the next run.
             if hasPrevious, rename(previous, output) != 0 { return (true, errno) }
             if !hasPrevious, isFirst { unlink(output) }
         } else {
@@ -112,14 +113,16 @@ enum Candidate {
         return (isInPlace, 0)
     }
 
-    /// Waits for a command to end, and passes signals on to it while there is a candidate.
+    /// Waits for a command to end. Signals that end this process are forwarded to it in the meantime.
     static func wait(for child: pid_t) -> ProgramEnd {
         command.store(child, ordering: .sequentiallyConsistent)
-        // It stays a zombie until no signal is sent to it: its number could then belong to another process.
+        // WNOWAIT leaves the child a zombie until no more signals can be sent to it. Otherwise its process ID could be
+        // reused.
         var information = siginfo_t()
         while waitid(P_PID, id_t(child), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
         command.store(0, ordering: .sequentiallyConsistent)
-        // The command ended by the signal that ends this process, too: that is no verdict.
+        // If this process is being ended by a signal, the command was probably ended by it too. Its result means
+        // nothing then.
         while isEnding.load(ordering: .sequentiallyConsistent) { pause() }
         var status: CInt = 0
         while waitpid(child, &status, 0) < 0, errno == EINTR {}
@@ -135,10 +138,11 @@ enum Candidate {
                     Candidate.isEnding.store(true, ordering: .sequentiallyConsistent)
                     _ = Candidate.putBack()
                     let child = Candidate.command.load(ordering: .sequentiallyConsistent)
-                    // The keyboard's signals reach it without this process (above 0: from the kernel, sigaction(2)).
+                    // Signals from the keyboard reach the command directly (code above 0: sent by the kernel,
+                    // sigaction(2)).
                     if child > 0, (information?.pointee.si_code ?? 0) <= 0 { kill(child, number) }
                 }
-                // Blocked until the handler returns; then this process ends by it, as its sender expects.
+                // The signal is blocked until the handler returns. Then it ends this process, as its sender expects.
                 signal(number, SIG_DFL)
                 raise(number)
             }

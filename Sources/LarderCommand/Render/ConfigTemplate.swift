@@ -1,14 +1,13 @@
 import LarderClient
 import LarderTemplate
 
-/// A template for `larder render`.
 struct ConfigTemplate {
-    /// What errors call it.
+    /// The name in errors.
     private let name: String
     private let template: Template
 
-    /// Reads a template.
-    /// - Throws: ``Failure`` with the line and column of what is wrong.
+    /// Parses a template.
+    /// - Throws: ``Failure`` with the line and column of the error.
     init(_ text: String, name: String) throws(Failure) {
         self.name = name
         do {
@@ -19,7 +18,7 @@ struct ConfigTemplate {
     }
 
     /// Renders a configuration.
-    /// - Throws: ``Failure`` that names what the template asks for and is not there.
+    /// - Throws: ``Failure`` with the names that have no value.
     func render(_ value: JSONValue) throws(Failure) -> String {
         do {
             return try template.render(value)
@@ -28,7 +27,7 @@ struct ConfigTemplate {
         }
     }
 
-    /// An error with the template's name and what to do next.
+    /// The error with the name of the template, and advice.
     private static func failure(_ error: TemplateError, _ name: String) -> Failure {
         let text = error.place.map { "\(name):\($0): \(error.text)" } ?? "\(name): \(error.text)"
         return switch error.code {

@@ -1,11 +1,11 @@
 import ArgumentParser
 import Glibc
 
-/// Who a file is to belong to: `user`, `user:group`, `:group`, by names or numbers.
+/// The owner of a file on the command line: `user`, `user:group` or `:group`, as names or numbers.
 struct FileOwner: ExpressibleByArgument, Equatable {
-    /// The user's name or number; nil for whoever has it.
+    /// The name or number of the user; nil to keep the current one.
     let user: String?
-    /// The group's name or number; nil for whichever has it.
+    /// The name or number of the group; nil to keep the current one.
     let group: String?
 
     init?(argument: String) {
@@ -17,8 +17,8 @@ struct FileOwner: ExpressibleByArgument, Equatable {
         if names.count > 1, names[1] == nil { return nil }
     }
 
-    /// The numbers, as chown(2) wants them: -1 for what stays.
-    /// - Throws: ``Failure`` where the system has no such user or group.
+    /// The numbers for chown(2); -1 keeps the current one.
+    /// - Throws: ``Failure`` if the system has no such user or group.
     func numbers() throws(Failure) -> (user: uid_t, group: gid_t) {
         var numbers = (user: uid_t.max, group: gid_t.max)
         if let user {
@@ -37,7 +37,7 @@ struct FileOwner: ExpressibleByArgument, Equatable {
     }
 }
 
-/// Permission bits on the command line: three octal digits, with or without a 0 before them.
+/// Permission bits on the command line: three octal digits, optionally with a leading 0.
 struct FileMode: ExpressibleByArgument, Equatable {
     let bits: mode_t
 

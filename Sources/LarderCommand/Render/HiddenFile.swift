@@ -1,16 +1,17 @@
 import Glibc
 import LarderPlatform
 
-/// A file beside an output, under a hidden name, for as long as one process needs it.
+/// A file with a hidden name next to an output, which exists as long as one process needs it.
 ///
-/// Its lock (flock(2)) shows that the process lives. A process that is killed leaves the file behind without the lock, and
-/// ``removeAbandoned(beside:owners:)`` of the next call deletes it.
+/// Its lock (flock(2)) shows that the process is running. If a process is killed, the file remains without the lock,
+/// and ``removeAbandoned(beside:owners:)`` of the next run deletes it.
 struct HiddenFile: Sendable {
     let path: String
     let lock: LockedFile
 
-    /// The parts of the name before and after the random letters. The ending is that of the output, because a checker may
-    /// choose the syntax by it. Readers of a directory such as `conf.d` skip hidden names.
+    /// The parts of the name before and after the random letters. The extension is that of the output, because a
+    /// checker may derive the syntax from it. The name is hidden, because readers of a directory such as `conf.d` skip
+    /// hidden files.
     private static func pattern(for output: String) -> (directory: String, start: String, ending: String) {
         let (directory, name) = RenderedFile.split(output)
         let dot = name.dropFirst().lastIndex(of: ".") ?? name.endIndex
@@ -19,8 +20,8 @@ struct HiddenFile: Sendable {
 
     private static let letters = 6
 
-    /// Makes an empty file with mode 0600.
-    /// - Returns: nil if it cannot be made; `errno` says why.
+    /// Creates an empty file with mode 0600.
+    /// - Returns: nil if it cannot be created; `errno` has the reason.
     init?(beside output: String) {
         let (directory, start, ending) = Self.pattern(for: output)
         while true {
@@ -30,10 +31,10 @@ struct HiddenFile: Sendable {
             guard made >= 0 else { return nil }
             close(made)
             let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            // Not open for writing: a file that is cannot be executed, and a check may execute it.
+            // Not open for writing, because such a file cannot be executed, and a check may execute it.
             let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
             if descriptor < 0 {
-                // Another process deletes files without a lock.
+                // Another process deleted the file because it was not locked yet.
                 if errno == ENOENT { continue }
                 return nil
             }
@@ -49,7 +50,6 @@ struct HiddenFile: Sendable {
         }
     }
 
-    /// Opens the file for writing.
     func openForWriting() -> CInt { open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC) }
 
     /// Deletes the hidden files of processes that were killed.
@@ -79,7 +79,7 @@ struct HiddenFile: Sendable {
     }
 }
 
-/// An open file, closed with the last reference. Its lock, if the file system has locks, ends then.
+/// An open file. It is closed with the last reference, which also releases its lock.
 final class LockedFile: Sendable {
     private let descriptor: CInt
 

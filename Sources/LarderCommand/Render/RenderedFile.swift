@@ -1,25 +1,25 @@
 import Glibc
 import LarderPlatform
 
-/// A file that is replaced as a whole or not at all.
+/// A file that is replaced atomically.
 struct RenderedFile {
-    /// Where it is; what a symbolic link there leads to, so that the link stays.
+    /// The path of the file. A symbolic link is resolved, so that the link remains.
     let path: String
-    /// Its mode; nil for the one it has, or 0640 for a new file.
+    /// The mode; nil to keep the current one, or 0640 for a new file.
     let mode: FileMode?
-    /// Its owner; nil for the one it has, or this process's user and group for a new file.
+    /// The owner; nil to keep the current one, or this process's user and group for a new file.
     let owner: FileOwner?
 
-    /// The mode of a new file: what is rendered may be secret.
+    /// The mode of a new file. It is restrictive because rendered values may be secret.
     private static let newMode: mode_t = 0o640
 
-    /// What there is to do.
+    /// The change that is needed.
     enum Difference {
-        /// Nothing: the file is as it should be.
+        /// None.
         case none
-        /// Its content is right, its owner or mode is not.
+        /// The content is right, but the owner or the mode is not.
         case attributes
-        /// Its content is another, or it is not there.
+        /// The content differs, or the file does not exist.
         case content
     }
 
@@ -33,8 +33,8 @@ struct RenderedFile {
         self.owner = owner
     }
 
-    /// Compares the file with what it should be.
-    /// - Throws: ``Failure`` where it cannot be read or is no regular file.
+    /// Compares the file with its desired content, mode and owner.
+    /// - Throws: ``Failure`` if the file cannot be read or is not a regular file.
     func difference(to text: String) throws(Failure) -> Difference {
         guard let status = try status() else { return .content }
         guard Int(status.st_size) == text.utf8.count, try Input.contents(of: path) == Array(text.utf8) else {
@@ -48,9 +48,9 @@ struct RenderedFile {
         return isRight ? .none : .attributes
     }
 
-    /// Puts the previous file back if a process was killed before it had checked the new one in its place, and removes what
-    /// such processes left.
-    /// - Returns: the marker of the file in place if that one still has to be checked.
+    /// Restores the previous file if an earlier process was killed before it had confirmed the new one, and removes the
+    /// hidden files of such processes.
+    /// - Returns: the marker of the file in place if that file still has to be confirmed.
     func recover() -> UnconfirmedMarker? {
         var unconfirmed: UnconfirmedMarker?
         let killed = "an earlier larder was killed before it had checked \(path)"
@@ -63,7 +63,7 @@ struct RenderedFile {
             Output.note("\(killed), and the previous file \(reason); \(path) stays until it is checked or replaced")
             unconfirmed = marker
         }
-        // A marker may name a hidden file.
+        // Hidden files that a marker names must stay.
         if !UnconfirmedMarker.exists(for: path) {
             var owners: Set<uid_t> = [geteuid()]
             if let user = try? owner?.numbers().user { owners.insert(user) }
@@ -73,24 +73,27 @@ struct RenderedFile {
         return unconfirmed
     }
 
-    /// Why a new file does not stay in place.
+    /// Why a new file is rejected.
     struct Rejection: Error {
         let status: ExitStatus
-        /// The reason, in words.
+        /// The reason, as text.
         let reason: String
-        /// Whether the same file may be confirmed later.
+        /// Whether a retry with the same file may succeed.
         let mayBeRepeated: Bool
-        /// The state of the file after it was rejected.
+        /// The state of the output after the rejection.
         var outcome = Candidate.Outcome.discarded
     }
 
-    /// Replaces the file: writes a new one beside it with its final owner and mode, and renames it. Readers find the old file
-    /// or the new one, whole, at any time.
+    /// Replaces the file: writes a new one next to it, with its final owner and mode, and renames it. At any time
+    /// readers see either the complete old file or the complete new one.
     /// - Parameters:
-    ///   - accept: judges the new file at its temporary path, and throws to keep the old one.
-    ///   - confirm: judges it in its place, and throws to restore the old one; nil if the old one need not be kept.
-    ///   - unconfirmed: the marker of the old one if that one still has to be checked.
-    /// - Throws: the errors of the two, a ``Rejection`` with its outcome; ``Failure`` if a file cannot be written.
+    ///   - text: the new content.
+    ///   - accept: checks the new file at its temporary path, and throws to keep the old one.
+    ///   - confirm: checks the new file in its place, and throws to restore the old one; nil if the old one need not be
+    ///     kept.
+    ///   - unconfirmed: the marker of the old file if that file still has to be confirmed.
+    /// - Throws: the errors of `accept` and `confirm`, a ``Rejection`` with its outcome; ``Failure`` if a file cannot
+    ///   be written.
     func replace(
         with text: String, accept: (String) async throws -> Void = { _ in },
         confirm: (() async throws(Rejection) -> Void)? = nil, unconfirmed: UnconfirmedMarker? = nil
@@ -100,7 +103,7 @@ struct RenderedFile {
         var isInstalled = false
         var marker: UnconfirmedMarker?
         var previous: (file: HiddenFile, content: [UInt8])?
-        // Their locks are held until this call returns.
+        // Keep the locks until this method returns.
         defer { extendLifetime((previous?.file, marker)) }
         do {
             let isFirst = status == nil && confirm != nil
@@ -129,7 +132,7 @@ struct RenderedFile {
             Candidate.forget()
         } catch {
             let outcome = Candidate.undo(wasInstalled: isInstalled)
-            // The file that is back in place has not been checked either. Its copy is no longer there.
+            // The restored file has not been confirmed either, and its copy no longer exists.
             if let unconfirmed, marker != nil, outcome == .restored || outcome == .discarded, let previous {
                 _ = UnconfirmedMarker(
                     for: path, content: previous.content, file: nil, copy: previous.file.path, replacing: unconfirmed)
@@ -143,8 +146,8 @@ struct RenderedFile {
 
     // MARK: Steps
 
-    /// Writes a file beside the output.
-    /// - Parameter whenMade: receives its path as soon as it exists.
+    /// Writes a hidden file next to the output.
+    /// - Parameter whenMade: called with its path as soon as it exists.
     private func write(
         _ bytes: [UInt8], _ attributes: (mode: mode_t, user: uid_t, group: gid_t), _ whenMade: (String) -> Void
     ) throws(Failure) -> HiddenFile {
@@ -156,7 +159,7 @@ struct RenderedFile {
         defer { close(descriptor) }
         let code = bytes.withUnsafeBytes { Output.writeAll($0, to: descriptor) }
         guard code == 0 else { throw Self.failure("write", temporary) }
-        // The owner first: a change of it may take bits of the mode away.
+        // Set the owner first, because changing it may clear bits of the mode.
         if attributes.user != .max || attributes.group != .max,
             fchown(descriptor, attributes.user, attributes.group) != 0
         {
@@ -171,13 +174,14 @@ struct RenderedFile {
         return file
     }
 
-    /// Writes the names in the directory to disk, if the file system can.
+    /// Flushes the directory to disk, if the file system supports it.
     private func syncDirectory() { try? synchronizeDirectory(Self.split(path).directory) }
 
-    /// What the file's mode and owner are to be.
+    /// The mode and owner that the file must get; `max` for this process's own user or group.
     private func attributes(_ status: stat?) throws(Failure) -> (mode: mode_t, user: uid_t, group: gid_t) {
         let numbers = try owner?.numbers() ?? (.max, .max)
-        // A new file of this process's would otherwise take the place of somebody else's.
+        // An existing file of another user or group keeps its owner. By default the new file would belong to this
+        // process.
         let (ownUser, ownGroup) = (geteuid(), getegid())
         let (user, group) = (status?.st_uid ?? ownUser, status?.st_gid ?? ownGroup)
         return (
@@ -203,7 +207,7 @@ struct RenderedFile {
         return status
     }
 
-    /// A path without a slash is in the working directory.
+    /// Splits a path into directory and name. Without a slash the directory is the working directory.
     static func split(_ path: String) -> (directory: String, name: Substring) {
         guard let slash = path.lastIndex(of: "/") else { return (".", path[...]) }
         let directory = path[..<slash]

@@ -1,41 +1,42 @@
 import Glibc
 
-/// A file that follows the configuration: what is new is checked, takes the old one's place, and a command runs after that.
+/// A file that follows the configuration. A new version is checked, replaces the old one, and then a command runs.
 struct RenderedOutput: Sendable {
-    /// Where it is, as the user wrote it.
+    /// The path as the user wrote it.
     let path: String
     let mode: FileMode?
     let owner: FileOwner?
-    /// Accepts a new file by its success.
+    /// Checks a new file. The file is accepted if the command succeeds.
     let check: ShellCommand?
-    /// Whether the check judges the file when it is in place, because it can only read the whole configuration.
+    /// Whether the check runs on the file in its place, because it can only read the complete configuration of a
+    /// program.
     let checksInPlace: Bool
     /// Runs after a change.
     let exec: ShellCommand?
 
-    /// How often one call renders anew because the configuration changed meanwhile. Without an end to it one that
-    /// changes all the time would never be written.
+    /// The maximum number of times that one call renders again because the configuration has changed in the meantime.
+    /// Without a limit, a configuration that changes all the time would never be written.
     private static let maxRounds = 5
 
     private struct Outdated: Error {
         let newest: String
     }
 
-    /// The command after a change failed. The previous file is in place again.
+    /// The command after a change failed. A file that was replaced before it ran has been restored if possible.
     struct ExecFailure: Error {
         let failure: Failure
     }
 
-    /// Brings the file up to date.
+    /// Updates the file.
     ///
-    /// Others may write the same file, and newer snapshots than this one's: so the configuration is read again when the
-    /// new file is accepted, and once more when it is in place. Whoever is the last to replace the file thus finds out if
-    /// it was late.
+    /// Other processes may write the same file with newer snapshots. Therefore the configuration is read again when the
+    /// new file has been accepted, and once more when it is in place. The last process that replaces the file thus
+    /// notices if its snapshot was outdated.
     /// - Parameters:
-    ///   - text: what it should hold.
-    ///   - newest: what it should hold by now; nil if that is not known.
-    /// - Returns: whether it had another content before.
-    /// - Throws: ``Failure`` or ``ExecFailure``; then the file is as it was before.
+    ///   - text: the desired content.
+    ///   - newest: returns the content for the newest snapshot; nil if it is not known.
+    /// - Returns: whether the content changed.
+    /// - Throws: ``Failure`` or ``ExecFailure``. The file is then unchanged, unless the previous file could not be restored.
     func write(_ text: String, newest: () async -> String?) async throws -> Bool {
         let file = file
         var unconfirmed = file.recover()
@@ -82,7 +83,7 @@ struct RenderedOutput: Sendable {
         return isReplaced
     }
 
-    /// Runs the command that follows a change, although nothing changes now.
+    /// Runs the command after a change again, although nothing changed.
     /// - Throws: ``ExecFailure`` if it fails.
     func repeatExec() async throws {
         do {
@@ -94,7 +95,7 @@ struct RenderedOutput: Sendable {
 
     private var file: RenderedFile { RenderedFile(path: path, mode: mode, owner: owner) }
 
-    /// The commands that judge a new file in its place; nil for none.
+    /// Runs the commands that check a new file in its place; nil without such commands.
     private var confirmation: (() async throws(RenderedFile.Rejection) -> Void)? {
         guard exec != nil || checksInPlace else { return nil }
         let path = file.path
@@ -104,8 +105,8 @@ struct RenderedOutput: Sendable {
         }
     }
 
-    /// Runs the commands on a file that is in place and was never checked.
-    /// - Returns: whether there are any.
+    /// Runs the commands on a file that is in place but was never confirmed.
+    /// - Returns: whether there are any commands.
     private func judgeInPlace() async throws(RenderedFile.Rejection) -> Bool {
         guard check != nil || exec != nil else { return false }
         let path = file.path

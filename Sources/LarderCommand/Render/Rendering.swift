@@ -1,19 +1,18 @@
 import LarderClient
 
-/// Turns a value into text: through a template or as a whole.
+/// Renders a value as text: as JSON, as environment variables, or with a template.
 struct Rendering: Sendable {
     enum Form: Sendable {
         case json
         case environment(EnvironmentMapping)
-        /// Through the template in a file, which is read each time.
+        /// With the template in a file, which is read each time.
         case template(String)
     }
 
     let form: Form
-    /// Where in the configuration the value is.
+    /// The path of the value in the configuration.
     let path: JSONPath
 
-    /// The text for the output.
     func text(of value: JSONValue) throws(Failure) -> String {
         switch form {
         case .json: return value.prettyText + "\n"
@@ -28,26 +27,27 @@ struct Rendering: Sendable {
     }
 }
 
-/// A rendering, and the file that it goes to.
+/// A rendering and its output file.
 struct RenderedConfiguration: Sendable {
     let rendering: Rendering
     let output: RenderedOutput
     let namespace: String
     let client: LarderClient
 
-    /// The shortest time from one run of the commands to the next.
+    /// The minimum time between two runs of the commands.
     static let pause = Duration.seconds(1)
 
-    /// The time limit for the question whether there is a newer value.
+    /// The timeout for the request that checks for a newer value.
     private static let patience = Duration.seconds(2)
 
-    /// Brings the output up to date, and runs the commands.
-    /// - Parameter isExecDue: whether the command after a change has failed before, and runs even if nothing changes now.
-    /// - Returns: whether it had another content before.
+    /// Updates the output and runs the commands.
+    /// - Parameter isExecDue: whether the command after a change failed before, so that it runs even if nothing changes
+    ///   now.
+    /// - Returns: whether the content changed.
     /// - Throws: ``Failure`` or ``RenderedOutput/ExecFailure``.
     func write(_ value: JSONValue, isExecDue: Bool = false) async throws -> Bool {
         let isReplaced = try await output.write(rendering.text(of: value)) {
-            // If the agent is unreachable, or the newest value cannot be rendered, this value is written.
+            // If the agent is unreachable or the newest value cannot be rendered, this value is written.
             let parameters = ConfigGet.Parameters(path: rendering.path, namespace: namespace)
             let newest = try? await client.call(ConfigGet.self, parameters, timeout: Self.patience).value
             return newest.flatMap { try? rendering.text(of: $0) }
@@ -56,14 +56,14 @@ struct RenderedConfiguration: Sendable {
         return isReplaced
     }
 
-    /// Writes a snapshot repeatedly, with growing pauses, until the command after the change succeeds.
-    /// - Returns: a task whose value is whether it succeeded. It ends when it is cancelled, and when something else fails.
+    /// Writes a snapshot repeatedly, with increasing delays, until the command after the change succeeds.
+    /// - Returns: a task that returns whether it succeeded. It also ends when it is cancelled or another error occurs.
     func retry(_ snapshot: ConfigSnapshot, _ value: JSONValue) -> Task<Bool, Never> {
         Task {
             let backoff = Backoff(base: Self.pause, cap: .seconds(60))
             var attempt = 0
             while true {
-                // The sleep ends early only when the task is cancelled.
+                // The sleep ends early only if the task is cancelled.
                 try? await Task.sleep(for: Self.pause + backoff.delay(beforeAttempt: attempt))
                 if Task.isCancelled { return false }
                 attempt += 1

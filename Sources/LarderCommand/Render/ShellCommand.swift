@@ -1,19 +1,18 @@
 import Glibc
 import LarderClient
 
-/// A command of the user's about a file, run by `/bin/sh`. A word `{}` in it stands for the file's path, as does
-/// `$LARDER_FILE`.
+/// A command for a file, run by `/bin/sh`. A word `{}` in it stands for the path of the file, as does `$LARDER_FILE`.
 struct ShellCommand: Sendable {
     /// The command as the user wrote it.
     let text: String
 
-    /// The variable that has the file's path.
+    /// The environment variable with the path of the file.
     static let variable = "LARDER_FILE"
 
-    /// Whether it names the file, by a word `{}` or by the variable.
+    /// Whether it refers to the file, by a word `{}` or by the variable.
     var namesFile: Bool { text.contains(Self.variable) || !placeholders.isEmpty }
 
-    /// Runs it to its end. What it prints goes to standard error.
+    /// Runs the command until it ends. Its standard output goes to standard error.
     /// - Throws: ``Failure`` if no shell can be started.
     func run(on file: String) async throws(Failure) -> ProgramEnd {
         var variables = EnvironmentVariables()
@@ -23,7 +22,7 @@ struct ShellCommand: Sendable {
         return await onOwnThread { Candidate.wait(for: child) }
     }
 
-    /// The command with the path of a file instead of each placeholder.
+    /// The command with each placeholder replaced by the path of a file.
     func script(for file: String) -> String {
         var script = ""
         var rest = text.startIndex
@@ -34,8 +33,8 @@ struct ShellCommand: Sendable {
         return script + text[rest...]
     }
 
-    /// The words of the command that are `{}`, with or without quotes around them. Braces within a longer word, such as
-    /// `'{}{print}'` or `--file={}`, belong to the command.
+    /// The words of the command that are `{}`, with or without quotes. Braces in a longer word, such as `'{}{print}'`
+    /// or `--file={}`, are not placeholders.
     private var placeholders: [Range<String.Index>] {
         var found: [Range<String.Index>] = []
         var start: String.Index?

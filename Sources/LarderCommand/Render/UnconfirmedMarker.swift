@@ -3,10 +3,12 @@ import Glibc
 import LarderEncoding
 import LarderJSON
 
-/// A file beside an output whose new file is in place, or about to be, and not confirmed yet by the check or the command after
-/// it. If larder is killed, the marker stays, and the next call puts the previous file back.
+/// A marker file next to an output. It exists while the new file is in place, or about to be, and has not been confirmed
+/// by the check or by the command after the change. If larder is killed, the marker remains, and the next run restores
+/// the previous file.
 ///
-/// It is locked as long as the process that made it lives, and removed by ``Candidate``. It is a line of JSON.
+/// It contains one line of JSON. It is locked as long as the process that created it is running. ``Candidate`` removes
+/// it.
 final class UnconfirmedMarker: Sendable {
     private let path: String
     private let lock: LockedFile
@@ -16,13 +18,14 @@ final class UnconfirmedMarker: Sendable {
         return "\(directory)/.\(name).larder-unconfirmed"
     }
 
-    /// Makes the marker of an output, locked and complete before it has its name.
+    /// Creates the marker of an output. It is locked and complete before it becomes visible under its name.
     /// - Parameters:
     ///   - content: the bytes of the new file.
     ///   - file: the temporary path of the new file; nil if that file is in place.
-    ///   - copy: the copy of the previous file; nil if there is none.
-    ///   - inherited: the marker that this one replaces, if this process has its lock.
-    /// - Returns: nil if there is one already, because another process is replacing the same output, or if it cannot be made.
+    ///   - copy: the copy of the previous file; nil if there was no previous file.
+    ///   - inherited: the marker that this one replaces, if this process holds its lock.
+    /// - Returns: nil if a marker exists because another process is replacing the same output, or if it cannot be
+    ///   created.
     init?(for output: String, content: [UInt8], file: String?, copy: String?, replacing inherited: UnconfirmedMarker?) {
         let path = Self.path(for: output)
         guard let temporary = HiddenFile(beside: output) else { return nil }
@@ -50,34 +53,34 @@ final class UnconfirmedMarker: Sendable {
         self.lock = lock
     }
 
-    /// Has ``Candidate`` remove the marker when the new file is confirmed or does not stay.
+    /// Makes ``Candidate`` remove the marker when the new file is confirmed or undone.
     func removeWithCandidate() { Candidate.mark(path) }
 
-    /// Whether an output has a marker, of whichever process or user.
+    /// Whether an output has a marker, of any process or user.
     static func exists(for output: String) -> Bool { access(path(for: output), F_OK) == 0 }
 
-    /// Removes the marker: the file in place is confirmed.
+    /// Removes the marker, because the file in place is confirmed.
     func remove() { unlink(path) }
 
-    /// The state of an output after a process was killed before it had confirmed the new file.
+    /// The state of an output after the recovery.
     enum Recovery {
-        /// There was no such process, or the file in place is another one.
+        /// No process was killed before it confirmed its file, or a different file is in place.
         case none
-        /// The previous file is in place again, or there is no file if there was none.
+        /// The previous file was restored, or the new file was removed because there was no previous file.
         case restored
-        /// The unconfirmed file stays in place with its marker, because the previous file cannot be put back.
+        /// The unconfirmed file stays in place with its marker, because the previous file cannot be restored.
         case unconfirmed(UnconfirmedMarker, reason: String)
     }
 
-    /// Puts the previous file back if the process that replaced it was killed before the new one was confirmed.
+    /// Restores the previous file if the process that replaced it was killed before it confirmed the new one.
     static func recover(_ output: String) -> Recovery {
         let path = path(for: output)
         let descriptor = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { return .none }
         let marker = UnconfirmedMarker(path: path, lock: LockedFile(descriptor))
         var (opened, named) = (stat(), stat())
-        // A process that lives has the lock, and removes the marker before it gives the lock up. In a directory such as /tmp a
-        // marker may be another user's.
+        // A running process holds the lock, and removes the marker before it releases the lock. In a directory such as
+        // /tmp a marker may belong to another user.
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, fstat(descriptor, &opened) == 0, lstat(path, &named) == 0,
             opened.st_ino == named.st_ino, opened.st_dev == named.st_dev, opened.st_mode & S_IFMT == S_IFREG,
             opened.st_uid == geteuid(), opened.st_mode & 0o022 == 0
@@ -91,7 +94,7 @@ final class UnconfirmedMarker: Sendable {
             guard let name = content[member]?.string, name.hasPrefix("."), !name.contains("/") else { return nil }
             return "\(directory)/\(name)"
         }
-        // A user may have corrected the file since, also within the same inode.
+        // Compare the content, because a user may have corrected the file since, possibly without changing its inode.
         let isInPlace = isFile(output) && (try? digest(of: Input.contents(of: output))) == content["sha256"]?.string
         let previous = sibling("previous")
         if isInPlace {

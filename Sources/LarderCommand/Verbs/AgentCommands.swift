@@ -23,16 +23,16 @@ struct ClientsCommand: AsyncParsableCommand {
     }
 }
 
-/// `larder clients` for people: one line for each connection.
+/// The output of `larder clients` for people: one line per connection.
 struct ClientsTable {
-    /// The time that ages are counted from.
+    /// The time that ages are relative to.
     let now: Timestamp
 
     private static let table = TextTable(
         headings: ["ID", "PID", "UID", "COMMAND", "CONNECTED", "REQUESTS", "SUBS", "IN", "OUT", "PENDING", "RUNS"],
         figures: [0, 1, 2, 5, 6, 7, 8, 9])
 
-    /// The whole table without its last line end.
+    /// The table without a final line end.
     func text(_ clients: [AgentClients.Client]) -> String { Self.table.text(clients.map(row)) }
 
     private func row(_ client: AgentClients.Client) -> [String] {
@@ -46,7 +46,7 @@ struct ClientsTable {
         ]
     }
 
-    /// What a client says of a namespace's snapshot: `41`, `web 7`, `not web 8: the port is taken`.
+    /// An acknowledgement of a snapshot: `41`, `web 7`, `not web 8: the port is taken`.
     private static func acknowledged(_ said: AgentClients.Acknowledgement) -> String {
         let snapshot = (said.namespace == defaultNamespace ? "" : "\(said.namespace) ") + "\(said.revision)"
         if said.accepted { return snapshot.printable }
@@ -72,9 +72,9 @@ struct InfoCommand: AsyncParsableCommand {
     }
 }
 
-/// `larder info` for people.
+/// The output of `larder info` for people.
 enum InfoReport {
-    /// The whole report without its last line end.
+    /// The report without a final line end.
     static func text(_ info: AgentInfo.Result) -> String {
         let uptime = Human.span(milliseconds: info.uptimeMilliseconds)
         let rows = [

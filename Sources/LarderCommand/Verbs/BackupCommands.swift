@@ -26,7 +26,7 @@ struct BackupCommand: AsyncParsableCommand {
 
     @OptionGroup var agent: AgentOptions
 
-    /// A snapshot has each document twice at most, as text in a string of JSON.
+    /// A generous upper bound: a snapshot contains each document at most twice, as escaped text in a JSON string.
     private static let maximumReplyBytes = 1 << 30
 
     func validate() throws {
@@ -67,7 +67,7 @@ struct BackupCommand: AsyncParsableCommand {
                 do throws(LarderClientError) {
                     saved.append(try await client.config.backup(revision: revision, namespace: namespace))
                 } catch {
-                    // The agent drops old snapshots while others are saved.
+                    // The agent may drop old snapshots while others are being saved.
                     if error.remoteError?.code != .notFound { throw error }
                 }
             }
@@ -81,7 +81,7 @@ struct BackupCommand: AsyncParsableCommand {
         return backup
     }
 
-    /// Whether the caller is root or the agent's user, to whom the state directory belongs.
+    /// Whether the caller is root or the owner of the state directory, which is the agent's user.
     private static func isTrusted(_ peer: AgentInfo.Peer, _ agent: AgentInfo.Result) -> Bool {
         if peer.uid == 0 { return true }
         var status = stat()

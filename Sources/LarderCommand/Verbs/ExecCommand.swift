@@ -89,7 +89,7 @@ struct ExecCommand: AsyncParsableCommand {
         try await connection.withClient { client in try await follow(client, path) }
     }
 
-    /// Starts the program with the first snapshot and hands it each one after that. The program's end is this one's.
+    /// Starts the program with the first snapshot and passes it all later ones. This process ends with the program.
     private func follow(_ client: LarderClient, _ path: JSONPath) async throws {
         let (words, book) = AsyncStream.makeStream(of: Word.self, bufferingPolicy: .bufferingNewest(16))
         let acknowledging = Task { await Self.acknowledge(words, over: client) }
@@ -122,14 +122,14 @@ struct ExecCommand: AsyncParsableCommand {
         await supervised?.run.value
     }
 
-    /// What is to be said of a snapshot.
+    /// An acknowledgement to send.
     private struct Word {
         let snapshot: ConfigSnapshot
         let refusal: Failure?
     }
 
-    /// Tells the agent, one after the other. The agent shows the last word of a client, so what comes into force late
-    /// does not follow the refusal of something newer.
+    /// Sends the acknowledgements in order. The agent shows only the last one of a client. Therefore an older snapshot
+    /// that takes effect late is not reported after the refusal of a newer one.
     private static func acknowledge(_ words: AsyncStream<Word>, over client: LarderClient) async {
         var refused: ConfigSnapshot?
         for await word in words {

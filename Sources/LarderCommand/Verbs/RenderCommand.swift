@@ -99,7 +99,7 @@ struct RenderCommand: AsyncParsableCommand {
         }
     }
 
-    /// Where the result goes; `-` for standard output.
+    /// The path of the output; `-` for standard output.
     var output: String { (json || env ? files.first : files.last) ?? "-" }
 
     func run() async throws {
@@ -147,13 +147,14 @@ struct RenderCommand: AsyncParsableCommand {
             }
             isFirst = false
             await rendered.client.acknowledge(snapshot, failure)
-            // What comes meanwhile is joined: a configuration that flaps must not make the commands do so.
+            // Changes during the pause are combined, so that a configuration that changes rapidly does not run the
+            // commands as often.
             if isReplaced, check != nil || exec != nil { try await Task.sleep(for: RenderedConfiguration.pause) }
         }
     }
 
-    /// Brings the output up to date, or prints it.
-    /// - Returns: whether a file had another content before.
+    /// Updates the output file, or prints the result.
+    /// - Returns: whether the content of a file changed.
     private func write(
         _ value: JSONValue, _ rendered: RenderedConfiguration, isExecDue: Bool = false
     ) async throws -> Bool {

@@ -52,7 +52,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
 }
 
-/// What `larder status --check` makes of the state: the same as `larder doctor`.
+/// Computes the exit status of `larder status --check`. It uses the checks of `larder doctor`.
 enum StatusCheck {
     static func status(_ namespaces: [ConfigStatus.Namespace], imageProblem: String?) -> ExitStatus {
         var findings = namespaces.flatMap { UpstreamCheck.findings($0, .now, Hints()) }
@@ -62,8 +62,8 @@ enum StatusCheck {
 }
 
 extension ConfigStatus.Namespace {
-    /// How long the namespace has been in its state, in milliseconds; while its source fails, the time since the last
-    /// success.
+    /// The time for which the namespace has been in its state, in milliseconds. If its source is failing, the time
+    /// since the last success.
     func duration(at now: Timestamp) -> Int {
         guard state == .failed || state == .stale, let upstream, upstream.consecutiveFailures > 0,
             let success = upstream.lastSuccessAt
@@ -72,15 +72,15 @@ extension ConfigStatus.Namespace {
     }
 }
 
-/// `larder status` for people: one paragraph for each namespace, the state first, then what explains it.
+/// The output of `larder status` for people: one paragraph per namespace, the state first, then its explanation.
 struct StatusReport {
     let style: Style
-    /// The time that ages are counted from.
+    /// The time that ages are relative to.
     let now: Timestamp
-    /// Makes the commands that the report names.
+    /// Creates the commands in the report.
     var hints = Hints()
 
-    /// The whole report without its last line end.
+    /// The report without a final line end.
     func text(_ namespaces: [ConfigStatus.Namespace]) -> String {
         namespaces.map { paragraph($0).joined(separator: "\n") }.joined(separator: "\n\n")
     }
@@ -131,7 +131,7 @@ struct StatusReport {
         return lines
     }
 
-    /// Who rolled back and when, which layers are held, and what ends that.
+    /// The rows about a rollback: its author and time, the layers that are held back, and the condition that ends the hold.
     private func holding(_ hold: ConfigStatus.Hold) -> [String] {
         let by = hold.peer.map { "by \(Provenance.process($0.command, pid: $0.pid, uid: $0.uid)), " } ?? ""
         var lines = [by + ago(hold.since)]
@@ -143,7 +143,7 @@ struct StatusReport {
         return lines
     }
 
-    /// Who runs which revision, and who refused one.
+    /// The clients that run each revision, and those that refused one.
     private func acknowledgements(_ said: ConfigStatus.Acknowledgements) -> [String] {
         let accepted = said.accepted.sorted { $0.key > $1.key }.map { revision, count in
             "revision \(revision) by \(Human.count(count, "client", "clients"))"
@@ -173,7 +173,7 @@ struct StatusReport {
             upstream.version.map { "version \($0)" }, upstream.etag.map { "etag \($0)" },
         ].compactMap(\.self)
         if !held.isEmpty { lines.append("holds \(held.joined(separator: ", "))".printable) }
-        // What is held may be from before the agent's start, of which it knows no times.
+        // The version may be from before the agent started; the times of earlier polls are not kept.
         let none = held.isEmpty ? "never answered" : "not answered yet since the agent's start"
         lines.append(upstream.lastSuccessAt.map { "last answer \(ago($0))" } ?? none)
         if upstream.consecutiveFailures > 0 {
@@ -188,7 +188,7 @@ struct StatusReport {
     }
 
     private func layers(_ namespace: ConfigStatus.Namespace) -> [String] {
-        // A layer without an origin is one that the namespace does not have, or whose experiments are left out.
+        // A layer without an origin is not set up. It is shown if it has a problem, such as invalid experiments.
         let layers = namespace.layers.filter { $0.present || !$0.origin.isEmpty || $0.problem != nil }
         let width = layers.map(\.name.count).max() ?? 0
         var lines: [String] = []
@@ -209,7 +209,7 @@ struct StatusReport {
         Human.ago(milliseconds: now.milliseconds - time.milliseconds)
     }
 
-    /// Lines under one label.
+    /// Rows with one label, which only the first shows.
     private func rows(_ label: String, _ lines: [String]) -> [String] {
         lines.enumerated().map { index, line in
             "  \((index == 0 ? label : "").padded(to: 12))\(line)"

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// Are the agent and this program of the same version?
+/// Do the agent and this program have the same version?
 enum VersionCheck {
     private static let name = "version"
 
@@ -15,7 +15,7 @@ enum VersionCheck {
     }
 }
 
-/// What may this user do?
+/// Which rights does this user have?
 enum RightsCheck {
     private static let name = "rights"
 

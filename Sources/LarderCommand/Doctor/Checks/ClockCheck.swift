@@ -1,9 +1,9 @@
 import LarderClient
 
-/// Is the time right? Freshness, times to live and certificates go by it.
+/// Is the clock right? Freshness, times to live and certificates depend on it.
 enum ClockCheck {
     private static let name = "clock"
-    /// What two readings a moment apart may differ by, in milliseconds.
+    /// The permitted difference between two clock readings, in milliseconds.
     private static let tolerance = 5000
 
     static func findings(_ facts: ClockFacts, _ agent: AgentFacts?, _ service: ServiceFacts) -> [Finding] {

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// Does the agent answer?
+/// Does the agent reply?
 enum ConnectionCheck {
     private static let name = "connection"
 

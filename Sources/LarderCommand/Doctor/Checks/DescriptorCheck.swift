@@ -1,9 +1,9 @@
 import LarderClient
 
-/// Is there room for more clients?
+/// Can more clients connect?
 enum DescriptorCheck {
     private static let name = "clients"
-    /// With fewer open files than this the agent serves far fewer clients than it could.
+    /// With fewer open files than this, the agent can serve far fewer clients than otherwise.
     private static let minFiles = 4096
 
     static func findings(
@@ -56,7 +56,8 @@ enum DescriptorCheck {
         return [Finding(.ok, name, title)]
     }
 
-    /// What the limits per user refused; nil for nothing. Connections are counted with all that were turned away.
+    /// The counts of refusals by limits per user; nil without refusals. Connections are not included, because they are
+    /// reported with all connections that were refused.
     private static func perUser(_ refused: AgentStats.Refusals) -> String? {
         let parts = [
             (refused.subscriptions, "subscription", "subscriptions"), (refused.requests, "request", "requests"),

@@ -1,10 +1,9 @@
-/// Is there room for what the agent must write down?
+/// Is there enough disk space for the agent?
 enum DiskCheck {
     private static let name = "disk"
-    /// With less than this nothing can be relied on to be written, in bytes. Of a small file system, as made for this alone,
-    /// it is a share.
+    /// The free space, in bytes, below which writes may fail at any time. It is relative for small file systems.
     private static func minFreeBytes(_ room: VolumeFacts.Room) -> Int { min(1 << 20, room.bytes / 50) }
-    /// With less than this somebody should look, in bytes.
+    /// The free space, in bytes, below which an administrator should act.
     private static func little(_ room: VolumeFacts.Room) -> Int { min(64 << 20, room.bytes / 10) }
 
     static func findings(_ volumes: [VolumeFacts]) -> [Finding] { volumes.map(finding) }

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// Does the image cache have room, and do origins answer it?
+/// Does the image cache have space, and do the requests for images succeed?
 enum ImageCheck {
     private static let name = "images"
 
@@ -17,7 +17,7 @@ enum ImageCheck {
         }
     }
 
-    /// The agent has no image cache, for this reason.
+    /// The finding that the agent has no image cache, with the reason.
     static func unusable(_ problem: String) -> Finding {
         Finding(
             .problem, name, "the cache cannot be used: \(problem)",
@@ -35,7 +35,7 @@ enum ImageCheck {
                 "\(title); \(Human.bytes(images.leasedBytes)) are kept only for clients that still read",
                 advice: ["see who stays connected: \(hints.command("larder clients"))"])
         }
-        // A failure now and then is the web; most of them failing is something else.
+        // Occasional failures are normal on the web, but not if most requests fail.
         if images.failures >= 10, images.failures * 2 > requests {
             return Finding(
                 .warning, name, "\(title); \(images.failures) of \(requests) requests since the agent's start failed",

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// Does systemd run the agent, and how does that go?
+/// Does systemd run the agent, and in which state is the service?
 enum ServiceCheck {
     private static let name = "service"
 
@@ -18,7 +18,7 @@ enum ServiceCheck {
                             + "another way")
                 ]
             }
-            // What failed is told as such, whoever answers.
+            // A failed unit is always reported as such, even if another agent replies.
             if let agent, !units.service.isUp, !units.socket.isUp, !facts.hasFailed { return [foreign(agent, units)] }
             return socket(units, isAnswered) + service(units, isAnswered, log)
         case .another:
@@ -41,7 +41,7 @@ enum ServiceCheck {
                     detail: ["so nobody can connect, and the agent is not started for them"],
                     advice: [
                         "see why: \(units.journalctl(gaveUp ? "larder.service" : "larder.socket"))",
-                        // Without the first, what counts its failures refuses the next start at once.
+                        // Without this the start limit would refuse the next start immediately.
                         "then: \(units.systemctl("reset-failed larder.service larder.socket"))",
                         "and: \(units.systemctl("start larder.socket"))",
                     ])
@@ -65,7 +65,8 @@ enum ServiceCheck {
         }
     }
 
-    /// An agent that answers though systemd runs none: what would start the service now would take the socket's path from it.
+    /// The finding that an agent replies although systemd does not run it. Starting the service would take the socket's
+    /// path from that agent.
     private static func foreign(_ agent: AgentFacts, _ units: ServiceFacts.Units) -> Finding {
         let pid = agent.info.pid
         let unit = units.socket.isAbsent ? "larder.service" : "larder.socket"
@@ -82,7 +83,7 @@ enum ServiceCheck {
         return facts.isLoaded ? facts.activeState : facts.isMasked ? "masked" : "not usable (\(facts.loadState))"
     }
 
-    /// A unit that systemd has, but cannot start; nothing for one that it does not have.
+    /// The findings for a unit that systemd has but cannot start; empty if it has no such unit.
     private static func unusable(
         _ unit: UnitFacts, _ name: String, _ units: ServiceFacts.Units, _ isAnswered: Bool
     ) -> [Finding] {
@@ -153,7 +154,7 @@ enum ServiceCheck {
         }
     }
 
-    /// What systemd's word for the end means.
+    /// Explains systemd's `Result` property.
     private static func reason(_ unit: UnitFacts) -> String {
         switch unit.result {
         case "exit-code" where unit.exitStatus == 78: "its settings are wrong"

@@ -1,9 +1,10 @@
 import LarderClient
 
-/// Are the settings right, and does the agent run with them?
+/// Are the settings valid, and does the agent use them?
 enum SettingsCheck {
     private static let name = "settings"
 
+    /// Checks the settings file.
     /// - Parameter hints: makes the commands that root is to run.
     static func findings(
         _ facts: SettingsFacts?, _ agent: AgentFacts?, _ service: ServiceFacts, _ hints: Hints = Hints()

@@ -1,4 +1,4 @@
-/// Is the socket there, and may this user connect to it?
+/// Does the socket exist, and may this user connect to it?
 enum SocketCheck {
     private static let name = "socket"
 

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// How fresh is each namespace, and what keeps it from being so?
+/// How up to date is each namespace, and why is it not fresh?
 enum UpstreamCheck {
     private static let name = "upstream"
 

@@ -1,34 +1,35 @@
 import LarderClient
 
-/// What the agent says of itself.
+/// The data that the agent reports about itself.
 struct AgentFacts: Sendable {
-    /// How long the first answer took, the connection included.
+    /// The duration of the first request, including the connection.
     var roundTrip: Duration
     var info: AgentInfo.Result
-    /// This program's time when that came.
+    /// The time at which `info` was received.
     var now: Timestamp
     var status: Result<ConfigStatus.Result, Failure>
     var stats: Result<AgentStats.Result, Failure>
 }
 
-/// What became of the question.
+/// The result of the requests to the agent.
 enum AgentAnswer: Sendable {
-    /// Why there was no answer.
+    /// Why there was no reply.
     struct Failure: Sendable, Equatable {
-        /// The kinds that call for different things to do.
+        /// The kinds of failure that require different actions.
         enum Kind: Sendable { case noSocket, denied, refused, silent, closed, foreign, other }
 
         var kind: Kind
-        /// What happened, in one line.
+        /// A description of the failure, in one line.
         var reason: String
-        /// Who holds the socket's other end: `systemd, process 1`; nil where nobody can be asked.
+        /// The process that listens on the socket, for example `larderd (process 42, larder)`; nil if it cannot be
+        /// determined.
         var listener: String?
     }
 
     case facts(AgentFacts)
     case failed(Failure)
 
-    /// What the agent says of itself; nil where it did not answer.
+    /// The facts; nil if the agent did not reply.
     var facts: AgentFacts? {
         if case .facts(let facts) = self { facts } else { nil }
     }

@@ -2,12 +2,12 @@ import CLinuxShims
 import Glibc
 import LarderClient
 
-/// Asks the agent for what the checks need.
+/// Requests the data that the checks need from the agent.
 enum AgentProbe {
     private typealias Failure = AgentAnswer.Failure
 
     /// Sends all requests over one connection.
-    /// - Parameter timeout: the limit of each request.
+    /// - Parameter timeout: the timeout of each request.
     static func answer(socket: String, timeout: Duration) async -> AgentAnswer {
         var configuration = LarderClient.Configuration()
         configuration.timeout = timeout
@@ -31,7 +31,7 @@ enum AgentProbe {
     static func failure(of error: any Error, socket: String) -> AgentAnswer.Failure {
         switch error {
         case let error as LarderClientError: failure(error, socket)
-        // The peer replied, but its reply is not one of an agent.
+        // The peer replied, but not as an agent would.
         case let error as WireError: Failure(kind: .foreign, reason: "its answer cannot be read: \(error.detail)")
         default: Failure(kind: .other, reason: "\(error)")
         }

@@ -4,13 +4,14 @@ import Glibc
 struct AgentUser: Sendable, Equatable {
     var user: UInt32
     var group: UInt32
-    /// Its supplementary groups; nil where they are those of the host's database.
+    /// The supplementary groups; nil for those in the host's database.
     var groups: [UInt32]?
 
-    /// Finds out who that is: from the process that answers, or else from what systemd would start; nil where neither tells.
+    /// Determines the user from the process that replied, or else from the unit in systemd. Nil if neither is
+    /// available.
     static func look(pid: Int?, _ service: ServiceFacts) -> AgentUser? {
         if let pid {
-            // In a container it may be another process that has this number here.
+            // If the agent runs in a container, this process ID may belong to another process here.
             let name = (try? Input.contents(of: "/proc/\(pid)/comm")).map { String(decoding: $0, as: UTF8.self) }
             guard name?.hasPrefix("larderd") == true, let status = try? Input.contents(of: "/proc/\(pid)/status") else {
                 return nil
@@ -23,9 +24,8 @@ struct AgentUser: Sendable, Equatable {
         return AgentUser(user: record.pointee.pw_uid, group: record.pointee.pw_gid)
     }
 
-    /// Asks as that user whether a file may be read, which only root can; nil where that cannot be found out.
-    /// - Parameter limit: how long that may take. A machine in trouble is slow to start a program, and it is looked at
-    ///   because it is in trouble.
+    /// Checks as that user whether a file is readable. Only root can do this. Nil if it cannot be determined.
+    /// - Parameter limit: the timeout. It is generous, because doctor is often used on a host that is overloaded.
     func mayRead(_ path: String, limit: Duration = .seconds(20)) async -> Bool? {
         guard geteuid() == 0 else { return nil }
         let list = groups.map {
@@ -41,7 +41,7 @@ struct AgentUser: Sendable, Equatable {
 }
 
 extension AgentUser {
-    /// Reads `/proc/PID/status` (proc(5)): of the four numbers the second is the effective one.
+    /// Parses `/proc/PID/status` (proc(5)). The second of the four numbers is the effective ID.
     init?(status: String) {
         func numbers(_ name: String) -> [UInt32]? {
             let line = status.split(separator: "\n").first { $0.hasPrefix("\(name):") }

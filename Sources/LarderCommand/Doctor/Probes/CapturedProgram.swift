@@ -2,21 +2,21 @@ import CLinuxShims
 import LarderClient
 import Glibc
 
-/// A program that was run to its end, with what it printed.
+/// The result of a program that has ended, with its output.
 struct CapturedProgram: Sendable {
     let end: ProgramEnd
     /// Standard output and standard error, in the order in which they were written.
     let text: String
 
-    /// The lines that are not empty.
+    /// The lines of the output that are not empty.
     var lines: [String] { text.split(separator: "\n").map(String.init) }
 
-    /// No output that is asked for here is larger, in bytes.
+    /// The maximum length of the output in bytes.
     private static let maxBytes = 1 << 20
 
-    /// Runs a program in the C locale, so that what it prints can be read by a program.
-    /// - Parameter limit: how long it may take; it is killed then.
-    /// - Returns: nil where it cannot be started or took too long.
+    /// Runs a program in the C locale, so that its output can be parsed.
+    /// - Parameter limit: the time after which it is killed.
+    /// - Returns: nil if it cannot be started or took too long.
     static func run(_ words: [String], limit: Duration = .seconds(5)) async -> CapturedProgram? {
         var variables = EnvironmentVariables()
         for (name, value) in [("LC_ALL", "C.UTF-8"), ("SYSTEMD_COLORS", "0"), ("SYSTEMD_PAGER", "")] {
@@ -28,7 +28,8 @@ struct CapturedProgram: Sendable {
 
     private static func capture(_ program: Program, _ limit: Duration) -> CapturedProgram? {
         var ends: [CInt] = [0, 0]
-        // Closed in whatever another thread starts meanwhile: the end of input comes with this child's end.
+        // Close-on-exec, so that no other child inherits the write end. The end of input then coincides with the end of
+        // this child.
         guard larder_pipe(&ends, false) == 0 else { return nil }
         defer { close(ends[0]) }
         let child = try? program.start(hasOwnGroup: false, output: ends[1], errors: ends[1])
@@ -43,7 +44,7 @@ struct CapturedProgram: Sendable {
         return CapturedProgram(end: ProgramEnd(waitStatus: status), text: text)
     }
 
-    /// Everything until the end of input; nil where that does not come in time.
+    /// Reads until the end of input. Returns nil if it does not arrive in time or there is too much output.
     private static func read(_ descriptor: CInt, until end: ContinuousClock.Instant) -> String? {
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 1 << 14)

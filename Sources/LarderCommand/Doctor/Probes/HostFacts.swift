@@ -1,35 +1,35 @@
 import CLinuxShims
 import Glibc
 
-/// The file system that a directory of the agent's is on.
+/// The file system of an agent directory.
 struct VolumeFacts: Sendable, Equatable {
-    /// What is left (statvfs(3)), for those who are not root.
+    /// The space that is available to users other than root (statvfs(3)).
     struct Room: Sendable, Equatable {
         var bytes: Int
         var freeBytes: Int
-        /// 0 where the file system does not count them.
+        /// 0 if the file system does not count inodes.
         var inodes: Int
         var freeInodes: Int
         var isReadOnly: Bool
     }
 
-    /// What can be said of it.
+    /// The result of the check.
     enum State: Sendable, Equatable {
         case room(Room)
         case missing
-        /// For this reason.
+        /// The directory cannot be checked, for this reason.
         case hidden(String)
     }
 
-    /// What the directory is for: `state`, `images`.
+    /// The purpose of the directory: `state` or `images`.
     var purpose: String
     var path: String
     var state: State
 
-    /// Whether it holds what must not be lost.
+    /// Whether the directory contains the state, which must not be lost.
     var isState: Bool { purpose == "state" }
 
-    /// Looks at a directory.
+    /// Checks a directory.
     static func look(at path: String, purpose: String) -> VolumeFacts {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else {
@@ -50,12 +50,12 @@ struct VolumeFacts: Sendable, Equatable {
     }
 }
 
-/// What the kernel says of its clock.
+/// The state of the kernel's clock.
 struct ClockFacts: Sendable, Equatable {
-    /// Whether something keeps it right; nil where the kernel does not say.
+    /// Whether the clock is synchronized; nil if the kernel does not report it.
     var isSynchronized: Bool?
 
-    /// Asks the kernel (adjtimex(2)).
+    /// Reads the state from the kernel (adjtimex(2)).
     static var now: ClockFacts {
         let answer = larder_clock_is_synchronized()
         return ClockFacts(isSynchronized: answer < 0 ? nil : answer == 1)

@@ -1,51 +1,51 @@
 import Glibc
 
-/// What systemd knows of the agent.
+/// The state of the Larder units in systemd.
 enum ServiceFacts: Sendable, Equatable {
-    /// Both units, and whose they are.
+    /// The service and the socket unit, and the manager that they belong to.
     struct Units: Sendable, Equatable {
-        /// Whether they are the user's own, in place of the host's.
+        /// Whether they are units of the user's manager and not of the system.
         var isUser: Bool
-        /// Whether root asks.
+        /// Whether this process runs as root.
         var isRoot: Bool
         var service: UnitFacts
         var socket: UnitFacts
 
-        /// A command of systemctl's to type.
+        /// A systemctl command for the user to run.
         func systemctl(_ words: String) -> String {
             isUser ? "systemctl --user \(words)" : "\(isRoot ? "" : "sudo ")systemctl \(words)"
         }
 
-        /// The commands that let systemd start again what somebody forbade it.
+        /// The commands that unmask the units; empty if none is masked.
         var unmasking: [String] {
             let masked = [("larder.socket", socket), ("larder.service", service)].filter { $0.1.isMasked }.map { $0.0 }
             return masked.isEmpty ? [] : [systemctl("unmask \(masked.joined(separator: " "))")]
         }
 
-        /// The command that shows a unit's log.
+        /// The command that shows the log of a unit.
         func journalctl(_ unit: String) -> String {
             isUser ? "journalctl --user -u \(unit) -e" : "\(isRoot ? "" : "sudo ")journalctl -u \(unit) -e"
         }
     }
 
-    /// systemd does not run here.
+    /// systemd is not running.
     case absent
-    /// It does, but does not answer, for this reason.
+    /// systemd is running but did not reply, for this reason.
     case unknown(String)
     case units(Units)
-    /// It runs an agent, or none, but not the one whose socket somebody named.
+    /// systemd does not manage the agent whose socket the user chose.
     case another
 
-    /// Whether systemd runs here.
+    /// Whether systemd is running.
     var hasSystemd: Bool { self != .absent }
 
-    /// Whether the service or its socket is known to have failed.
+    /// Whether the service has failed or is about to be restarted after a failure.
     var hasFailed: Bool {
         guard case .units(let units) = self else { return false }
         return units.service.activeState == "failed" || units.service.subState == "auto-restart"
     }
 
-    /// What to type to start the agent.
+    /// The commands that start the agent.
     func howToStart(_ socket: SocketFacts) -> [String] {
         switch self {
         case .units(let units) where (units.socket.isLoaded || units.socket.isMasked):
@@ -61,7 +61,7 @@ enum ServiceFacts: Sendable, Equatable {
         }
     }
 
-    /// What to type to restart the agent.
+    /// The commands that restart the agent.
     var howToRestart: [String] {
         if case .units(let units) = self, units.service.isLoaded || units.service.isMasked {
             return units.unmasking + [units.systemctl("restart larder.service")]
@@ -69,7 +69,7 @@ enum ServiceFacts: Sendable, Equatable {
         return ["restart the agent"]
     }
 
-    /// What to type to have the settings read again.
+    /// The commands that make the agent reload its settings.
     var howToReload: [String] {
         if case .units(let units) = self, units.service.isLoaded { return [units.systemctl("reload larder.service")] }
         return ["send the agent SIGHUP"]
@@ -77,7 +77,7 @@ enum ServiceFacts: Sendable, Equatable {
 }
 
 extension ServiceFacts {
-    /// Asks systemd, before anybody connects: that would start the service.
+    /// Queries systemd. Must be called before the first connection, which would start the service.
     static func look(for socket: SocketFacts) async -> ServiceFacts {
         let isUser = socket.choice == .user
         guard access("/run/systemd/system", F_OK) == 0 else { return .absent }
@@ -100,27 +100,27 @@ extension ServiceFacts {
         return ServiceFacts.units(units).of(socket)
     }
 
-    /// What concerns the agent of a socket: who names the socket of an agent that systemd does not run wants to hear nothing
-    /// of the one that it runs.
+    /// The facts about the agent of a socket. If the user chose the socket of an agent that systemd does not manage,
+    /// the units of systemd are irrelevant.
     func of(_ socket: SocketFacts) -> ServiceFacts {
         guard case .units(let units) = self, socket.isNamed else { return self }
         return units.socket.listens(on: socket.path) ? self : .another
     }
 
-    /// The last lines without what systemd says of every unit that fails, unless there are no others.
+    /// The last lines of the log. Messages of systemd that only report a failure are omitted, unless there are no other
+    /// lines.
     static func telling(_ lines: [String], _ count: Int) -> [String] {
         let telling = lines.filter { line in !(line.contains(" systemd[") && phrases.contains { line.contains($0) }) }
         return Array((telling.isEmpty ? lines : telling).suffix(count))
     }
 
-    /// What systemd says of every unit that fails: it says that, not why.
+    /// Messages of systemd that report a failure but not its reason.
     private static let phrases = [
         "Failed to start ", "Stopped ", "Starting ", "Start request repeated", "Failed with result",
         "Scheduled restart job", "Unit cannot be reloaded", "Main process exited",
     ]
 
-    /// The last lines of the service's log that say something of their own; none where there is no journal or it may not be
-    /// read.
+    /// The last informative lines of the service's log; empty if there is no journal or it cannot be read.
     func log(lines count: Int) async -> [String] {
         guard case .units(let units) = self, !units.service.isAbsent else { return [] }
         let unit = units.isUser ? ["--user-unit", "larder.service"] : ["--unit", "larder.service"]

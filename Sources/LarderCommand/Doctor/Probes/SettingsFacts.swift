@@ -1,47 +1,46 @@
 import Glibc
 import LarderClient
 
-/// The settings file, and what the agent's own check says of it.
+/// The settings file and the result of its check by the agent's program.
 struct SettingsFacts: Sendable, Equatable {
-    /// What is the matter with it.
+    /// The result of the check.
     enum State: Sendable, Equatable {
         case missing
-        /// This user may not read it.
+        /// This user may not read the file.
         case unreadable
         case right
-        /// With the lines that say why.
+        /// The file is invalid, for the reasons in these lines.
         case wrong([String])
-        /// There is nothing that could check it, for this reason.
+        /// The file could not be checked, for this reason.
         case unchecked(String)
     }
 
     var path: String
-    /// Whether the command line named it.
+    /// Whether the command line names the file.
     var isNamed: Bool
     var state: State
-    /// When it was changed last.
+    /// The time of the last modification.
     var modifiedAt: Timestamp?
-    /// Who the agent runs as, where that user may not read the file.
+    /// The user that the agent runs as, if that user may not read the file.
     var hindered: Hindered?
 
-    /// A user who may not read it.
+    /// A user who may not read the file.
     struct Hindered: Sendable, Equatable {
         var userName: String
-        /// The user's group.
         var groupName: String
-        /// The file's owner, group and mode: `root:root 0600`.
+        /// The owner, group and mode of the file: `root:root 0600`.
         var permissions: String
     }
 }
 
 extension SettingsFacts {
-    /// Has the file checked by the agent's own program.
+    /// Checks the file with the agent's own program.
     /// - Parameters:
-    ///   - option: what `--settings` says.
-    ///   - inForce: the file that the agent says it runs with.
-    ///   - agentUser: who the agent runs as, where that is known.
-    ///   - choice: which agent it is; where somebody named its socket, nobody knows where its settings are.
-    /// - Returns: nil where it is not known which file to look at.
+    ///   - option: the value of `--settings`.
+    ///   - inForce: the file that the agent reports.
+    ///   - agentUser: the user that the agent runs as; nil if unknown.
+    ///   - choice: how the agent was chosen. If the user chose its socket, the agent's default settings file is unknown.
+    /// - Returns: nil if it is not known which file to check.
     static func look(option: String?, inForce: String?, agentUser: AgentUser?, choice: SocketFacts.Choice) async
         -> SettingsFacts?
     {
@@ -54,7 +53,7 @@ extension SettingsFacts {
         }
         facts.modifiedAt = Timestamp(
             milliseconds: status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / 1_000_000)
-        // A file that is only to be checked may be where the agent does not look.
+        // If the file is not the agent's own, the agent need not be able to read it.
         if let agentUser, option == nil || option == inForce, await agentUser.mayRead(path) == false {
             let mode = String(status.st_mode & 0o7777, radix: 8)
             facts.hindered = Hindered(
@@ -72,10 +71,10 @@ extension SettingsFacts {
 
     private static func check(_ path: String) async -> State {
         guard let agent = agentProgram else { return .unchecked("there is no larderd here") }
-        // The file alone is in question, not where the directories would be for whoever asks: the check makes none.
+        // These directories exist, so the check creates none. Only the file is checked, not the directories.
         let elsewhere = ["--state-directory", "/", "--cache-directory", "/"]
         let words = [agent, "--check-settings", "--settings", path] + elsewhere
-        // A machine in trouble is slow to start a program, and it is looked at because it is in trouble.
+        // The timeout is generous, because doctor is often used on a host that is overloaded.
         guard let check = await CapturedProgram.run(words, limit: .seconds(20)) else {
             return .unchecked("\(agent) cannot be run, or does not answer")
         }
@@ -88,7 +87,8 @@ extension SettingsFacts {
         }
     }
 
-    /// The agent's program: beside this one, of which it may be the other name, or where the package has it.
+    /// The agent's program: next to this program, which may be the same file under another name, or where packages
+    /// install it.
     private static var agentProgram: String? {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         let length = readlink("/proc/self/exe", &buffer, buffer.count)

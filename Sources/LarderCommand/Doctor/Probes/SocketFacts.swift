@@ -1,66 +1,66 @@
 import Glibc
 import LarderClient
 
-/// What there is at the socket's path, and who asks.
+/// The file at the path of the socket, and the user of this process.
 struct SocketFacts: Sendable, Equatable {
-    /// Why it is this path.
+    /// How the path was chosen.
     enum Choice: Sendable { case option, variable, user, system }
 
-    /// Who a socket belongs to.
+    /// The owner of a socket.
     struct Owner: Sendable, Equatable {
         var user: UInt32
         var group: UInt32
         var userName: String
         var groupName: String
-        /// The permission bits.
         var mode: UInt32
     }
 
-    /// What is at the path.
+    /// The type of the file.
     enum File: Sendable, Equatable {
         case missing
-        /// It cannot be told, for this reason.
+        /// It cannot be determined, for this reason.
         case hidden(String)
-        /// Something else, such as "a directory".
+        /// Not a socket, for example "a directory".
         case other(String)
         case socket(Owner)
-        /// It is abstract: it has no file, and nothing keeps a user from it.
+        /// An abstract socket. It has no file, so every user can connect.
         case abstract
     }
 
-    /// Who asks.
+    /// The user of this process.
     struct Caller: Sendable, Equatable {
         var user: UInt32
         var name: String
-        /// Whether the host's database has that name; there is only the number else.
+        /// Whether the host's database has a name for the user. Otherwise `name` is made from the number.
         var hasName = true
         /// The groups of this process.
         var groups: Set<UInt32>
-        /// The groups that the user has by the host's database.
+        /// The groups of the user in the host's database.
         var databaseGroups: Set<UInt32>
     }
 
     var path: String
     var choice: Choice
-    /// Where the user's own agent would have its socket; nil where that was not looked at.
+    /// The socket path of the user's own agent; nil if it was not checked.
     var otherPath: String?
     var file: File
     var mayConnect: Bool
     var caller: Caller
 
-    /// Whether somebody chose the path for this call.
+    /// Whether the user chose the path.
     var isNamed: Bool { choice == .option || choice == .variable }
 
-    /// Makes commands for the agent of this socket.
+    /// Creates commands for the agent of this socket.
     var hints: Hints { Hints(socket: choice == .option ? path : nil) }
 
-    /// Makes commands that root is to run for the agent of this socket: root has neither the variable nor the user's directory.
+    /// Creates commands for root for the agent of this socket. They name the socket, because root has neither the
+    /// user's environment variable nor the user's runtime directory.
     var hintsForRoot: Hints { Hints(socket: choice == .system ? nil : path) }
 }
 
 extension SocketFacts {
-    /// Looks at the path of a command line, or else at the usual ones.
-    /// - Parameter option: what `--socket` says.
+    /// Checks the given path, or else the default paths.
+    /// - Parameter option: the value of `--socket`.
     init(option: String?) {
         func variable(_ name: String) -> String? {
             getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }

@@ -1,4 +1,4 @@
-/// A unit as `systemctl show` tells of it: a line `Property=Value` for each property.
+/// The properties of a unit, parsed from `systemctl show`, which prints a line `Property=Value` for each.
 struct UnitFacts: Sendable, Equatable {
     private let properties: [String: String]
 
@@ -7,7 +7,7 @@ struct UnitFacts: Sendable, Equatable {
         "WatchdogUSec", "Listen", "User",
     ]
 
-    /// Reads what systemctl printed.
+    /// Parses the output of systemctl.
     init(printed text: String) {
         properties = Dictionary(
             text.split(separator: "\n").compactMap { line in
@@ -17,16 +17,15 @@ struct UnitFacts: Sendable, Equatable {
         ) { "\($0) \($1)" }
     }
 
-    /// How systemd gets on with the unit's file: `loaded`, `not-found`, `masked`, `bad-setting`, `error`, …; empty where it
-    /// did not say.
+    /// The load state of the unit file: `loaded`, `not-found`, `masked`, `bad-setting`, `error`, …; empty if unknown.
     var loadState: String { properties["LoadState"] ?? "" }
-    /// Whether there is no such unit.
     var isAbsent: Bool { loadState == "not-found" }
-    /// Whether there is such a unit, and systemd can use it.
+    /// Whether the unit exists and is valid.
     var isLoaded: Bool { loadState == "loaded" || loadState == "merged" }
-    /// Whether it was made one that cannot be started: `systemctl mask`.
+    /// Whether the unit was disabled with `systemctl mask`.
     var isMasked: Bool { loadState == "masked" }
-    /// Why systemd cannot use it; nil where it does not say: it does with a name of D-Bus's before.
+    /// Why systemd cannot load the unit; nil if it gives no reason. systemctl prints a D-Bus error name and the quoted
+    /// text.
     var loadError: String? {
         guard let error = properties["LoadError"], let quote = error.firstIndex(of: "\"") else { return nil }
         let text = error[quote...].dropFirst()
@@ -36,23 +35,23 @@ struct UnitFacts: Sendable, Equatable {
     var activeState: String { properties["ActiveState"] ?? "unknown" }
     /// `running`, `listening`, `auto-restart`, …
     var subState: String { properties["SubState"] ?? "" }
-    /// Whether it runs or listens, or is about to.
+    /// Whether the unit is running or listening, or is about to.
     var isUp: Bool { !["inactive", "failed", "unknown"].contains(activeState) }
-    /// How it ended last: `success`, `exit-code`, `watchdog`, …
+    /// The result of the last run: `success`, `exit-code`, `watchdog`, …
     var result: String { properties["Result"] ?? "" }
-    /// The exit status, or the number of the signal that ended it.
+    /// The exit status, or the number of the signal that ended the process.
     var exitStatus: Int { properties["ExecMainStatus"].flatMap(Int.init) ?? 0 }
-    /// The user that it runs as; nil where that is root.
+    /// The user that the service runs as; nil for root.
     var user: String? { properties["User"].flatMap { $0.isEmpty ? nil : $0 } }
-    /// How often systemd started it again by itself.
+    /// The number of automatic restarts.
     var restarts: Int { properties["NRestarts"].flatMap(Int.init) ?? 0 }
-    /// Whether it is not started at boot.
+    /// Whether the unit is not started at boot.
     var isDisabled: Bool { properties["UnitFileState"] == "disabled" }
-    /// Whether it listens on a path: `Listen=/run/larder/larder.sock (Stream)`.
+    /// Whether the unit listens on a path: `Listen=/run/larder/larder.sock (Stream)`.
     func listens(on path: String) -> Bool {
         properties["Listen"]?.split(separator: " ").contains { $0 == path } ?? false
     }
-    /// Whether systemd watches it.
+    /// Whether the service has a watchdog.
     var hasWatchdog: Bool {
         let interval = properties["WatchdogUSec"] ?? "0"
         return interval != "0" && interval != "infinity"

@@ -38,11 +38,11 @@ struct DiffCommand: AsyncParsableCommand {
     }
 }
 
-/// `larder diff` for people: one line for each place that differs.
+/// The output of `larder diff` for people: one line per difference.
 struct DiffReport {
     let style: Style
 
-    /// The whole report without its last line end.
+    /// The report without a final line end.
     func text(_ result: ConfigDiff.Result) -> String {
         if result.changes.isEmpty { return "revisions \(result.from) and \(result.to) say the same" }
         return result.changes.map(line).joined(separator: "\n")

@@ -30,16 +30,16 @@ struct ExplainCommand: AsyncParsableCommand {
     }
 }
 
-/// `larder explain` for people: the value, then a row for each layer, highest first, the winner marked.
+/// The output of `larder explain` for people: the value, then a row per layer, highest first, with the winner marked.
 struct ExplainReport {
     let style: Style
-    /// The time that ages are counted from.
+    /// The time that ages are relative to.
     let now: Timestamp
 
-    /// A value in a table is cut after this many characters.
+    /// The number of characters after which a value in the table is truncated.
     private static let valueWidth = 40
 
-    /// The whole report without its last line end.
+    /// The report without a final line end.
     func text(_ result: ConfigExplain.Result) -> String {
         let path = result.path.isEmpty ? "everything" : result.path.printable
         let value = result.value.map { "\(path) = \(Self.short($0))" } ?? "nothing is at \(path)"
@@ -76,7 +76,7 @@ struct ExplainReport {
             "\(lock.path.isEmpty ? "everything" : lock.path) is pinned by \(place)\(settings)".printable)
     }
 
-    /// A value in one line, cut where it is long.
+    /// A value in one line, truncated if it is too long.
     private static func short(_ value: JSONValue) -> String {
         let text = value.compactText.printable
         return text.count > valueWidth ? text.prefix(valueWidth - 1) + "…" : text

@@ -56,15 +56,15 @@ struct HistoryCommand: AsyncParsableCommand {
     }
 }
 
-/// `larder history` for people: one line for each snapshot, newest first, the current one marked.
+/// The output of `larder history` for people: one line per snapshot, newest first, with the current one marked.
 struct HistoryReport {
-    /// The time that ages are counted from.
+    /// The time that ages are relative to.
     let now: Timestamp
 
     private static let table = TextTable(
         headings: ["", "REVISION", "PUBLISHED", "SIZE", "VERSION", "BECAUSE OF"], figures: [1, 3])
 
-    /// The whole table without its last line end.
+    /// The table without a final line end.
     func text(_ generations: [ConfigHistory.Generation]) -> String { Self.table.text(generations.map(row)) }
 
     private func row(_ generation: ConfigHistory.Generation) -> [String] {

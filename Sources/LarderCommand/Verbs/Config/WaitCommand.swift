@@ -42,7 +42,7 @@ struct WaitCommand: AsyncParsableCommand {
         let timeout = agent.connection.timeout
         let parameters = ConfigWait.Parameters(
             condition, path: path, namespace: namespace.namespace, timeoutMilliseconds: timeout.milliseconds)
-        // The agent keeps the time and says so; what is added is for one that does not answer.
+        // The agent enforces the timeout. The added time covers an agent that does not respond at all.
         try await agent.printResult(
             of: ConfigWait.self, parameters, timeout: timeout.duration + .seconds(10)
         ) { result in
@@ -63,8 +63,7 @@ struct WaitCommand: AsyncParsableCommand {
         let isOther = text[..<sign].hasSuffix("!")
         let name = isOther ? text[..<sign].dropLast() : text[..<sign]
         let rest = text[text.index(after: sign)...]
-        // What other languages write, and what is a mistake far more often than a name or a value: it would be waited for
-        // in vain.
+        // Operators of other languages are most likely a mistake, and such a condition would never hold.
         if let last = name.last, "<> ".contains(last) || rest.hasPrefix("=") || rest.hasPrefix(" ") {
             throw Failure(
                 .usage,

@@ -52,7 +52,7 @@ struct WatchCommand: AsyncParsableCommand {
         }
     }
 
-    /// A snapshot as an event of the protocol tells it.
+    /// A snapshot as JSON, with the members of a `config.event`.
     static func json(_ snapshot: ConfigSnapshot) -> JSONValue {
         .building { writer in
             writer.beginObject()

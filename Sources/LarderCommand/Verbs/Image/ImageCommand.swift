@@ -23,7 +23,7 @@ struct ImageCommand: AsyncParsableCommand {
         ])
 }
 
-/// Which image: what the verbs take that act on one.
+/// The arguments of verbs that act on one image.
 struct ImageArgument: ParsableArguments {
     @Argument(help: ArgumentHelp("The image's address: http:// or https://.", valueName: "url"))
     var url: String
@@ -34,13 +34,13 @@ struct ImageArgument: ParsableArguments {
                 + "twice.", valueName: "key"))
     var cacheKey: String?
 
-    /// The image as the protocol names it.
+    /// The image in terms of the protocol.
     var reference: ImageReference { ImageReference(url: url, cacheKey: cacheKey) }
 }
 
 private let policies = ImagePolicy.allCases.map(\.rawValue).joined(separator: ", ")
 
-/// Cache or network, and how old is too old.
+/// The options for the policy and the maximum age.
 struct ImagePolicyOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("Cache or network: \(policies).", valueName: "policy"),
@@ -57,6 +57,6 @@ struct ImagePolicyOptions: ParsableArguments {
         transform: TimeSpan.parse)
     var maxAge: TimeSpan?
 
-    /// ``maxAge`` in whole seconds, rounded down: a little too strict rather than too old.
+    /// ``maxAge`` in whole seconds, rounded down so that no image exceeds it.
     var maximumAgeSeconds: Int? { maxAge.map { $0.milliseconds / 1000 } }
 }

@@ -60,9 +60,9 @@ struct ImageGetCommand: AsyncParsableCommand {
         let deadline = deadline ?? agent.connection.timeout
         let parameters = ImageGet.Parameters(
             image.reference, policy: policy.policy, maximumAgeSeconds: policy.maximumAgeSeconds, expectedDigest: digest,
-            // Until the connection ends, and with it this program: a copy takes as long as it takes.
+            // Until the connection ends, because a copy may take arbitrarily long.
             leaseSeconds: 0, deadlineMilliseconds: deadline.milliseconds)
-        // The agent keeps the time and says so; what is added is for one that does not answer.
+        // The agent enforces the deadline. The added time covers an agent that does not respond at all.
         let patience = deadline.duration + .seconds(10)
         try await agent.connection.withClient { client in
             let value: JSONValue
@@ -84,7 +84,7 @@ struct ImageGetCommand: AsyncParsableCommand {
         return output == "-" ? nil : "\(output.printable): \(ImageText.what(result.image)), \(Self.how(result))"
     }
 
-    /// Asks for the image and copies it.
+    /// Requests the image and copies it.
     /// - Returns: the agent's result.
     private static func copy(_ request: ImageFileRequest, to output: String) async throws -> JSONValue {
         let end = await onOwnThread { () -> Result<JSONValue, Failure> in
@@ -98,7 +98,7 @@ struct ImageGetCommand: AsyncParsableCommand {
         return try end.get()
     }
 
-    /// Where it came from, for people.
+    /// How the image was obtained, for people.
     static func how(_ result: ImageGet.Result) -> String {
         switch (result.freshness, result.source) {
         case (.revalidated, _): "held, and current as the origin says"

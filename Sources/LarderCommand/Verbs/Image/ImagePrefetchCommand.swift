@@ -50,7 +50,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
         var end: CInt?
         try await agent.connection.withClient { client in
             let lineBytes = try await client.agent.info().limits.lineBytes
-            // The envelope of a request takes some of the line.
+            // Leave space for the envelope of the request.
             let portions = PrefetchList.portions(
                 list.items, maxItems: ImagePrefetch.Parameters.maxItems, mostBytes: lineBytes - 1024)
             let run = PrefetchRun(
@@ -60,7 +60,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
         if let end { Interruption.end(by: end) }
     }
 
-    /// Names each refused line or element on standard error, up to as many as the agent lists failures.
+    /// Writes each refused line or element to standard error. The limit is that of failures in the agent's result.
     private func report(_ refusals: [PrefetchList.Refusal], of unit: PrefetchList.Unit) {
         let (name, limit) = (PrefetchList.shownName(file), ImagePrefetch.Result.maxFailures)
         for refusal in refusals.prefix(limit) {
@@ -71,8 +71,8 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
         }
     }
 
-    /// Runs it to its end and prints what it came to.
-    /// - Returns: the signal that stopped it; nil where none did.
+    /// Runs the prefetch and prints the result.
+    /// - Returns: the signal that stopped it; nil if it was not stopped.
     private func fetch(_ run: PrefetchRun, over client: LarderClient) async throws -> CInt? {
         let interruption = try Interruption()
         let fetching = Task { try await run.fetch(over: client) }
@@ -97,7 +97,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
                 if tally.settled > 0 { Output.note("\(state); the same command goes on from there") }
                 throw error
             }
-            // Its answer comes behind the end of the prefetch: the agent has stopped, too.
+            // The agent replies after the prefetch has ended, so when this returns the agent has stopped too.
             _ = try? await client.call(AgentPing.name, timeout: .seconds(2))
             Output.note("stopped: \(state); the same command goes on from there")
             return await stopping.value

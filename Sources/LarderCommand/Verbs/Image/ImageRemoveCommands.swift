@@ -86,7 +86,7 @@ struct ImageClearCommand: AsyncParsableCommand {
         }
     }
 
-    /// Returns where the answer is yes.
+    /// Asks for confirmation. Returns only if the user agrees.
     private func ask(_ client: LarderClient) async throws {
         guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else {
             throw Failure(.usage, "clear takes out all images and there is nobody to ask; add --yes")
@@ -95,7 +95,7 @@ struct ImageClearCommand: AsyncParsableCommand {
         let held = stats.map { "\(Human.count($0.entries, "image", "images")), \(Human.bytes($0.bytes)), held. " }
         let which = pinned ? "all of them, pinned or not" : "all that are not pinned"
         Output.progress("\(held ?? "")Take out \(which)? [y/N] ")
-        // A connection that waits for a person has nothing to do meanwhile.
+        // On a separate thread, because reading blocks until the user answers.
         let answer = await onOwnThread { readLine() ?? "" }
         guard ["y", "yes"].contains(answer.lowercased()) else { throw Failure(.failure, "nothing was removed") }
     }
