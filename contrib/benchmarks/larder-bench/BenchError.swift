@@ -1,30 +1,30 @@
 import Glibc
 
-/// Why a measurement could not be made or must not be believed.
+/// Why a measurement failed or is invalid.
 struct BenchError: Error, Sendable, CustomStringConvertible {
     /// The kind of failure. New kinds may be added.
     struct Code: Sendable, Hashable {
         private enum Value { case unreachable, closed, silent, refused, unexpected, system, unsuitable }
         private let value: Value
 
-        /// Nobody accepts connections at the socket.
+        /// No server accepts connections at the socket.
         static let unreachable = Code(value: .unreachable)
-        /// The server closed a connection that was still in use.
+        /// The server closed a connection that was in use.
         static let closed = Code(value: .closed)
-        /// The server said nothing for longer than the stall limit.
+        /// The server sent nothing for longer than the stall limit.
         static let silent = Code(value: .silent)
-        /// The server answered with an error.
+        /// The server replied with an error.
         static let refused = Code(value: .refused)
-        /// The server answered with something that does not fit the question.
+        /// The server sent a reply that does not match the request.
         static let unexpected = Code(value: .unexpected)
         /// A system call failed.
         static let system = Code(value: .system)
-        /// The server's settings do not fit what is to be measured.
+        /// The server's settings do not suit the measurement.
         static let unsuitable = Code(value: .unsuitable)
     }
 
     let code: Code
-    /// One line: what happened and what to do next.
+    /// A description of the failure and advice, in one line.
     let description: String
 
     init(_ code: Code, _ description: String) {
@@ -32,7 +32,7 @@ struct BenchError: Error, Sendable, CustomStringConvertible {
         self.description = description
     }
 
-    /// The failure of a system call, with the reason that `errno` gives.
+    /// The failure of a system call, with the text for its `errno`.
     static func system(_ call: String, errno number: Int32 = errno) -> BenchError {
         BenchError(.system, "\(call): \(String(cString: strerror(number)))")
     }

@@ -1,9 +1,9 @@
 import ArgumentParser
 
-/// Measures Larder on this machine. For development; it is in no package.
+/// Measures Larder on this machine. It is a development tool and not part of a package.
 ///
-/// The load generators run on one thread over epoll with buffers made beforehand, so that on a small machine the
-/// servers get nearly all of the processor, and drive Redis with the same code as the agent.
+/// The load generators use one thread, epoll and prepared buffers, so that the servers get nearly all of the processor
+/// even on a small machine. The same code measures all servers.
 @main
 struct LarderBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

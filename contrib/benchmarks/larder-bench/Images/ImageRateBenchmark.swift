@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `larder-bench image rate`: how many requests for an image that is held are answered in a second.
+/// `larder-bench image rate`: requests per second for a cached image.
 struct ImageRateBenchmark: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rate", abstract: "Answer image.get for an image that is held, beside config.get.",

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// `larder-bench image replay`: the hit ratio of the image cache's eviction on a trace.
+/// `larder-bench image replay`: the hit ratio of the image cache's eviction policy on a trace.
 struct ImageReplay: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "replay", abstract: "Replay a trace against the eviction of the image cache, LRU and Belady.",
@@ -30,7 +30,7 @@ struct ImageReplay: ParsableCommand {
         for capacity in capacity { Self.report(trace, capacity: capacity).print(asJSON: printsJSON) }
     }
 
-    /// The ratios of all policies at one capacity.
+    /// Returns the hit ratios of all policies at one capacity.
     static func report(_ trace: Trace, capacity: Int) -> Report {
         Report(
             benchmark: "image replay",

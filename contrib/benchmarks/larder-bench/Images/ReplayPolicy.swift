@@ -1,14 +1,13 @@
 import LarderImages
 
-/// A cache of a limited number of bytes that keeps no content.
+/// A cache with a capacity in bytes that stores no content.
 protocol ReplayPolicy {
-    /// The name in the report.
     static var name: String { get }
 
     init(_ trace: Trace, capacity: Int)
 
-    /// Requests the object of a position in the trace; whether it was a hit. An object larger than the capacity is never
-    /// kept.
+    /// Requests the object at a position in the trace. Returns whether it was a hit. Objects larger than the capacity
+    /// are never cached.
     mutating func request(_ position: Int) -> Bool
 }
 
@@ -27,7 +26,7 @@ struct S3FIFOReplay: ReplayPolicy {
     }
 
     mutating func request(_ position: Int) -> Bool {
-        // An object has the slot of its number.
+        // The slot of an object is its number.
         let slot = trace.requests[position]
         guard !isHeld[Int(slot)] else {
             queues.touch(slot)
@@ -39,7 +38,7 @@ struct S3FIFOReplay: ReplayPolicy {
             let slice = queues.nextVictims(limit: 64, bytes: queues.bytes + size - capacity) { _ in false }
             for victim in slice.victims { isHeld[Int(victim)] = false }
         }
-        // As good as the bits of a hash: another odd factor gives each object other bits.
+        // A substitute for a hash: multiplication by an odd number gives each object different bits.
         queues.insert(slot, fingerprint: slot &* 0x9E37_79B1, size: size)
         isHeld[Int(slot)] = true
         return false
@@ -53,9 +52,9 @@ struct LRUReplay: ReplayPolicy {
     private let trace: Trace
     private let capacity: Int
     private var bytes = 0
-    /// The last request of each held object; -1 if it is not held.
+    /// The position of the last request of each cached object; -1 if it is not cached.
     private var lastRequest: [Int]
-    /// Requests before this position are no longer the last ones of held objects.
+    /// No cached object was last requested before this position.
     private var oldest = 0
 
     init(_ trace: Trace, capacity: Int) {
@@ -85,8 +84,9 @@ struct LRUReplay: ReplayPolicy {
     }
 }
 
-/// Evicts the object whose next request is the furthest away (Belady's MIN). A new object that would be evicted at once is
-/// not kept. With one size this is the maximum of hits; with different sizes it is close to it.
+/// Evicts the object whose next request is the furthest away (Belady's MIN). A new object that would be evicted at once
+/// is not cached. If all objects have the same size, this is the maximum number of hits; otherwise it is close to the
+/// maximum.
 struct BeladyReplay: ReplayPolicy {
     static let name = "belady"
 
@@ -94,9 +94,9 @@ struct BeladyReplay: ReplayPolicy {
     private let capacity: Int
     private let next: [Int]
     private var bytes = 0
-    /// The next request of each held object; -1 if it is not held.
+    /// The position of the next request of each cached object; -1 if it is not cached.
     private var heldUntil: [Int]
-    /// Next requests of held objects, the furthest first. Entries that are out of date are skipped.
+    /// The positions of the next requests of cached objects, as a heap. Outdated entries are skipped.
     private var furthest = MaxHeap()
 
     init(_ trace: Trace, capacity: Int) {
@@ -110,7 +110,7 @@ struct BeladyReplay: ReplayPolicy {
         let isHit = heldUntil[object] >= 0
         let size = trace.sizes[object]
         guard size <= capacity else { return false }
-        // An object without another request is of no use.
+        // An object that is not requested again need not be cached.
         if next[position] == .max {
             if isHit { bytes -= size }
             heldUntil[object] = -1
@@ -129,7 +129,7 @@ struct BeladyReplay: ReplayPolicy {
     }
 }
 
-/// A binary heap of numbers.
+/// A binary max-heap of integers.
 private struct MaxHeap {
     private var numbers: [Int] = []
 

@@ -1,14 +1,14 @@
 import Foundation
 
-/// Requests for objects, in order.
+/// A sequence of requests for objects.
 struct Trace: Sendable {
-    /// For each request the number of its object. Objects are numbered in the order of their first requests.
+    /// The object number of each request. Objects are numbered in the order of their first requests.
     private(set) var requests: [UInt32] = []
-    /// The size of each object in bytes. The first request of an object counts.
+    /// The size of each object in bytes, taken from its first request.
     private(set) var sizes: [Int] = []
 
-    /// Reads lines of a key, a comma and a size in bytes. The key is everything before the last comma. Empty lines and a first
-    /// line without a number are skipped.
+    /// Parses lines that consist of a key, a comma and a size in bytes. The key is everything before the last comma.
+    /// Empty lines are skipped, as is a first line without a size.
     ///
     /// - Throws: ``BenchError/Code/unsuitable`` with the number of an invalid line
     init(csv: some Sequence<UInt8>) throws {
@@ -46,7 +46,7 @@ struct Trace: Sendable {
         requests.append(object)
     }
 
-    /// For each request the position of the next request for the same object; `Int.max` if there is none.
+    /// Returns, for each request, the position of the next request for the same object; `Int.max` if it is the last.
     func nextRequests() -> [Int] {
         var next = [Int](repeating: .max, count: requests.count)
         var last = [Int](repeating: .max, count: sizes.count)

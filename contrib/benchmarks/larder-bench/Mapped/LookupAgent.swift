@@ -1,18 +1,18 @@
 import Glibc
 import LarderSnapshotFile
 
-/// By `config.get` from the agent, which also passes the file.
+/// Looks up values with `config.get` requests to the agent, which also passes the file for ``MappedLookup``.
 final class LookupAgent: LookupWay {
     let name = "larder"
     let lookupsAtOnce = 1
-    /// Size of the file that was mapped.
+    /// The size of the mapped file in bytes.
     private(set) var fileBytes = 0
     private let connection: WaitingConnection
     private let control: ControlConnection
     private let namespace: String
     private let table: LookupTable
     private let requests: [PreparedBytes]
-    /// Where the values are: whatever else the namespace has is left alone.
+    /// The path above the values. Other values of the namespace are not changed.
     private static let root = "larderBenchMapped"
 
     init(socket: String, namespace: String, table: LookupTable) throws {
@@ -27,7 +27,7 @@ final class LookupAgent: LookupWay {
         try control.ask(request("config.set", #","path":"\#(Self.root)","value":\#(Self.object(members))"#))
     }
 
-    /// Takes the values away again.
+    /// Removes the values.
     func clear() { _ = try? control.ask(request("config.unset", #","path":"\#(Self.root)""#)) }
 
     /// Maps the current snapshot.
@@ -56,7 +56,7 @@ final class LookupAgent: LookupWay {
         Array(#"{"id":1,"method":"\#(method)","params":{"namespace":"\#(namespace)"\#(more)}}"#.utf8) + [0x0A]
     }
 
-    /// The object that has a text at each path.
+    /// Returns the JSON object that has the given text at each path.
     private static func object(_ members: [(path: Substring, text: String)]) -> String {
         var groups: [(name: Substring, members: [(path: Substring, text: String)])] = []
         for (path, text) in members {

@@ -1,8 +1,8 @@
-/// Values under paths of the kind that configurations have, and an order by chance in which they are looked up.
+/// Values under paths as they are typical of configurations, and a random order in which they are looked up.
 struct LookupTable {
-    /// `service12.pool7.setting3`
+    /// Paths such as `service12.pool7.setting3`.
     let paths: [String]
-    /// The text of each value in JSON: whole numbers and short strings.
+    /// The JSON text of each value: integers and short strings.
     let texts: [String]
     /// Indices of paths.
     let order: [Int]
@@ -16,7 +16,7 @@ struct LookupTable {
 }
 
 extension LookupTable {
-    /// The same values below a name.
+    /// Returns the same values below a name.
     func under(_ name: String) -> LookupTable { LookupTable(paths: paths.map { "\(name).\($0)" }, self) }
 
     private init(paths: [String], _ other: LookupTable) {

@@ -1,17 +1,17 @@
 import LarderSnapshotFile
 
-/// One way to look at a value.
+/// A way to look up a value.
 protocol LookupWay {
-    /// What reports call it.
+    /// The name in reports.
     var name: String { get }
-    /// How many lookups are made between two looks at the clock.
+    /// The number of lookups between two readings of the clock.
     var lookupsAtOnce: Int { get }
-    /// Looks at a value.
-    /// - Throws: `unexpected` where it is not there
+    /// Looks up a value.
+    /// - Throws: `unexpected` if the value is missing or wrong
     func look(at index: Int) throws(BenchError)
 }
 
-/// In a mapped snapshot.
+/// Looks up values in a mapped snapshot.
 struct MappedLookup: LookupWay {
     let name = "mapped"
     let lookupsAtOnce = 1000
@@ -26,7 +26,7 @@ struct MappedLookup: LookupWay {
     }
 }
 
-/// In a dictionary.
+/// Looks up values in a dictionary.
 struct DictionaryLookup: LookupWay {
     let name = "dictionary"
     let lookupsAtOnce = 1000
@@ -45,7 +45,7 @@ struct DictionaryLookup: LookupWay {
     }
 }
 
-/// By `GET` from Redis.
+/// Looks up values with `GET` from Redis.
 struct RedisLookup: LookupWay {
     let name = "redis"
     let lookupsAtOnce = 1

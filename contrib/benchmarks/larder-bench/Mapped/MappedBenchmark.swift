@@ -1,7 +1,7 @@
 import ArgumentParser
 
-/// `larder-bench mapped`: how long it takes to look one value up in a mapped snapshot, beside a dictionary in memory and
-/// beside asking a server.
+/// `larder-bench mapped`: the time to look up a value in a mapped snapshot, compared with a dictionary in memory and
+/// with requests to a server.
 struct MappedBenchmark: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "mapped", abstract: "Look values up in a mapped snapshot, in a dictionary, and at servers.",
@@ -68,13 +68,13 @@ struct MappedBenchmark: ParsableCommand {
         .print(asJSON: servers.printsJSON)
     }
 
-    /// The time of one lookup, over one round.
+    /// Returns the average time of a lookup in one round.
     private func nanoseconds(of way: any LookupWay, in table: LookupTable) throws(BenchError) -> Double {
         let length = UInt64(seconds * 1e9)
         let started = MonotonicClock.nanoseconds()
         var (lookups, now) = (0, started)
         repeat {
-            // The clock costs as much as a lookup: it is asked once for many.
+            // Reading the clock takes as long as a lookup, so it is read once for many.
             for _ in 0..<way.lookupsAtOnce {
                 try way.look(at: table.order[lookups % table.order.count])
                 lookups += 1

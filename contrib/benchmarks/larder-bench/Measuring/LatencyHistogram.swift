@@ -1,16 +1,16 @@
-/// Counts durations in log-linear buckets: 128 for each power of two, so that a value read back is less than 0.8 %
-/// away from what was recorded, from a nanosecond to 18 minutes, without storing single values.
+/// Counts durations in log-linear buckets, 128 for each power of two. A value that is read back differs by less than
+/// 0.8 % from the recorded one. The range is one nanosecond to 18 minutes.
 struct LatencyHistogram: Sendable {
     private static let precisionBits = 7
     private static let longestBits = 40
     private var counts = [UInt64](
         repeating: 0, count: (longestBits - precisionBits + 1) << precisionBits)
-    /// How many durations were recorded.
+    /// The number of recorded durations.
     private(set) var count: UInt64 = 0
-    /// The longest of them in nanoseconds, exactly.
+    /// The longest recorded duration in nanoseconds, exactly.
     private(set) var maximum: UInt64 = 0
 
-    /// Records `occurrences` of a duration.
+    /// Records a duration `occurrences` times.
     @inline(__always)
     mutating func record(_ nanoseconds: UInt64, occurrences: Int = 1) {
         counts[Self.bucket(of: nanoseconds)] &+= UInt64(occurrences)
@@ -18,14 +18,15 @@ struct LatencyHistogram: Sendable {
         if nanoseconds > maximum { maximum = nanoseconds }
     }
 
-    /// Adds what another histogram counted.
+    /// Adds the counts of another histogram.
     mutating func add(_ other: LatencyHistogram) {
         for index in counts.indices { counts[index] += other.counts[index] }
         count += other.count
         maximum = max(maximum, other.maximum)
     }
 
-    /// The duration in nanoseconds that `percent` of all recorded ones do not exceed; 0 when there are none.
+    /// Returns the duration in nanoseconds that `percent` percent of the recorded durations do not exceed; 0 if none
+    /// was recorded.
     func percentile(_ percent: Double) -> UInt64 {
         let rank = max(1, UInt64((Double(count) * percent / 100).rounded(.up)))
         var passed: UInt64 = 0
@@ -36,7 +37,8 @@ struct LatencyHistogram: Sendable {
         return maximum
     }
 
-    /// Durations below 2^7 have a bucket each. Above, the highest bit chooses a group and the next seven the bucket.
+    /// Durations below 2^7 have a bucket each. Above, the highest bit selects a group and the next seven bits the
+    /// bucket.
     @inline(__always)
     private static func bucket(of nanoseconds: UInt64) -> Int {
         let value = min(nanoseconds, (1 << UInt64(longestBits)) - 1)
@@ -45,7 +47,7 @@ struct LatencyHistogram: Sendable {
         return shift << precisionBits + Int(value >> UInt64(shift))
     }
 
-    /// The largest duration that falls into a bucket.
+    /// The longest duration of a bucket.
     private static func upperBound(of bucket: Int) -> UInt64 {
         let buckets = 1 << precisionBits
         guard bucket >= buckets * 2 else { return UInt64(bucket) }

@@ -1,15 +1,16 @@
-/// What one round of operations, one like the other, showed.
+/// The result of one round of operations of the same kind.
 struct LoadOutcome: Sendable {
-    /// How long each operation took.
+    /// The duration of each operation.
     let latencies: LatencyHistogram
-    /// How long the round took.
+    /// The duration of the round.
     let nanoseconds: UInt64
     let use: ProcessorUse
 
     var perSecond: Double { Double(latencies.count) / Double(max(nanoseconds, 1)) * 1e9 }
 
-    /// One server's figures: the median rate of its rounds, and latencies and processor time of all of them together.
-    /// - Parameter comparesLatency: whether the samples are the rounds' median latencies in place of their rates
+    /// Returns the row of one server: the median rate of its rounds, and the latencies and processor time of all rounds
+    /// together.
+    /// - Parameter comparesLatency: whether the samples are the median latencies of the rounds instead of the rates
     static func row(
         _ name: String, _ rounds: [LoadOutcome], rate key: String, title: String, unit: String,
         comparesLatency: Bool = false

@@ -1,8 +1,9 @@
 import Glibc
 
-/// The clock that intervals are measured with.
+/// The clock for measurements.
 enum MonotonicClock {
-    /// Nanoseconds since some point in the past (`CLOCK_MONOTONIC`); about 25 ns a call, without entering the kernel.
+    /// Nanoseconds since an arbitrary point in time (`CLOCK_MONOTONIC`). A call takes about 25 ns and does not enter
+    /// the kernel.
     @inline(__always)
     static func nanoseconds() -> UInt64 {
         var time = timespec()

@@ -1,8 +1,8 @@
 import Glibc
 
-/// Files below /proc, which have no size to go by.
+/// Reads files below /proc, whose size is not known in advance.
 enum ProcessFile {
-    /// The text of a file; nil when it cannot be read.
+    /// Returns the text of a file; nil if it cannot be read.
     static func text(_ path: String) -> String? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
@@ -18,7 +18,7 @@ enum ProcessFile {
         }
     }
 
-    /// The number after `label` at the start of a line, as in "Rss:   1234 kB".
+    /// Returns the number after `label` at the start of a line, as in "Rss:   1234 kB".
     static func number(after label: String, in text: String) -> Int? {
         for line in text.split(separator: "\n") where line.hasPrefix(label) {
             let words = line.dropFirst(label.count).split(whereSeparator: \.isWhitespace)

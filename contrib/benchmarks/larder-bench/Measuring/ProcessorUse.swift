@@ -1,24 +1,24 @@
 import Glibc
 
-/// Where the processor's time went: to the load generator, to the server, or to others, who then disturbed the measurement.
+/// The processor time of the load generator, of the server, and of other processes, which disturb the measurement.
 struct ProcessorUse: Sendable {
     /// Seconds of processor time.
     var client = 0.0
     var server = 0.0
     var others = 0.0
-    /// Seconds that passed, times the number of processors.
+    /// Elapsed seconds times the number of processors.
     var available = 0.0
-    /// Whether the server's use is known.
+    /// Whether the server's processor time is known.
     var seesServer = true
 
-    /// The load generator's part of what it and the server used together.
+    /// The load generator's share of the processor time of it and the server.
     var clientShare: Double { client + server > 0 ? client / (client + server) : 0 }
-    /// The part of the whole machine that went to everybody else.
+    /// The share of the machine that other processes used.
     var othersShare: Double { available > 0 ? others / available : 0 }
 }
 
 extension [ProcessorUse] {
-    /// All of them together.
+    /// The sum of all elements.
     var combined: ProcessorUse {
         var sum = ProcessorUse()
         for use in self {
@@ -32,7 +32,8 @@ extension [ProcessorUse] {
     }
 }
 
-/// Measures ``ProcessorUse`` between its creation and ``use()``. The kernel counts others' time in steps of 10 ms.
+/// Measures ``ProcessorUse`` between its creation and ``use()``. The kernel counts the time of other processes in steps
+/// of 10 ms.
 struct ProcessorMeter {
     private let server: pid_t?
     private let started = MonotonicClock.nanoseconds()
@@ -40,14 +41,14 @@ struct ProcessorMeter {
     private let serverAtStart: Double?
     private let machineAtStart = Self.machineSeconds()
 
-    /// Begins to measure.
-    /// - Parameter server: the server's process; nil when it is not known.
+    /// Starts the measurement.
+    /// - Parameter server: the process of the server; nil if it is not known.
     init(server: pid_t?) {
         self.server = server
         serverAtStart = server.flatMap(Self.processSeconds)
     }
 
-    /// What was used since the beginning.
+    /// Returns the processor time since the start.
     func use() -> ProcessorUse {
         var use = ProcessorUse()
         use.client = Self.clientSeconds() - clientAtStart
@@ -62,10 +63,11 @@ struct ProcessorMeter {
         return use
     }
 
-    /// Processor time of this process since it began.
+    /// The processor time of this process in seconds.
     static func clientSeconds() -> Double { seconds(on: CLOCK_PROCESS_CPUTIME_ID) }
 
-    /// Processor time of all threads of a process since it began, to the nanosecond; nil when there is no such process.
+    /// The processor time of all threads of a process in seconds, with nanosecond resolution; nil if the process does
+    /// not exist.
     private static func processSeconds(_ process: pid_t) -> Double? {
         var clock = clockid_t()
         return clock_getcpuclockid(process, &clock) == 0 ? seconds(on: clock) : nil
@@ -76,7 +78,8 @@ struct ProcessorMeter {
         return clock_gettime(clock, &time) == 0 ? Double(time.tv_sec) + Double(time.tv_nsec) / 1e9 : 0
     }
 
-    /// Time that was spent on anything but idling, and what the hypervisor gave to others ("steal"): proc_stat(5).
+    /// The time in seconds that the processors were not idle, including the time that the hypervisor gave to others
+    /// ("steal"): proc_stat(5).
     private static func machineSeconds() -> Double {
         guard let text = ProcessFile.text("/proc/stat"), let line = text.split(separator: "\n").first else { return 0 }
         let fields = line.split(separator: " ").dropFirst().compactMap { Double($0) }

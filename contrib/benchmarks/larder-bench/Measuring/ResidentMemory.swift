@@ -1,11 +1,11 @@
-/// What a process holds in memory.
+/// The memory of a process.
 struct ResidentMemory: Sendable {
-    /// All pages it has in memory, those shared with other processes included.
+    /// The resident pages, including those shared with other processes.
     let residentBytes: Int
-    /// Pages of its own; nil where the kernel keeps that from us.
+    /// The private pages; nil if the kernel does not allow reading them.
     let privateBytes: Int?
 
-    /// Reads /proc/PID/smaps_rollup, or /proc/PID/status where the former is forbidden (proc_pid_smaps(5)).
+    /// Reads /proc/PID/smaps_rollup, or /proc/PID/status if access to it is denied (proc_pid_smaps(5)).
     static func of(process: Int32) throws(BenchError) -> ResidentMemory {
         if let text = ProcessFile.text("/proc/\(process)/smaps_rollup"),
             let resident = ProcessFile.number(after: "Rss:", in: text)

@@ -1,6 +1,6 @@
-/// Figures of small sets of samples.
+/// Statistics of small sets of samples.
 enum Statistics {
-    /// The middle of `samples`; 0 when there are none.
+    /// Returns the median; 0 if there are no samples.
     static func median(_ samples: [Double]) -> Double {
         let sorted = samples.sorted()
         guard !sorted.isEmpty else { return 0 }
@@ -8,7 +8,7 @@ enum Statistics {
         return sorted.count.isMultiple(of: 2) ? (sorted[middle - 1] + sorted[middle]) / 2 : sorted[middle]
     }
 
-    /// The sample that `percent` of all samples do not exceed; 0 when there are none.
+    /// Returns the sample that `percent` percent of the samples do not exceed; 0 if there are no samples.
     static func percentile(_ samples: [Double], _ percent: Double) -> Double {
         let sorted = samples.sorted()
         guard !sorted.isEmpty else { return 0 }

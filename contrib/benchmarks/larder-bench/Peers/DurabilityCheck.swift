@@ -1,8 +1,9 @@
 extension Peer {
-    /// Makes sure that a publication will be on disk, or need not be, as the measurement says it is.
+    /// Checks that the server writes publications to disk as the measurement requires.
     ///
-    /// Redis has to run with `appendonly yes` and `appendfsync always`; the agent's namespace has to be declared with
-    /// `durability: "full"`, or with `"relaxed"` for the other measurement. The floor is what its start made it.
+    /// A durable measurement requires Redis with `appendonly yes` and `appendfsync always`, or a namespace of the agent
+    /// with `durability: "full"`; otherwise the namespace must have `"relaxed"`. The floor server is not checked: its
+    /// durability is chosen when it is started.
     func checkDurability(_ control: ControlConnection, namespace: String, durable: Bool) throws(BenchError) {
         switch kind {
         case .floor:

@@ -1,10 +1,10 @@
 import Foundation
 
-/// Requests to etcd's JSON gateway over HTTP (etcd.io/docs/v3.4/dev-guide/api_grpc_gateway), at a Unix socket.
+/// Requests to the JSON gateway of etcd over HTTP (etcd.io/docs/v3.4/dev-guide/api_grpc_gateway) on a Unix socket.
 enum EtcdRequest {
-    /// Sets `key`. The value is sent as base64, and every character of `value` must be one of that alphabet: it is used as it
-    /// is, so that it can be found again in what watchers are sent, and lengthened until it stands for as many bytes as
-    /// `value` has characters.
+    /// Sets `key`. `value` must consist of base64 characters and is sent as base64 text without encoding it again, so
+    /// that it can be found in the messages to watchers. It is padded until it decodes to as many bytes as `value` has
+    /// characters.
     static func put(key: String, value: String) -> [UInt8] {
         let count = (value.utf8.count + 2) / 3 * 4
         let text = value + String(repeating: "x", count: count - value.utf8.count)
@@ -13,12 +13,12 @@ enum EtcdRequest {
 
     static func range(key: String) -> [UInt8] { post("/v3/kv/range", #"{"key":"\#(base64(key))"}"#) }
 
-    /// Watches `key` from now on. The answer does not end.
+    /// Watches `key` from now on. The response does not end.
     static func watch(key: String) -> [UInt8] {
         post("/v3/watch", #"{"create_request":{"key":"\#(base64(key))"}}"#)
     }
 
-    /// Whether a frame is the head of an answer that is not good, or a message of a stream that says so.
+    /// Whether a frame is the head of an unsuccessful response, or an error message of a stream.
     static func isError(_ frame: UnsafeRawBufferPointer) -> Bool {
         if frame.first == UInt8(ascii: "H") { return ReplyText.offset(of: " 200 OK\r\n", in: frame) == nil }
         return ReplyText.offset(of: "{\"error\":", in: frame) != nil

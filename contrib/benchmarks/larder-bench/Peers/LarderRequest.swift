@@ -1,6 +1,6 @@
 import LarderJSON
 
-/// The agent's requests as lines (Protocol/README.md).
+/// Requests to the agent, as lines (Protocol/README.md).
 enum LarderRequest {
     static func get(path: String, namespace: String, id: Int) -> [UInt8] {
         line("config.get", id: id, [("namespace", namespace), ("path", path)])
@@ -10,7 +10,8 @@ enum LarderRequest {
         line("config.set", id: 100, [("namespace", namespace), ("path", path), ("value", value)])
     }
 
-    /// - Parameter json: the text of the value
+    /// Sets a value.
+    /// - Parameter json: the JSON text of the value
     static func set(path: String, namespace: String, json: [UInt8]) -> [UInt8] {
         line("config.set", id: 100, [("namespace", namespace), ("path", path)], ending: ("value", json))
     }
@@ -27,22 +28,22 @@ enum LarderRequest {
         line("image.get", id: id, [("url", url)])
     }
 
-    /// Whether a reply is an error: of the members `result` and `error` it has one, and what stands in that one cannot
-    /// come before its name.
+    /// Whether a reply is an error. A reply has either `result` or `error`, whose name precedes everything inside it,
+    /// so the first of the two names decides.
     static func isError(_ reply: UnsafeRawBufferPointer) -> Bool {
         guard let error = ReplyText.offset(of: "\"error\":", in: reply) else { return false }
         guard let result = ReplyText.offset(of: "\"result\":", in: reply) else { return true }
         return error < result
     }
 
-    /// One request. The namespace `default` is left out, as clients do.
-    /// - Parameter last: the name of the last parameter and the text of its value
+    /// Encodes a request. The namespace `default` is omitted, as clients do.
+    /// - Parameter last: the name and the JSON text of the last parameter
     private static func line(
         _ method: String, id: Int, _ members: [(name: String, text: String)], ending last: (String, [UInt8])? = nil
     ) -> [UInt8] {
         var bytes = line(method, id: id, members)
         guard let (name, json) = last else { return bytes }
-        // In place of the two brackets and the LF at the end.
+        // Replaces the two closing braces and the LF.
         bytes.removeLast(3)
         if !members.isEmpty, bytes.last != UInt8(ascii: "{") { bytes.append(UInt8(ascii: ",")) }
         return bytes + Array("\"\(name)\":".utf8) + json + Array("}}\n".utf8)

@@ -1,22 +1,22 @@
-/// A server to be measured. All are driven by the same code: they differ in the bytes of their requests and in how
-/// the end of a reply is found.
+/// A server to measure. All servers are measured with the same code, and differ only in their requests and in the
+/// framing of replies.
 struct Peer: Sendable {
-    /// Which protocol the server speaks.
+    /// The protocol of the server.
     enum Kind: Sendable {
         /// The agent: JSON-RPC, one message per line.
         case larder
-        /// Redis or anything that speaks RESP2.
+        /// Redis, or any server that implements RESP2.
         case redis
         /// etcd: its JSON gateway over HTTP.
         case etcd
-        /// contrib/benchmarks/floor: takes the agent's requests, and answers without understanding them.
+        /// contrib/benchmarks/floor: accepts the requests of the agent and replies without parsing them.
         case floor
     }
 
     let kind: Kind
     let socketPath: String
 
-    /// What reports call it.
+    /// The name in reports.
     var name: String {
         switch kind {
         case .larder: "larder"
@@ -43,7 +43,7 @@ struct Peer: Sendable {
         }
     }
 
-    /// Sets the text of a JSON value at `path` in `namespace`; in Redis as a string under the key `path`.
+    /// Sets a JSON value at `path` in `namespace`; in Redis its text as a string under the key `path`.
     func setRequest(path: String, namespace: String, json: [UInt8]) -> [UInt8] {
         switch kind {
         case .larder, .floor: LarderRequest.set(path: path, namespace: namespace, json: json)
@@ -52,7 +52,7 @@ struct Peer: Sendable {
         }
     }
 
-    /// Asks for the value at `path`; `id` tells the requests of one write apart.
+    /// Requests the value at `path`. `id` distinguishes the requests in one write.
     func getRequest(path: String, namespace: String, id: Int) -> [UInt8] {
         switch kind {
         case .larder, .floor: LarderRequest.get(path: path, namespace: namespace, id: id)
@@ -61,7 +61,8 @@ struct Peer: Sendable {
         }
     }
 
-    /// Subscribes to `path` (nil: the whole document); in Redis to the channel `channel`, in etcd to the key of that name.
+    /// Subscribes to `path` (nil: the whole document); in Redis to the channel `channel`, in etcd to the key of that
+    /// name.
     func subscribeRequest(path: String?, namespace: String, channel: String) -> [UInt8] {
         switch kind {
         case .larder, .floor: LarderRequest.subscribe(path: path, namespace: namespace)
@@ -70,15 +71,17 @@ struct Peer: Sendable {
         }
     }
 
-    /// Sends `value` to all subscribers, once it is on disk if `durable` (with what ``checkDurability(_:namespace:_:)`` asks for).
-    /// - Returns: the request and how many replies it gets.
+    /// Publishes `value` to all subscribers. If `durable`, it is on disk first, provided that
+    /// ``checkDurability(_:namespace:durable:)`` succeeded.
+    /// - Returns: the request and the number of its replies.
     func publishRequest(path: String, namespace: String, value: String, durable: Bool) -> (bytes: [UInt8], replies: Int)
     {
         switch kind {
         case .larder, .floor:
             (LarderRequest.set(path: path, namespace: namespace, value: value), 1)
         case .redis where durable:
-            // Both in one write: Redis puts the SET on disk before it sends the replies and messages of that turn.
+            // Both in one write: Redis flushes the SET to disk before it sends the replies and messages of the same
+            // event loop iteration.
             (RedisRequest.command("SET", path, value) + RedisRequest.command("PUBLISH", path, value), 2)
         case .redis:
             (RedisRequest.command("PUBLISH", path, value), 1)
@@ -87,7 +90,7 @@ struct Peer: Sendable {
         }
     }
 
-    /// The error that a reply carries; nil for a good one.
+    /// The error in a reply; nil for a successful reply.
     func failure(in reply: UnsafeRawBufferPointer) -> BenchError? {
         let failed =
             switch kind {
@@ -98,10 +101,11 @@ struct Peer: Sendable {
         return failed ? BenchError(.refused, "\(name) answered with an error: \(ReplyText.excerpt(reply))") : nil
     }
 
-    /// How many bytes at the start of a good reply are the same every time, whatever value it carries.
+    /// The number of bytes at the start of a successful reply that do not depend on the value.
     ///
-    /// Comparing these bytes tells a good reply from an error, and one reply from the next, at the price of a `memcmp`.
-    /// - Returns: nil when the reply does not carry a value.
+    /// Comparing these bytes with one `memcmp` distinguishes successful replies from errors and from replies to other
+    /// requests.
+    /// - Returns: nil if the reply has no value.
     func fixedPrefixLength(of reply: [UInt8]) -> Int? {
         switch kind {
         case .larder, .floor:

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// Which servers to measure and how to report.
+/// The servers to measure, and the format of the report.
 struct PeerOptions: ParsableArguments {
     @Option(name: .customLong("socket"), help: ArgumentHelp("The agent's socket.", valueName: "path"))
     var larderSocket: String?
@@ -23,7 +23,7 @@ struct PeerOptions: ParsableArguments {
     @Flag(name: .customLong("json"), help: "Print one JSON object instead of a table.")
     var printsJSON = false
 
-    /// The servers in the order in which they take turns. The first is compared with the second.
+    /// The servers, in the order in which they take turns. The report compares the first with the second.
     var peers: [Peer] {
         [
             larderSocket.map { Peer(kind: .larder, socketPath: $0) },
@@ -33,7 +33,7 @@ struct PeerOptions: ParsableArguments {
         ].compactMap { $0 }
     }
 
-    /// Refuses a command line that names no server.
+    /// Rejects a command line without a server.
     func requireServer() throws {
         guard !peers.isEmpty else { throw ValidationError("Name a server, such as --socket PATH.") }
     }

@@ -1,13 +1,13 @@
 import Glibc
 
-/// What good replies to the requests of one batch begin with, each up to its value.
+/// The prefixes of successful replies to the requests of a batch, each up to its value.
 ///
-/// The ids are part of it, so that a match also says that the replies come in the order of the requests.
+/// They include the IDs, so a match also shows that the replies have the order of the requests.
 final class ReplyPrefixes {
     private let prefixes: [PreparedBytes]
 
-    /// Takes the prefixes from `replies` after checking that these answer what was asked.
-    /// - Throws: `.unexpected` when a reply does not carry `value`, or not the id of its request.
+    /// Takes the prefixes from `replies` after it has checked that these are correct.
+    /// - Throws: `.unexpected` if a reply does not contain `value`, or does not have the ID of its request.
     init(_ replies: [[UInt8]], of peer: Peer, value: String, firstID: Int) throws(BenchError) {
         var prefixes: [PreparedBytes] = []
         for (position, reply) in replies.enumerated() {
@@ -29,7 +29,7 @@ final class ReplyPrefixes {
         self.prefixes = prefixes
     }
 
-    /// Whether `reply` begins as the one to the request at `position` does.
+    /// Whether `reply` begins with the prefix for the request at `position`.
     @inline(__always)
     func match(_ reply: UnsafeRawBufferPointer, at position: Int) -> Bool {
         let prefix = prefixes[position].buffer

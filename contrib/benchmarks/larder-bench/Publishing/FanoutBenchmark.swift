@@ -1,7 +1,7 @@
 import ArgumentParser
 import Glibc
 
-/// `larder-bench fanout`: how long a publication takes to the last of many subscribers.
+/// `larder-bench fanout`: the time from a publication to its arrival at the last of many subscribers.
 struct FanoutBenchmark: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fanout", abstract: "Publish one value to many subscribers.",
@@ -50,10 +50,10 @@ struct FanoutBenchmark: ParsableCommand {
         }
     }
 
-    /// Lets a server finish what it has put off: writing behind, freeing, logging.
+    /// Lets a server finish deferred work, such as background writes, freeing memory and logging.
     private static let pauseMicroseconds: UInt32 = 50_000
 
-    /// The same after thousands of connections were made or closed.
+    /// As above, after thousands of connections were opened or closed.
     private static let longPauseMicroseconds: UInt32 = 500_000
 
     mutating func run() throws {
@@ -103,7 +103,7 @@ struct FanoutBenchmark: ParsableCommand {
             Report.Metric(
                 key: "replyMedianMicroseconds", title: "reply", value: Statistics.median(blocks.flatMap(\.reply))),
         ]
-        // The warm-up round of each block has used the processor too.
+        // The server processed the warm-up round of each block as well.
         let events = Double((last.count + blocks.count) * subscribers)
         return Report.Row(
             name: name,

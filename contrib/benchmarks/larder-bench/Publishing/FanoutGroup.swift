@@ -2,27 +2,27 @@ import Glibc
 
 /// One server with a publisher and many subscribers.
 final class FanoutGroup {
-    /// What is published and how.
+    /// The value to publish, and how.
     struct Publication: Sendable {
         let path: String
         let namespace: String
-        /// Length of the value.
+        /// The length of the value in bytes.
         let bytes: Int
         let isDurable: Bool
-        /// Whether subscribers get the whole document instead of what is at `path`.
+        /// Whether subscribers get the whole document instead of the value at `path`.
         let wholeDocument: Bool
     }
 
-    /// What some rounds in a row showed, in microseconds from the publication.
+    /// The results of consecutive rounds, in microseconds since the publication.
     struct Block: Sendable {
-        /// Until the last subscriber had its event, for each round.
+        /// The time until the last subscriber had its event, for each round.
         var lastDelivery: [Double] = []
-        /// Until the publisher had its reply, for each round.
+        /// The time until the publisher had its reply, for each round.
         var reply: [Double] = []
         var use = ProcessorUse()
     }
 
-    /// An event up to this size is one packet to the kernel, so that it arrives whole or not at all.
+    /// The maximum size of an event that the kernel delivers as a unit, so that it arrives completely or not at all.
     private static let wholeArrivalBytes = 16 * 1024
 
     private let peer: Peer
@@ -32,20 +32,20 @@ final class FanoutGroup {
     private let serverProcess: Int32?
     private var request: MarkedRequest
     private let expectedReplies: Int
-    /// Where the marker began in the last event, counted from the event's end, which varies less than its head.
+    /// The distance of the marker from the end of the last event. It varies less than the distance from the start.
     private var markerFromEnd = 0
     private var markerBytes: [UInt8] = []
     private var largestEvent = 0
-    /// Subscribers that have not read the event of this round.
+    /// The number of subscribers whose event of this round has not been read.
     private var unread = 0
-    /// The last round in which something arrived at each subscriber.
+    /// The last round in which each subscriber received anything.
     private var roundArrived: [Int]
-    /// The last round whose event each subscriber has read.
+    /// The last round whose event was read, for each subscriber.
     private var roundRead: [Int]
     private var round = 0
     private var loop: EpollLoop { crowd.loop }
 
-    /// Connects and subscribes, and makes sure that the server is set up for what is to be measured.
+    /// Connects and subscribes, and checks that the server's settings suit the measurement.
     init(_ peer: Peer, subscribers: Int, _ publication: Publication) throws(BenchError) {
         self.peer = peer
         self.subscribers = subscribers
@@ -73,7 +73,7 @@ final class FanoutGroup {
         try crowd.loop.add(publisher)
     }
 
-    /// Publishes `rounds` times, after one round that is not counted.
+    /// Publishes `rounds` times, after a warm-up round that is not counted.
     func block(rounds: Int) throws(BenchError) -> Block {
         let meter = ProcessorMeter(server: serverProcess)
         var checking = 0.0
@@ -92,10 +92,10 @@ final class FanoutGroup {
         return block
     }
 
-    /// Publishes, and waits until the publisher has its reply and something has arrived at every subscriber.
+    /// Publishes, and waits until the publisher has its reply and every subscriber has received something.
     ///
-    /// Small events, which arrive whole, are not read meanwhile. Subscribers are processes of their own in life: a
-    /// single one that read for all of them would lengthen the time to the last by its own work.
+    /// Small events, which arrive as a unit, are not read during the measurement. In production each subscriber is its
+    /// own process. A single process that read all events would add its own work to the time of the last delivery.
     private func publish() throws(BenchError) -> (started: UInt64, lastDelivery: UInt64, reply: UInt64) {
         round += 1
         markerBytes = request.advance()
@@ -130,8 +130,8 @@ final class FanoutGroup {
         return (started, lastDelivery, reply)
     }
 
-    /// Makes sure that every subscriber has the whole event of this round.
-    /// - Returns: when the last of them was complete, if something had yet to arrive; else nil.
+    /// Checks that every subscriber has the complete event of this round.
+    /// - Returns: the time at which the last event was complete if any was still incomplete; else nil.
     private func checkEvents() throws(BenchError) -> UInt64? {
         guard unread > 0 else { return nil }
         for connection in crowd.connections { try readEvents(connection) }
@@ -142,7 +142,7 @@ final class FanoutGroup {
         return MonotonicClock.nanoseconds()
     }
 
-    /// Reads what has arrived at a subscriber and notes whether the event of this round is among it.
+    /// Reads the available input of a subscriber and records whether it contains the event of this round.
     private func readEvents(_ connection: Connection) throws(BenchError) {
         try connection.receive(into: loop.scratch) { (event) throws(BenchError) in
             guard roundRead[connection.index] != round, carriesMarker(event, markerBytes) else { return }
@@ -152,7 +152,7 @@ final class FanoutGroup {
         }
     }
 
-    /// Whether an event is of this round: looks where the marker was in the event before, and elsewhere only then.
+    /// Whether an event contains the marker of this round. Checks the position in the previous event first.
     private func carriesMarker(_ event: UnsafeRawBufferPointer, _ bytes: [UInt8]) -> Bool {
         bytes.withUnsafeBytes { marker in
             guard let wanted = marker.baseAddress, let base = event.baseAddress else { return false }

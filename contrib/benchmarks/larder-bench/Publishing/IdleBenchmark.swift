@@ -1,7 +1,7 @@
 import ArgumentParser
 import Glibc
 
-/// `larder-bench idle`: how much memory a server holds while nothing happens, and how much each subscriber adds.
+/// `larder-bench idle`: the memory of an idle server, and the memory that each subscriber adds.
 struct IdleBenchmark: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "idle", abstract: "Resident memory at rest, and for each idle subscriber.",

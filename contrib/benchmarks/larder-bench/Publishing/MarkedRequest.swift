@@ -1,12 +1,13 @@
-/// A request whose value begins with a marker that differs from one publication to the next.
+/// A request whose value begins with a marker that changes with each publication.
 ///
-/// The marker is written over in place, so that a publication allocates nothing.
+/// The marker is overwritten in place, so that a publication allocates no memory.
 struct MarkedRequest {
-    /// Identifies the value of the current publication.
+    /// The marker of the current publication.
     private(set) var marker: FanoutMarker
     private let bytes: PreparedBytes
     private let offsets: [Int]
 
+    /// Creates a request.
     /// - Parameters:
     ///   - valueBytes: the length of the value, at least ``FanoutMarker/length``
     ///   - request: returns the request that publishes a value
@@ -21,7 +22,7 @@ struct MarkedRequest {
     /// The bytes to send, valid until the next call of ``advance()``.
     var buffer: UnsafeRawBufferPointer { bytes.buffer }
 
-    /// Writes the marker of the next publication into the request, and returns it.
+    /// Writes the marker of the next publication into the request and returns it.
     @discardableResult
     mutating func advance() -> [UInt8] {
         marker.advance()

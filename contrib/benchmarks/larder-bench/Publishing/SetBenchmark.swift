@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `larder-bench set`: how many changes per second are on disk.
+/// `larder-bench set`: the number of changes per second.
 struct SetBenchmark: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Set values over many connections, each waiting for its reply.",

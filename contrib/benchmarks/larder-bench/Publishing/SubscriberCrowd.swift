@@ -1,10 +1,11 @@
-/// Connections that have each subscribed and been told so.
+/// Connections whose subscriptions have been confirmed.
 final class SubscriberCrowd {
     let loop: EpollLoop
     let connections: [Connection]
 
-    /// Connects `count` times, sends `request` on each, and waits for all replies. Connections are numbered from 0.
-    /// - Throws: `.refused` when one is not allowed to subscribe.
+    /// Opens `count` connections, sends `request` on each, and waits for all replies. The connections are numbered from
+    /// 0.
+    /// - Throws: `.refused` if the server refuses a subscription.
     init(_ peer: Peer, count: Int, request: [UInt8]) throws(BenchError) {
         let loop = try EpollLoop()
         self.loop = loop
@@ -22,7 +23,7 @@ final class SubscriberCrowd {
         while missing > 0 {
             try loop.turn { (connection) throws(BenchError) in
                 try connection.receive(into: loop.scratch) { (reply) throws(BenchError) in
-                    // What follows the reply is the event of the first snapshot.
+                    // The reply is followed by the event of the first snapshot.
                     guard !isSubscribed[connection.index] else { return }
                     if let failure = peer.failure(in: reply) { throw failure }
                     isSubscribed[connection.index] = true

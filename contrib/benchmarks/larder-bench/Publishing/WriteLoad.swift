@@ -1,9 +1,8 @@
 import Glibc
 
-/// Writers at one server, each with a connection and a path of its own, that wait for the reply to one change before they
-/// send the next.
+/// Writers at one server. Each has its own connection and path, and sends a change when it has the reply to the
+/// previous one.
 final class WriteLoad {
-    /// One of them.
     private struct Writer {
         let connection: Connection
         let path: String
@@ -17,7 +16,7 @@ final class WriteLoad {
     private let control: ControlConnection
     private var writers: [Writer] = []
 
-    /// Connects, and makes sure that the server is set up for what is to be measured.
+    /// Connects, and checks that the server's settings suit the measurement.
     init(
         _ peer: Peer, writers count: Int, path: String, namespace: String, bytes: Int, durable: Bool
     ) throws(BenchError) {
@@ -37,7 +36,8 @@ final class WriteLoad {
         }
     }
 
-    /// Measures for `seconds`, after a twentieth of that to warm up, and looks whether what was acknowledged is there.
+    /// Measures for `seconds`, after a warm-up of a twentieth of that time. Then checks that the last acknowledged
+    /// change of each writer can be read.
     func round(seconds: Double) throws(BenchError) -> LoadOutcome {
         _ = try measure(nanoseconds: UInt64(seconds * 5e7))
         let outcome = try measure(nanoseconds: UInt64(seconds * 1e9))
@@ -55,7 +55,7 @@ final class WriteLoad {
         return outcome
     }
 
-    /// All begin at once; those who are under way when the time is over are waited for.
+    /// All writers start at the same time. Requests in flight at the end of the time are awaited.
     private func measure(nanoseconds length: UInt64) throws(BenchError) -> LoadOutcome {
         var latencies = LatencyHistogram()
         let meter = ProcessorMeter(server: control.serverProcess)

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `larder-bench connect`: how often per second a client can connect, read one value and leave.
+/// `larder-bench connect`: the number of clients per second that connect, read one value and disconnect.
 struct ConnectBenchmark: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "connect", abstract: "Connect, read one value, close; again and again.",

@@ -1,4 +1,4 @@
-/// Connects to one server, reads one value and closes, as fast as the server allows.
+/// Repeatedly connects to one server, reads one value and closes the connection.
 final class ConnectLoad {
     private let batch: GetBatch
     private let parallel: Int
@@ -8,7 +8,7 @@ final class ConnectLoad {
         self.parallel = parallel
     }
 
-    /// Measures for `seconds`, after a twentieth of that to warm up.
+    /// Measures for `seconds`, after a warm-up of a twentieth of that time.
     func round(seconds: Double) throws(BenchError) -> LoadOutcome {
         _ = try measure(nanoseconds: UInt64(seconds * 5e7))
         return try measure(nanoseconds: UInt64(seconds * 1e9))

@@ -1,14 +1,14 @@
-/// Requests for one value that leave in one write, and what good replies to them begin with.
+/// Requests for one value that are sent in one write, and the prefixes of correct replies.
 struct GetBatch {
     let peer: Peer
-    /// How many requests there are.
+    /// The number of requests.
     let depth: Int
     let bytes: PreparedBytes
     let expected: ReplyPrefixes
-    /// The process that serves; nil when the kernel does not say.
+    /// The process of the server; nil if the kernel does not report it.
     let serverProcess: Int32?
 
-    /// Sets the value at `path`, and reads it once to learn what the replies look like.
+    /// Sets the value at `path`, and reads it once to learn the prefixes of the replies.
     init(peer: Peer, path: String, namespace: String, value: String, depth: Int) throws(BenchError) {
         let control = try ControlConnection(to: peer)
         try control.ask(peer.setRequest(path: path, namespace: namespace, value: value))
@@ -17,7 +17,7 @@ struct GetBatch {
         }
     }
 
-    /// Sets the value at `path` to the JSON text `json`, and reads it once to learn what the replies look like.
+    /// Sets the value at `path` to the JSON text `json`, and reads it once to learn the prefixes of the replies.
     init(peer: Peer, path: String, namespace: String, json: [UInt8]) throws(BenchError) {
         let control = try ControlConnection(to: peer)
         try control.ask(peer.setRequest(path: path, namespace: namespace, json: json))
@@ -26,7 +26,7 @@ struct GetBatch {
         }
     }
 
-    /// Has the agent hold the image at `url`, and asks for it once more to learn what the replies look like.
+    /// Makes the agent cache the image at `url`, and requests it once more to learn the prefixes of the replies.
     init(peer: Peer, image url: String) throws(BenchError) {
         let control = try ControlConnection(to: peer)
         try control.ask(LarderRequest.image(url, id: 100))
@@ -41,7 +41,7 @@ struct GetBatch {
         self.peer = peer
         self.depth = depth
         serverProcess = control.serverProcess
-        // Ids of one length, so that all requests have the same size.
+        // IDs of equal length, so that all requests have the same size.
         let firstID = 100_000
         let requests = (0..<depth).flatMap { request(firstID + $0) }
         bytes = PreparedBytes(requests)
@@ -49,7 +49,7 @@ struct GetBatch {
             try control.ask(requests, replies: depth), of: peer, value: value, firstID: firstID)
     }
 
-    /// What to say of a reply that does not match.
+    /// Returns the error for a reply that does not match.
     func surprise(_ reply: UnsafeRawBufferPointer) -> BenchError {
         peer.failure(in: reply)
             ?? BenchError(.unexpected, "\(peer.name) sent a reply out of turn: \(ReplyText.excerpt(reply))")

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `larder-bench get`: how many reads per second, and how long one takes.
+/// `larder-bench get`: the number of reads per second, and their latency.
 struct GetBenchmark: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get", abstract: "Read one value over many connections.",

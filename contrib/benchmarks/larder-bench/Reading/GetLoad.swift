@@ -1,12 +1,12 @@
-/// Reads one value from one server, as fast as the server answers.
+/// Reads one value from one server as fast as the server replies.
 final class GetLoad {
-    /// How long a round lasts.
+    /// The length of a round.
     enum Extent: Sendable {
         case seconds(Double)
         case requests(Int)
     }
 
-    /// A connection's requests under way.
+    /// The requests of a connection that are in flight.
     private struct Exchange {
         var sentAt: UInt64 = 0
         var replies = 0
@@ -20,7 +20,7 @@ final class GetLoad {
         self.connections = connections
     }
 
-    /// Makes fresh connections, warms them up for a twentieth of the round, and measures.
+    /// Opens new connections, warms them up for a twentieth of the round, and measures.
     func round(_ extent: Extent) throws(BenchError) -> LoadOutcome {
         let loop = try EpollLoop()
         var exchanges = [Exchange](repeating: Exchange(), count: connections)
@@ -43,7 +43,8 @@ final class GetLoad {
         }
     }
 
-    /// Keeps all connections busy until `isDone(replies, nanoseconds)`; they are busy before and after.
+    /// Keeps all connections busy until `isDone(replies, nanoseconds)` is true. They are also busy before and
+    /// afterwards.
     private func measure(
         on loop: EpollLoop, _ exchanges: inout [Exchange], until isDone: (Int, UInt64) -> Bool
     ) throws(BenchError) -> LoadOutcome {

@@ -1,9 +1,9 @@
 import LarderJSON
 
-/// A configuration document as services have them: settings by section, lists of servers, flags with dotted names,
-/// prose with the odd escape and character beyond ASCII. The same on every run.
+/// A typical configuration document: settings by section, lists of servers, flags with dotted names, and text with some
+/// escapes and characters beyond ASCII. It is the same on every run.
 enum SampleDocument {
-    /// Compact JSON of at least `count` bytes.
+    /// Returns compact JSON of at least `count` bytes.
     static func bytes(count: Int) -> [UInt8] {
         var source = Source()
         var writer = JSONWriter(reservingCapacity: count + 4096)
@@ -30,7 +30,7 @@ enum SampleDocument {
         return writer.bytes
     }
 
-    /// The same as the agent holds it: without the nulls, which take members away (RFC 7396).
+    /// As above, but without the members that are null, as the agent resolves it (RFC 7396).
     static func configuration(count: Int) throws -> [UInt8] {
         MergePatch.apply(try JSONValue(parsing: bytes(count: count)), to: [:]).compactBytes
     }
@@ -80,7 +80,7 @@ enum SampleDocument {
         }
     }
 
-    /// Pseudo-random numbers and words (xorshift).
+    /// Pseudo-random numbers and words (xorshift with a fixed seed).
     private struct Source {
         private var state: UInt64 = 0x2545_F491_4F6C_DD1D
 

@@ -1,6 +1,6 @@
-/// Numbers for people.
+/// Formats numbers for people.
 enum NumberText {
-    /// `value` with a fixed number of decimals and the digits before the point in groups of three: "312,480.5".
+    /// `value` with a fixed number of decimals, and with the digits before the point in groups of three: "312,480.5".
     static func grouped(_ value: Double, decimals: Int) -> String {
         guard value.isFinite, abs(value) < 1e15 else { return "\(value)" }
         var scale = 1

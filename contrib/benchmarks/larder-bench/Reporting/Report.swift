@@ -1,25 +1,25 @@
-/// The outcome of one benchmark: for each server the same figures, and how the first two compare.
+/// The results of one benchmark: the same metrics for each server, and a comparison of the first two.
 struct Report: Sendable {
-    /// One figure.
+    /// A metric.
     struct Metric: Sendable {
-        /// Its name in JSON, unit included.
+        /// The name in JSON, including the unit.
         let key: String
-        /// The head of its column.
+        /// The heading of the column.
         let title: String
         let value: Double
-        /// Digits after the point in the table; JSON has three.
+        /// The number of decimals in the table. JSON has at most three.
         var decimals = 0
     }
 
-    /// The figures of one server.
+    /// The metrics of one server.
     struct Row: Sendable {
         let name: String
         var metrics: [Metric]
-        /// The figure that the benchmark is about, once for each round, in the order of the rounds.
+        /// The compared metric of each round, in the order of the rounds.
         var samples: [Double]
     }
 
-    /// A parameter as it was used.
+    /// A parameter of the benchmark.
     enum Parameter: Sendable {
         case count(Int)
         case seconds(Double)
@@ -27,8 +27,8 @@ struct Report: Sendable {
         case flag(Bool)
     }
 
-    /// How the first server compares with the second. Rounds are compared in pairs, because what disturbs a machine
-    /// for a while then disturbs both.
+    /// The comparison of the first server with the second. Rounds are compared in pairs, because a temporary
+    /// disturbance of the machine then affects both.
     struct Ratio: Sendable {
         let metric: String
         let numerator: String
@@ -39,16 +39,16 @@ struct Report: Sendable {
     }
 
     let benchmark: String
-    /// One line that says what was done.
+    /// A description of the benchmark, in one line.
     let headline: String
     let parameters: [(name: String, value: Parameter)]
     let rows: [Row]
-    /// The key of the figure that ``ratio`` compares; nil when nothing is to be compared.
+    /// The key of the metric that ``ratio`` compares; nil for no comparison.
     let comparedMetric: String?
-    /// What a reader has to know before believing the figures.
+    /// Warnings about the validity of the results.
     var notes: [String] = []
 
-    /// The first server's figure divided by the second's.
+    /// The metric of the first server divided by that of the second.
     var ratio: Ratio? {
         guard let comparedMetric, rows.count >= 2 else { return nil }
         let quotients = zip(rows[0].samples, rows[1].samples).filter { $0.1 > 0 }.map { $0.0 / $0.1 }
@@ -58,14 +58,14 @@ struct Report: Sendable {
             median: Statistics.median(quotients), lowest: lowest, highest: highest)
     }
 
-    /// Prints the report, as a table or as one JSON object.
+    /// Prints the report as a table, or as one JSON object.
     func print(asJSON: Bool) {
         Swift.print(asJSON ? jsonText() : table())
     }
 }
 
 extension Report.Row {
-    /// What the processor's time says about one server's measurement.
+    /// Metrics of the processor time during the measurement of one server.
     static func processorMetrics(_ use: ProcessorUse, operations: Double, unit: String) -> [Report.Metric] {
         guard operations > 0 else { return [] }
         var metrics = [
@@ -87,11 +87,11 @@ extension Report.Row {
 }
 
 extension Report {
-    /// Above this part of the machine, others spoil a measurement. Up to it, they may be the kernel's own threads, which
-    /// write to the disk or dispose of closed sockets on the server's behalf.
+    /// The share of the machine above which other processes invalidate a measurement. Below it, they may be kernel
+    /// threads that write to disk or close sockets for the server.
     private static let tolerableOthersShare = 0.1
 
-    /// The same report with a warning if others used the machine.
+    /// Returns the report with a warning if other processes used too much of the machine.
     func warningAboutOthers(_ uses: [ProcessorUse]) -> Report {
         guard let worst = uses.map(\.othersShare).max(), worst > Self.tolerableOthersShare else { return self }
         var report = self

@@ -76,7 +76,7 @@ extension Report.Parameter {
 }
 
 extension JSONWriter {
-    /// A number with at most three decimals, and without any when it is whole.
+    /// Writes a number with at most three decimals; integers without any.
     fileprivate mutating func figure(_ value: Double) {
         let rounded = (value * 1000).rounded() / 1000
         if let whole = Int(exactly: rounded) { int(whole) } else { double(rounded) }

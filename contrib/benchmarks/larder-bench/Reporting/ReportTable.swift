@@ -1,8 +1,8 @@
 extension Report {
-    /// The report for people.
+    /// The report as a table for people.
     func table() -> String {
         var lines = ["\(benchmark): \(headline)"]
-        // A figure that only some servers have leaves the others' cells empty.
+        // If only some servers have a metric, the cells of the others are empty.
         var columns: [Metric] = []
         for metric in rows.flatMap(\.metrics) where !columns.contains(where: { $0.key == metric.key }) {
             columns.append(metric)

@@ -1,14 +1,14 @@
 import Glibc
 
-/// One connection to a server: sends prepared bytes, and cuts what comes back into replies.
+/// A connection to a server that sends prepared bytes and splits its input into replies.
 ///
-/// Replies are handed on where they were received, in a buffer that all connections share; only a reply that has
-/// arrived in part is copied, into a buffer of the connection's own that is made when it is first needed.
+/// Replies are passed on in the buffer in which they were received, which all connections share. Only an incomplete
+/// reply is copied, to a buffer of the connection that is allocated on first use.
 final class Connection {
     let descriptor: Int32
-    /// Where the owner keeps what it knows about this connection.
+    /// The index under which the owner stores the state of this connection.
     let index: Int
-    /// What is left to be sent. The memory belongs to the caller of ``send(_:)``.
+    /// The bytes that are still to be sent. The caller of ``send(_:)`` owns the memory.
     private(set) var unsent = UnsafeRawBufferPointer(start: nil, count: 0)
     private let peer: Peer
     private var carry = UnsafeMutableRawBufferPointer(start: nil, count: 0)
@@ -27,16 +27,16 @@ final class Connection {
         carry.deallocate()
     }
 
-    /// Sends as much as the socket takes now and remembers the rest for ``flush()``.
+    /// Sends as much as the socket accepts now, and keeps the rest for ``flush()``.
     ///
-    /// `bytes` must stay in place until all of them have been sent. Nothing may be left from an earlier call.
+    /// `bytes` must remain valid until all of them have been sent. There must be no unsent bytes of an earlier call.
     @inline(__always)
     func send(_ bytes: UnsafeRawBufferPointer) throws(BenchError) {
         unsent = bytes
         try flush()
     }
 
-    /// Sends what is left.
+    /// Sends the remaining bytes as far as the socket accepts them.
     @inline(__always)
     func flush() throws(BenchError) {
         while unsent.count > 0 {
@@ -53,10 +53,10 @@ final class Connection {
         }
     }
 
-    /// Reads what has arrived and gives each whole reply to `body`.
+    /// Reads the available input and calls `body` with each complete reply.
     ///
-    /// A read that leaves room in the buffer has emptied the socket, which makes a second one unnecessary, even where
-    /// readiness is reported by edges (epoll(7), question 9).
+    /// A read that does not fill the buffer has emptied the socket. Therefore no second read is needed, even with
+    /// edge-triggered notification (epoll(7), question 9).
     /// - Parameter scratch: the buffer to read into.
     @inline(__always)
     func receive(
@@ -81,7 +81,7 @@ final class Connection {
         }
     }
 
-    /// Cuts `bytes` into replies and carries the beginning of one over to the next read.
+    /// Splits `bytes` into replies, and keeps an incomplete one for the next read.
     @inline(__always)
     private func cut(
         _ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws(BenchError) -> Void
@@ -106,7 +106,7 @@ final class Connection {
         carriedBytes = 0
     }
 
-    /// Puts the beginning of a reply at the start of the connection's own buffer; it may already be inside it.
+    /// Copies an incomplete reply to the start of the connection's own buffer. It may already be in this buffer.
     private func keep(_ bytes: UnsafeRawBufferPointer) {
         if carry.count < bytes.count { grow(to: bytes.count * 2) }
         if let from = bytes.baseAddress, let to = carry.baseAddress, from != UnsafeRawPointer(to) {

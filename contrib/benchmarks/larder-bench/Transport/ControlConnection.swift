@@ -1,6 +1,6 @@
 import Glibc
 
-/// A connection for questions outside the measurement, one at a time, with the answers as byte arrays.
+/// A connection for requests outside the measurement. They are sent one at a time, and the replies are copied.
 struct ControlConnection {
     private let peer: Peer
     private let connection: Connection
@@ -14,11 +14,11 @@ struct ControlConnection {
         try loop.add(connection)
     }
 
-    /// The process that serves; nil when the kernel does not say.
+    /// The process of the server; nil if the kernel does not report it.
     var serverProcess: pid_t? { UnixSocket.peerProcess(of: connection.descriptor) }
 
-    /// Sends `request` and waits for as many replies as it has parts.
-    /// - Throws: `.refused` when one of them is an error.
+    /// Sends `request` and waits for `count` replies.
+    /// - Throws: `.refused` if one of them is an error.
     @discardableResult
     func ask(_ request: [UInt8], replies count: Int = 1) throws(BenchError) -> [[UInt8]] {
         let bytes = PreparedBytes(request)

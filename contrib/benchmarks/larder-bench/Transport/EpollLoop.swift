@@ -1,15 +1,15 @@
 import CLinuxShims
 import Glibc
 
-/// Waits for many connections at once on one thread (epoll(7), edge-triggered).
+/// Waits for many connections on one thread (epoll(7), edge-triggered).
 ///
-/// Edges cost least here: a connection that was read needs no second look by the kernel, and interest in writing is
-/// only registered while a socket is full, so that no turn of the loop is made for nothing.
+/// Edge triggering is the cheapest mode here. The kernel need not check a connection again after it was read, and
+/// interest in writing is registered only while a socket is full, so there are no needless wake-ups.
 final class EpollLoop {
-    /// A server that says nothing for this long while something is owed has failed.
+    /// The time without any event after which a server that owes a reply is considered to have failed.
     static let stallMilliseconds: Int32 = 10_000
 
-    /// Room for what one read brings; shared by all connections of the loop.
+    /// The buffer for one read, shared by all connections of the loop.
     let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 4096)
     private let descriptor: Int32
     private let events: UnsafeMutableBufferPointer<larder_epoll_event>
@@ -28,19 +28,20 @@ final class EpollLoop {
         scratch.deallocate()
     }
 
-    /// Watches a connection, in place of any other with the same index.
+    /// Watches a connection. It replaces another one with the same index.
     func add(_ connection: Connection) throws(BenchError) {
         while connections.count <= connection.index { connections.append(nil) }
         connections[connection.index] = connection
         try control(LARDER_EPOLL_ADD, connection, LARDER_EPOLL_IN)
     }
 
-    /// Lets go of a connection. Closing its descriptor, which its last owner does, ends the kernel's interest too.
+    /// Releases a connection. When its last owner closes the descriptor, the kernel stops watching it.
     func remove(_ connection: Connection) {
         connections[connection.index] = nil
     }
 
-    /// Sends `bytes`, which must stay in place; what the socket does not take at once follows from within ``turn(_:)``.
+    /// Sends `bytes`, which must remain valid. The bytes that the socket does not accept at once are sent by
+    /// ``turn(_:)``.
     @inline(__always)
     func send(_ bytes: UnsafeRawBufferPointer, on connection: Connection) throws(BenchError) {
         try connection.send(bytes)
@@ -49,8 +50,8 @@ final class EpollLoop {
         }
     }
 
-    /// Waits once, and gives every connection that has something to read to `readable`.
-    /// - Throws: `.silent` when nothing happens within ``stallMilliseconds``.
+    /// Waits once, and calls `readable` with every connection that has input.
+    /// - Throws: `.silent` if nothing happens within ``stallMilliseconds``.
     @inline(__always)
     func turn(_ readable: (Connection) throws(BenchError) -> Void) throws(BenchError) {
         let ready = larder_epoll_wait(descriptor, events.baseAddress, Int32(events.count), Self.stallMilliseconds)

@@ -1,7 +1,7 @@
 import Glibc
 
-/// Finds the ends of HTTP/1.1 responses and of the chunks of streams, as far as etcd's gateway sends them: with the names of
-/// its headers in the form in which Go writes them, and chunks without extensions.
+/// Finds the ends of HTTP/1.1 responses and of chunks in streams. It supports only the output of etcd's gateway: header
+/// names as Go writes them, and chunks without extensions.
 enum HTTPFraming {
     static func firstFrame(in bytes: UnsafeRawBufferPointer) -> ReplyFraming.Frame {
         guard let first = bytes.first else { return .partial(scanned: 0) }

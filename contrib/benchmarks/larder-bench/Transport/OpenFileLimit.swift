@@ -1,19 +1,18 @@
 import Glibc
 
-/// The number of connections that this process may hold open.
+/// The number of connections that this process can open.
 enum OpenFileLimit {
-    /// Standard streams, epoll, control connections and files below /proc.
+    /// For standard streams, epoll, control connections and files below /proc.
     private static let spare = 64
 
-    /// Whether ``raise(toAtLeast:)`` would succeed.
     static func allows(_ connections: Int) -> Bool {
         var limit = rlimit()
         return getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
             && limit.rlim_max >= rlim_t(connections + spare)
     }
 
-    /// Raises the soft limit as far as the hard one allows.
-    /// - Throws: `.system` when that leaves no room for `connections`.
+    /// Raises the soft limit if necessary.
+    /// - Throws: `.system` if the hard limit is too low for `connections`.
     static func raise(toAtLeast connections: Int) throws(BenchError) {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { throw .system("getrlimit") }

@@ -1,4 +1,4 @@
-/// Bytes that stay in one place for as long as somebody holds them: what is sent again and again.
+/// Bytes at a constant address, for data that is sent repeatedly.
 final class PreparedBytes {
     let memory: UnsafeMutableRawBufferPointer
 

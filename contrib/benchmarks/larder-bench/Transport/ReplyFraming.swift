@@ -1,30 +1,30 @@
 import Glibc
 
-/// How the end of one reply is found in a stream of bytes.
+/// The rule that finds the end of a reply in a stream of bytes.
 ///
-/// Only the end matters: a load generator that decoded replies would measure itself. What a reply says is checked
-/// elsewhere, by comparing its first bytes with those of a reply that was read in full beforehand.
+/// Replies are not decoded, because a load generator that decoded them would mostly measure itself. Their content is
+/// checked by comparing the first bytes with those of a reply that was checked completely beforehand.
 enum ReplyFraming: Sendable {
     /// A reply ends with the next LF.
     case line
     /// A reply is one RESP2 value (redis.io/docs/latest/develop/reference/protocol-spec).
     case resp
-    /// A reply is one HTTP/1.1 response with a `Content-Length`; of a chunked one, which is a stream, the head is a reply
-    /// and so is each chunk (RFC 9112, sections 6 and 7).
+    /// A reply is one HTTP/1.1 response with a `Content-Length`. In a chunked response, which is a stream, the head and
+    /// each chunk are replies (RFC 9112, sections 6 and 7).
     case http
 
-    /// What the bytes at hand begin with.
+    /// The result of a search for the end of a reply.
     enum Frame: Equatable {
-        /// A whole reply of this many bytes.
+        /// A complete reply of this many bytes.
         case complete(Int)
-        /// The beginning of a reply, in which these first bytes need no second look.
+        /// An incomplete reply. The first `scanned` bytes need not be searched again.
         case partial(scanned: Int)
-        /// No reply at all.
+        /// Not a reply.
         case malformed
     }
 
     /// Finds the first reply in `bytes`.
-    /// - Parameter scanned: what an earlier `.partial` said about the same bytes; 0 for new ones.
+    /// - Parameter scanned: the number from an earlier `.partial` for the same bytes; 0 for new ones.
     @inline(__always)
     func firstFrame(in bytes: UnsafeRawBufferPointer, scanned: Int = 0) -> Frame {
         switch self {
@@ -38,7 +38,7 @@ enum ReplyFraming: Sendable {
         }
     }
 
-    /// The offset after the next LF at or after `start`.
+    /// The offset after the first LF at or after `start`; nil if there is no LF.
     @inline(__always)
     static func endOfLine(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
         guard let base = bytes.baseAddress, start < bytes.count,
@@ -47,8 +47,8 @@ enum ReplyFraming: Sendable {
         return UnsafeRawPointer(found) - base + 1
     }
 
-    /// Walks over one RESP2 value. An incomplete one is walked again from its start: its parts are skipped by their
-    /// stated lengths, so that this costs next to nothing.
+    /// Finds the end of one RESP2 value. An incomplete value is parsed again from its start. This is cheap, because
+    /// strings are skipped by their length.
     private static func firstValue(in bytes: UnsafeRawBufferPointer) -> Frame {
         var offset = 0
         var wanted = 1
@@ -76,7 +76,8 @@ enum ReplyFraming: Sendable {
         return .complete(offset)
     }
 
-    /// The decimal number in a range of bytes, at most 512 MiB (the longest string that Redis knows).
+    /// The decimal number in a range of bytes. Nil if it is invalid or much larger than 512 MiB, the maximum length of
+    /// a Redis string.
     private static func number(in bytes: UnsafeRawBufferPointer, from start: Int, to end: Int) -> Int? {
         guard start < end else { return nil }
         let negative = bytes[start] == UInt8(ascii: "-")

@@ -1,13 +1,13 @@
 import Glibc
 
-/// The calls that open a Unix domain stream socket and ask who is at its other end.
+/// Opens Unix domain stream sockets and identifies their peer.
 enum UnixSocket {
-    /// Tries for this long to get into the queue of a listener that has no room.
+    /// The time after which a connection attempt to a listener with a full accept queue is abandoned.
     static let connectPatienceNanoseconds: UInt64 = 10_000_000_000
 
     /// Connects to the listener at `path` with a non-blocking socket (unix(7)).
     ///
-    /// A full accept queue shows as `EAGAIN` on such a socket; it is waited for, a millisecond at a time.
+    /// A full accept queue causes `EAGAIN` on such a socket. The call is then repeated every millisecond.
     static func connect(to path: String) throws(BenchError) -> Int32 {
         let descriptor = socket(
             AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -37,9 +37,9 @@ enum UnixSocket {
         }
     }
 
-    /// The process that listens at the other end (`SO_PEERCRED`); nil when the kernel does not say.
+    /// The process that listens on the socket (`SO_PEERCRED`); nil if the kernel does not report it.
     static func peerProcess(of descriptor: Int32) -> pid_t? {
-        // struct ucred { pid_t pid; uid_t uid; gid_t gid; } is not visible from Swift.
+        // struct ucred { pid_t pid; uid_t uid; gid_t gid; } is not available in Swift.
         var credentials: (process: Int32, user: UInt32, group: UInt32) = (0, 0, 0)
         var size = socklen_t(MemoryLayout.size(ofValue: credentials))
         let result = getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size)

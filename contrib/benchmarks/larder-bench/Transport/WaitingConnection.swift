@@ -1,14 +1,16 @@
 import CLinuxShims
 import Glibc
 
-/// A connection over which one question is asked at a time, with calls that wait: what a simple client does.
+/// A connection with blocking calls for one request at a time, as a simple client uses it.
 final class WaitingConnection {
     private let descriptor: Int32
     private let name: String
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1024, alignment: 4096)
 
-    /// Connects to the socket of `name`, which errors speak of.
-    /// - Parameter patience: seconds without a byte after which the server has failed
+    /// Connects to a socket.
+    /// - Parameters:
+    ///   - name: the name of the server in error messages
+    ///   - patience: the number of seconds without input after which the server is considered to have failed
     init(to path: String, name: String, patience: Int = 10) throws(BenchError) {
         self.name = name
         descriptor = try UnixSocket.connect(to: path)
@@ -22,7 +24,7 @@ final class WaitingConnection {
         buffer.deallocate()
     }
 
-    /// Sends all of a question.
+    /// Sends all bytes of a request.
     func send(_ bytes: UnsafeRawBufferPointer) throws(BenchError) {
         var rest = bytes
         while rest.count > 0 {
@@ -35,9 +37,10 @@ final class WaitingConnection {
         }
     }
 
-    /// Waits for the line that answers, with the descriptor that comes with it, which then is the caller's; -1 for none.
+    /// Waits for the reply line. Also returns the descriptor that came with it, which the caller must close;
+    /// -1 without a descriptor.
     ///
-    /// The line's memory may be changed, and is used again by the next call.
+    /// The caller may change the memory of the line. The next call reuses it.
     func line() throws(BenchError) -> (bytes: UnsafeMutableRawBufferPointer, descriptor: Int32) {
         var filled = 0
         var passed: Int32 = -1
@@ -59,7 +62,7 @@ final class WaitingConnection {
     }
 
     /// Reads once into a buffer.
-    /// - Returns: how many bytes came, at least one
+    /// - Returns: the number of bytes read, at least one
     func read(into room: UnsafeMutableRawBufferPointer) throws(BenchError) -> Int {
         while true {
             let received = recv(descriptor, room.baseAddress, room.count, 0)
