@@ -168,6 +168,7 @@ final class Connection: EpollTarget {
 
     /// Cancels the pending requests that are not committed, because the agent stops or the client has disconnected.
     private func cancelUncommitted() {
+        if state.pending.isEmpty { return }
         let reason = WireError(.shuttingDown, "the agent is stopping; ask again once it is back")
         for ticket in state.pending.tickets(.connection) { state.pending[ticket]?.cancel(reason) }
     }

@@ -109,6 +109,7 @@ struct PendingRequests {
     /// a client could exceed its limit by repeatedly connecting, sending a change and disconnecting.
     /// - Returns: the number of requests, the places to release now, and the line bytes to release
     mutating func connectionClosed() -> (requests: Int, places: Int, bytes: Int) {
+        if requests.isEmpty { return (0, 0, 0) }
         var (places, bytes) = (0, 0)
         for (ticket, request) in requests {
             request.deadline?.cancel()

@@ -68,6 +68,7 @@ struct ImageLeases {
     ///
     /// - Returns: the blobs whose references the caller must release
     mutating func endAll() -> [BlobDigest] {
+        if leases.isEmpty { return [] }
         defer { (leases, numbers) = ([:], [:]) }
         return leases.values.map(\.digest)
     }

@@ -9,7 +9,7 @@ struct ConnectionSubscriptions {
     var isEmpty: Bool { subscriptions.isEmpty }
 
     /// The subscriptions in the order in which they were opened.
-    var sorted: [Subscription] { subscriptions.values.sorted { $0.id < $1.id } }
+    var sorted: [Subscription] { isEmpty ? [] : subscriptions.values.sorted { $0.id < $1.id } }
 
     subscript(id: Int) -> Subscription? { subscriptions[id] }
 
