@@ -50,8 +50,7 @@ package actor ConfigStore {
         self.clocks = clocks
     }
 
-    /// Opens a store with the recovered state, and reserves revisions on disk so that none stands for two contents. If
-    /// that fails, the store uses an epoch that ends with the process.
+    /// Opens a store and reserves revisions on disk. If that fails, the store uses an epoch that ends with the process.
     static func open(
         _ recovered: RecoveredState, storage: NamespaceStorage, rules: LayerRules = LayerRules(), limits: StoreLimits,
         status: NamespaceStatus, clocks: StoreClocks, logger: Logger
@@ -85,8 +84,7 @@ package actor ConfigStore {
     // MARK: Changes
 
     /// Sets a value in the override layer.
-    /// - Throws: `invalidChange`, `locked`, `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed
-    ///   then.
+    /// - Throws: `invalidChange`, `locked`, `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed.
     package func set(
         _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer? = nil
     ) async throws(ConfigError) -> CommitOutcome {
@@ -101,8 +99,7 @@ package actor ConfigStore {
 
     /// Submits a change without waiting for it.
     /// - Parameters:
-    ///   - executor: where the committer runs. Changes that are submitted before it runs are committed together. Nil
-    ///     for any thread.
+    ///   - executor: runs the committer, which takes all changes submitted before that; nil for any thread
     ///   - completion: receives the result; must not block
     package nonisolated func submit(
         _ change: LayerChange, on executor: (any TaskExecutor)?,
@@ -153,8 +150,7 @@ package actor ConfigStore {
         await commit(.rules(rules), orLog: "locks and experiments of the new settings could not be taken over")
     }
 
-    /// Removes the remote document if `location` is nil, because the settings no longer have a remote source. A pushed
-    /// document stays.
+    /// Removes the remote document if `location` is nil (the settings have no remote source). A pushed document stays.
     func dropRemote(unlessFrom location: String?) async {
         guard let origin = core.layers.remote?.origin, origin != SourceOrigin.push, location == nil else { return }
         await commit(.dropRemote, orLog: "the remote layer could not be removed")
@@ -166,8 +162,7 @@ package actor ConfigStore {
 
     // MARK: Committer
 
-    /// Commits all waiting changes. It suspends only for the disk, for a large configuration and after a full batch,
-    /// because a call of an asynchronous function costs more than the change of a scalar.
+    /// Commits all waiting changes. It suspends only for the disk, for a large configuration and after a full batch.
     private func runCommitter() async {
         while true {
             let maxChanges = limits.maxChanges(isExpensive: core.isExpensive)
@@ -218,8 +213,7 @@ package actor ConfigStore {
         }
     }
 
-    /// Publishes a commit whose needs are on disk. Nothing suspends from here on. The status is updated before the
-    /// snapshot is published, because subscribers receive it with the snapshot.
+    /// Publishes a commit whose needs are on disk, without suspension. Subscribers receive the status with the snapshot.
     private func finish(
         _ commit: PendingCommit, _ resolution: Resolution, _ causes: [ChangeCause], met need: CommitNeed, now: Int
     ) {
@@ -278,8 +272,7 @@ package actor ConfigStore {
 
     // MARK: History
 
-    /// The history, including the snapshots on disk. A start reads only the newest generation, to be fast. The first
-    /// call that needs older ones reads them.
+    /// The history, including the snapshots on disk. The first call that needs generations before the newest reads them.
     /// - Parameter revision: the only snapshot that the caller needs; nil for all
     package func history(of revision: Int? = nil) async -> SnapshotHistory {
         let isKnown = revision.map { core.history[$0] != nil } ?? false
@@ -296,8 +289,7 @@ package actor ConfigStore {
     /// Publishes the content of an earlier snapshot again, as a new snapshot. Overrides that have expired since then
     /// are not restored; the others keep their expiry. Documents that differ from the live ones are held until
     /// ``release(by:)``, a forced refresh or push, or a document that ends the hold by its rule.
-    /// - Parameter rule: nil for ``HoldRule/untilNewer`` if the versions of the source can be ordered, otherwise
-    ///   ``HoldRule/untilReleased``
+    /// - Parameter rule: nil: ``HoldRule/untilNewer`` if source versions can be ordered, else ``HoldRule/untilReleased``
     /// - Throws: `notFound`, naming the revisions that are known; `storageFailed`, `cancelled`, `stopped`.
     package func rollBack(
         toRevision revision: Int, hold rule: HoldRule? = nil, by peer: Peer?

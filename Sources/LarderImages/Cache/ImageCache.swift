@@ -79,12 +79,10 @@ package actor ImageCache {
     // MARK: Methods for any thread
 
     /// Answers a request from the cache, if the caching rules permit it without the network and the disk.
-    ///
     /// - Returns: the image with a reference to its blob; nil if ``image(_:)`` has to answer
     package nonisolated func hit(_ request: ImageRequest, now: Int) -> CachedImage? { catalog.hit(request, now: now) }
 
     /// Computes the key of a request.
-    ///
     /// - Returns: nil if the URL is invalid
     package nonisolated func prepare(_ request: ImageRequest) -> PreparedImageRequest? {
         catalog.keys.resolve(request).map { PreparedImageRequest(request: request, key: $0.key) }
@@ -105,7 +103,6 @@ package actor ImageCache {
     }
 
     /// Adds a reference to a blob.
-    ///
     /// - Returns: false if the blob does not exist
     package nonisolated func retain(_ digest: BlobDigest) -> Bool { blobs.retain(digest) }
 

@@ -18,7 +18,7 @@ func fuzzArchive(_ input: UnsafeRawBufferPointer) {
     for line in journal.split(separator: 0x0A) {
         guard let record = JournalRecord(line) else { continue }
         guard let again = JournalRecord(record.encoded().dropLast()[...]) else {
-            fatalError("a record that was written is none")
+            fatalError("a written record cannot be read")
         }
         require(again.encoded() == record.encoded(), "a record that was written reads as something else")
     }
@@ -38,7 +38,7 @@ func fuzzArchive(_ input: UnsafeRawBufferPointer) {
 
 private func roundTrip(_ generation: Generation) {
     let encoded = GenerationFile.encode(generation, epoch: "e", namespace: "n")
-    guard let again = try? GenerationFile.decode(encoded) else { fatalError("a generation that was written is none") }
+    guard let again = try? GenerationFile.decode(encoded) else { fatalError("a written generation cannot be read") }
     require(
         GenerationFile.encode(again, epoch: "e", namespace: "n") == encoded,
         "a generation that was written reads as something else")

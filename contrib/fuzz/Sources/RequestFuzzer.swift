@@ -35,7 +35,7 @@ private func again(_ head: [UInt8], _ id: String, _ rest: [UInt8], _ message: JS
     guard line.count <= 512 else { return }
     line.withUnsafeBytes { bytes in
         guard let parsed = try? JSONValue(parsing: line) else { fatalError("with the id \(id) it is no JSON") }
-        guard let words = RequestTemplate(bytes) else { fatalError("with the id \(id) there are no words") }
+        guard let words = RequestTemplate(bytes) else { fatalError("a line with the id \(id) has no template") }
         require(
             words.head.elementsEqual(head) && words.rest.elementsEqual(rest) && words.id.elementsEqual(id.utf8),
             "with the id \(id) there are other words")
@@ -63,7 +63,7 @@ private func decode(_ message: JSONValue) {
         if let params = request.params { $0.value(params) } else { $0.null() }
     }
     guard let again = (try? JSONValue(parsing: writer.bytes)).flatMap({ try? Request($0) }) else {
-        fatalError("a request that was written is none")
+        fatalError("a written request cannot be read")
     }
     require(
         again.id == request.id && again.method == request.method && again.params == request.params,
