@@ -1,22 +1,22 @@
-/// Certificates made by openssl in a directory.
+/// Creates certificates in a directory with the openssl command.
 package struct Certificates {
     private let directory: String
 
     package init(directory: String) { self.directory = directory }
 
-    /// Makes an authority: `NAME.pem` and `NAME.key`.
+    /// Creates a certificate authority: `NAME.pem` and `NAME.key`.
     package func makeAuthority(_ name: String) throws { try makeSelfSigned(name, "\(name) of a Larder test") }
 
-    /// Makes a self-signed certificate: `NAME.pem` and `NAME.key`.
-    /// - Parameter alternative: The `subjectAltName`, such as `IP:127.0.0.1`.
+    /// Creates a self-signed certificate: `NAME.pem` and `NAME.key`.
+    /// - Parameter alternative: the `subjectAltName`, such as `IP:127.0.0.1`
     package func makeSelfSigned(_ name: String, _ subject: String, alternative: String? = nil) throws {
         try openssl(
             "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -keyout \(name).key -out \(name).pem",
             ["-subj", "/CN=\(subject)"] + (alternative.map { ["-addext", "subjectAltName=\($0)"] } ?? []))
     }
 
-    /// Makes a certificate for 127.0.0.1, signed by an authority: `NAME.pem` and `NAME.key`.
-    /// - Parameter days: How long it is valid from now on; -1 for one that expired a day ago.
+    /// Creates a certificate for 127.0.0.1, signed by an authority: `NAME.pem` and `NAME.key`.
+    /// - Parameter days: the number of days from now until it expires; -1 for a certificate that expired a day ago
     package func make(_ name: String, by authority: String, days: Int = 2) throws {
         try openssl(
             "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout \(name).key -out \(name).csr",

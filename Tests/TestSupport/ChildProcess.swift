@@ -1,10 +1,10 @@
 import CLinuxShims
 package import Glibc
 
-/// A process that a test started, with its output.
+/// A process that a test starts, with its output.
 ///
-/// `Foundation.Process` would hand on the signal mask of the calling thread, in which the threads of tasks block most
-/// signals: the child would never hear SIGTERM.
+/// `Foundation.Process` is not used because its children inherit the signal mask of the calling thread. Threads of the
+/// task pool block most signals, so a child would never receive SIGTERM.
 package final class ChildProcess {
     /// How a process ended.
     package enum End: Equatable, Sendable {
@@ -13,25 +13,25 @@ package final class ChildProcess {
     }
 
     package let pid: pid_t
-    /// Its standard output.
+    /// The standard output of the process.
     package let output: LineReader
     private let errors: LineReader
     private var input: Descriptor?
     private var end: End?
-    /// The lines of its standard error so far.
+    /// The lines of standard error that were read so far.
     package private(set) var log: [String] = []
 
     /// Starts a program.
     /// - Parameters:
-    ///   - executable: a path, or a name that is looked for in PATH and Debian's usual places.
-    ///   - passed: descriptors that it gets, from 3 on.
+    ///   - executable: a path, or a name that is searched for in PATH and in Debian's standard directories
+    ///   - passed: descriptors that the process inherits, numbered from 3
     package init(
         _ executable: String, _ arguments: [String], environment: [String: String] = ChildProcess.environment,
         directory: String = "/", input hasInput: Bool = false, passing passed: [CInt] = []
     ) throws {
         Self.ignoreBrokenPipes
         let (inputs, outputs, errors) = try (Descriptor.pipe(), Descriptor.pipe(), Descriptor.pipe())
-        // A log that nobody reads must not hold the process up.
+        // Large, so that the process does not block while the test does not read its log.
         _ = fcntl(errors.write.number, Self.setPipeSize, 1 << 20)
         pid = try withExtendedLifetime((inputs, outputs, errors)) {
             try Self.spawn(
@@ -48,7 +48,8 @@ package final class ChildProcess {
 
     // MARK: Input and log
 
-    /// Writes all of it, and takes the output meanwhile, so that neither side waits for the other.
+    /// Writes `bytes` to standard input. Reads standard output at the same time, so that a full pipe does not block
+    /// either side.
     package func write(_ bytes: [UInt8], until deadline: Deadline = .usual) throws {
         guard let input else { throw HarnessError("the process has no input") }
         var written = 0
@@ -78,7 +79,7 @@ package final class ChildProcess {
         return log.last
     }
 
-    /// Waits for a line on standard error that contains a text.
+    /// Waits for a line of standard error that contains `text`. Lines that were already read count.
     @discardableResult
     package func waitForLog(_ text: String, until deadline: Deadline = .usual) throws -> String {
         if let line = log.first(where: { $0.contains(text) }) { return line }
@@ -89,15 +90,15 @@ package final class ChildProcess {
         throw HarnessError("the process ended without \"\(text)\" in its log:\n\(log.joined(separator: "\n"))")
     }
 
-    /// Takes note of what is on standard error already.
-    /// - Returns: whether the process closed it, as it does when it ends.
+    /// Reads the available lines of standard error into ``log``, without waiting.
+    /// - Returns: whether standard error is closed, as it is when the process has ended
     package func takeLog() -> Bool {
         errors.takeWhatIsThere()
         while let line = errors.nextLine() { log.append(String(decoding: line, as: UTF8.self)) }
         return errors.isAtEnd
     }
 
-    /// Waits until there is something on standard error (or it was closed), or another descriptor can be read.
+    /// Waits until standard error has data or is closed, or another descriptor is readable.
     package func waitForLogOutput(
         or other: CInt, until deadline: Deadline, _ purpose: @autoclosure () -> String
     ) throws {
@@ -112,10 +113,10 @@ package final class ChildProcess {
 
     // MARK: End
 
-    /// Sends a signal, unless the process has ended and been waited for.
+    /// Sends a signal, unless the process has been reaped.
     package func signal(_ number: CInt) { if end == nil { Glibc.kill(pid, number) } }
 
-    /// Whether it is running the program of this name, and that ignores or catches a signal (proc(5)).
+    /// Whether the process runs the program `name` and that program ignores or catches the signal (proc(5)).
     package func withstands(_ number: CInt, as name: String) -> Bool {
         guard let file = fopen("/proc/\(pid)/status", "r") else { return false }
         defer { fclose(file) }
@@ -132,18 +133,20 @@ package final class ChildProcess {
         return false
     }
 
-    /// Waits for the end. It shows itself by the end of standard error, for which one can wait with a deadline.
+    /// Waits until the process ends. Detects this from the end of standard error, because poll(2) takes a timeout and
+    /// waitpid(2) does not.
     package func waitForEnd(until deadline: Deadline = .usual) throws -> End {
         while true {
             if let end = endIfEnded() { return end }
-            if deadline.hasPassed { throw HarnessError("process \(pid) does not end; its log:\n\(logText)") }
-            // Not for ever: a child that another thread started at the wrong moment may hold standard error open.
+            if deadline.hasPassed { throw HarnessError("process \(pid) did not end; its log:\n\(logText)") }
+            // Waits briefly, and then checks the process itself: a child that another thread started at the same time
+            // may have inherited the write end of standard error and keep it open.
             errors.waitBriefly()
         }
     }
 
-    /// Closes its input and waits for its end.
-    /// - Returns: The output that was not read yet, and the whole log.
+    /// Closes standard input and waits until the process ends.
+    /// - Returns: the output that was not read yet, and the whole log
     package func finish(until deadline: Deadline = .usual) throws -> Command {
         closeInput()
         let rest = try output.rest(until: deadline, "process \(pid) to end; its log:\n\(logText)")
@@ -151,7 +154,7 @@ package final class ChildProcess {
         return Command(end: end, text: String(decoding: rest, as: UTF8.self), log: logText)
     }
 
-    /// How it ended, if it has.
+    /// Returns how the process ended, or nil if it is still running.
     package func endIfEnded() -> End? {
         if let end { return end }
         let isClosed = takeLog()
@@ -160,7 +163,7 @@ package final class ChildProcess {
         return ended
     }
 
-    /// Ends it at once.
+    /// Sends SIGKILL and reaps the process.
     package func kill() {
         if end != nil { return }
         Glibc.kill(pid, SIGKILL)
@@ -179,13 +182,14 @@ package final class ChildProcess {
 
     // MARK: Start
 
-    /// `F_SETPIPE_SZ`, which Swift does not see (fcntl(2)).
+    /// `F_SETPIPE_SZ` (fcntl(2)), which Swift does not import.
     private static let setPipeSize: CInt = 1031
 
-    /// A child that went away shows itself as EPIPE.
+    /// Makes a write to a child that has ended fail with EPIPE instead of killing this process.
     private static let ignoreBrokenPipes: Void = { Glibc.signal(SIGPIPE, SIG_IGN) }()
 
-    /// This process's environment without what would lead a child to somebody else's agent or service manager.
+    /// The environment of this process, without variables that would connect a child to the user's agent or service
+    /// manager.
     package static var environment: [String: String] {
         var environment: [String: String] = [:]
         var entry = environ
@@ -200,7 +204,7 @@ package final class ChildProcess {
         return environment
     }
 
-    /// The variables for a program that was built with a sanitizer.
+    /// The variables that a program built with a sanitizer needs.
     package static var sanitizerVariables: [String: String] {
         environment.filter { name, _ in name == "LD_PRELOAD" || name.hasSuffix("SAN_OPTIONS") }
     }
@@ -215,7 +219,7 @@ package final class ChildProcess {
         throw HarnessError("\(executable) is not installed; contrib/test.sh installs what the tests need")
     }
 
-    /// - Parameter streams: what becomes descriptors 0, 1, 2 and so on; -1 for /dev/null.
+    /// - Parameter streams: the descriptors that become 0, 1, 2 and so on in the child; -1 for /dev/null
     private static func spawn(
         _ path: String, _ arguments: [String], _ environment: [String: String], _ directory: String, _ streams: [CInt]
     ) throws -> pid_t {
@@ -232,7 +236,7 @@ package final class ChildProcess {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        // Out of the way of those that are put in their places before them.
+        // High numbers, so that no dup2 overwrites a descriptor that a later dup2 copies.
         let sources = streams.map { $0 < 0 ? $0 : fcntl($0, F_DUPFD_CLOEXEC, 100) }
         defer { for source in sources where source >= 0 { close(source) } }
         for (number, descriptor) in sources.enumerated() {
@@ -242,8 +246,8 @@ package final class ChildProcess {
                 posix_spawn_file_actions_addopen(&actions, CInt(number), "/dev/null", O_RDWR, 0)
             }
         }
-        // SwiftNIO's sockets are not closed on exec: a child that had those of other tests would keep their connections
-        // open long after they were closed.
+        // SwiftNIO sockets are not closed on exec. A child that inherited those of other tests would keep their
+        // connections open after the tests have closed them.
         larder_spawn_closes_from(&actions, CInt(streams.count))
 
         let words = (["env", "-C", directory, path] + arguments).map { strdup($0) } + [nil]

@@ -1,9 +1,9 @@
-/// A program that was run to its end.
+/// The result of a program that has ended.
 package struct Command: Equatable {
     package let end: ChildProcess.End
-    /// Its standard output.
+    /// The standard output.
     package let text: String
-    /// Its standard error, without the last line feed.
+    /// The standard error, without the last line feed.
     package let log: String
 
     package init(end: ChildProcess.End, text: String, log: String = "") {
@@ -12,14 +12,14 @@ package struct Command: Equatable {
         self.log = log
     }
 
-    /// The lines of its standard output.
+    /// The lines of the standard output.
     package var output: [String] {
         let lines = Array(text.utf8).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         return (text.utf8.last == UInt8(ascii: "\n") || text.isEmpty ? lines.dropLast() : lines[...])
             .map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The exit status as a shell reports it: 128 and the number of the signal that ended the program.
+    /// The exit status as a shell reports it: 128 plus the signal number if a signal ended the program.
     package var status: CInt {
         switch end {
         case .exit(let status): status
@@ -27,7 +27,8 @@ package struct Command: Equatable {
         }
     }
 
-    /// Runs a program with an input.
+    /// Runs a program and waits until it ends.
+    /// - Parameter input: the text for its standard input
     @discardableResult
     package static func run(
         _ executable: String, _ arguments: [String], environment: [String: String] = ChildProcess.environment,

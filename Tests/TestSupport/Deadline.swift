@@ -1,37 +1,37 @@
 import Glibc
 
-/// A moment by which something must have happened. It is only there to end a test that would hang, so it is far away:
-/// nothing is said about speed.
+/// The time limit of a wait. It only ends tests that would otherwise hang, so it is long and says nothing about speed.
 package struct Deadline: Sendable {
     private let moment: ContinuousClock.Instant
 
-    /// Far enough for a busy machine.
+    /// Three minutes, which is enough on a busy machine.
     package static var usual: Deadline { .after(.seconds(180)) }
 
     package static func after(_ time: Duration) -> Deadline { Deadline(moment: .now + time) }
 
     package var hasPassed: Bool { .now >= moment }
 
-    /// What is left, as poll(2) wants it: rounded up, so that a wait never ends just before its time.
+    /// The remaining time for poll(2), rounded up so that the wait does not end before the deadline.
     package var milliseconds: CInt {
         let (seconds, attoseconds) = max(.zero, moment - .now).components
         return CInt(clamping: seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
     }
 }
 
-/// What keeps a test from going on: not what the agent did wrong, but what it left the test without.
+/// An error that prevents a test from continuing, such as a failed system call or a timeout. Wrong results of the agent
+/// are reported with `#expect` instead.
 package struct HarnessError: Error, CustomStringConvertible {
     package let description: String
 
     package init(_ description: String) { self.description = description }
 
-    /// A system call that failed.
+    /// The error of a failed system call.
     package static func system(_ call: String, _ number: CInt = errno) -> HarnessError {
         HarnessError("\(call): \(String(cString: strerror(number)))")
     }
 }
 
-/// Waits until a descriptor can be read (or, with `POLLOUT`, written), or its other end is gone.
+/// Waits until a descriptor is readable (or writable, with `POLLOUT`), or its peer has closed it.
 package func wait(
     for events: CInt = POLLIN, on descriptor: CInt, until deadline: Deadline, _ purpose: @autoclosure () -> String
 ) throws {
@@ -39,7 +39,7 @@ package func wait(
         var polled = pollfd(fd: descriptor, events: Int16(events), revents: 0)
         switch poll(&polled, 1, deadline.milliseconds) {
         case 1...: return
-        case 0: throw HarnessError("waited in vain for \(purpose())")
+        case 0: throw HarnessError("timed out waiting for \(purpose())")
         default: if errno != EINTR { throw HarnessError.system("poll") }
         }
     }

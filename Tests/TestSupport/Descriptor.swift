@@ -1,27 +1,27 @@
 import CLinuxShims
 package import Glibc
 
-/// An open file descriptor that is closed once.
+/// An owned file descriptor. It is closed exactly once, at the latest when this object is released.
 package final class Descriptor {
     package private(set) var number: CInt
 
     package init(_ number: CInt) { self.number = number }
 
-    /// A pipe, its two ends closed in children.
+    /// Creates a pipe. Children do not inherit it.
     package static func pipe() throws -> (read: Descriptor, write: Descriptor) {
         var ends: [CInt] = [-1, -1]
         guard larder_pipe(&ends, false) == 0 else { throw HarnessError.system("pipe") }
         return (Descriptor(ends[0]), Descriptor(ends[1]))
     }
 
-    /// A socket of a family and type, closed in children.
+    /// Creates a socket. Children do not inherit it.
     package static func socket(_ family: CInt, _ type: __socket_type) throws -> Descriptor {
         let number = Glibc.socket(family, CInt(type.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         guard number >= 0 else { throw HarnessError.system("socket") }
         return Descriptor(number)
     }
 
-    /// A connection to a port of 127.0.0.1.
+    /// Connects to a port of 127.0.0.1.
     package static func connected(toPort port: Int) throws -> Descriptor {
         let socket = try socket(AF_INET, SOCK_STREAM)
         var address = sockaddr_in()
@@ -65,7 +65,7 @@ package func withUnixAddress<Result>(
     }
 }
 
-/// Lets this process, and the agents that it starts, have as many descriptors as it may.
+/// Raises the descriptor limit of this process, and of the agents that it starts, to the hard limit.
 package func raiseDescriptorLimit() {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }

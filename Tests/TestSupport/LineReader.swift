@@ -1,13 +1,13 @@
 import Glibc
 
-/// The lines that come out of a descriptor. It has no thread: whoever wants a line waits for it.
+/// Reads lines from a descriptor. It has no thread: it reads only while a caller waits for input.
 package final class LineReader {
     private let descriptor: Descriptor
     private var buffer: [UInt8] = []
     private var start = 0
-    /// Where the search for a line end goes on.
+    /// The index at which the search for the next line end continues.
     private var searched = 0
-    /// Whether the other end is gone. What it said last may still be in the buffer.
+    /// Whether the end of the input was read. The buffer may still contain lines.
     package private(set) var isAtEnd = false
 
     package init(_ descriptor: Descriptor) {
@@ -15,7 +15,8 @@ package final class LineReader {
         self.descriptor = descriptor
     }
 
-    /// The next line, without its LF; at the end of input also one that has none. Nothing once all is read.
+    /// Waits for the next line and returns it without its LF. The last line may lack the LF. Returns nil at the end of
+    /// the input.
     package func line(until deadline: Deadline, _ purpose: @autoclosure () -> String) throws -> [UInt8]? {
         while true {
             if let line = nextLine() { return line }
@@ -25,7 +26,7 @@ package final class LineReader {
         }
     }
 
-    /// A line that has come already.
+    /// Returns the next buffered line, or nil if no complete line is buffered.
     package func nextLine() -> [UInt8]? {
         guard let end = lineEnd(from: searched) else {
             searched = buffer.count
@@ -49,7 +50,7 @@ package final class LineReader {
         }
     }
 
-    /// Reads all that has come, without waiting for more.
+    /// Reads all available input into the buffer, without waiting for more.
     package func takeWhatIsThere() {
         if start > 0 {
             buffer.removeSubrange(..<start)
@@ -59,18 +60,18 @@ package final class LineReader {
         while takePiece() {}
     }
 
-    /// Waits until there is something to take, or another descriptor can be written, and takes what is there.
+    /// Waits until input is available or another descriptor is writable, and reads all available input.
     package func waitToTake(orToWriteTo other: CInt, until deadline: Deadline) throws {
-        try waitTogether(with: other, POLLOUT, until: deadline, "somebody to read")
+        try waitTogether(with: other, POLLOUT, until: deadline, "a process to read its input")
         takeWhatIsThere()
     }
 
-    /// Waits until there is something to take, or another descriptor can be read.
+    /// Waits until input is available or another descriptor is readable.
     package func waitToRead(or other: CInt, until deadline: Deadline, _ purpose: @autoclosure () -> String) throws {
         try waitTogether(with: other, POLLIN, until: deadline, purpose())
     }
 
-    /// Waits a tenth of a second, or until there is something to take.
+    /// Waits until input is available, at most 0.1 s.
     package func waitBriefly() {
         var polled = pollfd(fd: isAtEnd ? -1 : descriptor.number, events: Int16(POLLIN), revents: 0)
         poll(&polled, 1, 100)
@@ -84,12 +85,12 @@ package final class LineReader {
             pollfd(fd: isAtEnd ? -1 : descriptor.number, events: Int16(POLLIN), revents: 0),
         ]
         let count = poll(&polled, 2, deadline.milliseconds)
-        if count == 0 { throw HarnessError("waited in vain for \(purpose())") }
+        if count == 0 { throw HarnessError("timed out waiting for \(purpose())") }
         if count < 0, errno != EINTR { throw HarnessError.system("poll") }
     }
 
-    /// Reads once.
-    /// - Returns: whether there may be more.
+    /// Reads at most `size` bytes into the buffer, without waiting.
+    /// - Returns: whether more may be available
     package func takePiece(_ size: Int = 1 << 16) -> Bool {
         if isAtEnd { return false }
         let piece = [UInt8](unsafeUninitializedCapacity: size) { piece, count in
@@ -101,7 +102,7 @@ package final class LineReader {
         return !piece.isEmpty
     }
 
-    /// Waits for the end of input and returns all that is left.
+    /// Waits for the end of the input and returns all unread bytes.
     package func rest(until deadline: Deadline, _ purpose: @autoclosure () -> String) throws -> [UInt8] {
         while !isAtEnd {
             try wait(on: descriptor.number, until: deadline, purpose())

@@ -1,7 +1,7 @@
 package import Logging
 import Synchronization
 
-/// A log whose entries a test reads.
+/// Records log entries so that a test can check them.
 package final class LogRecorder: Sendable {
     package struct Entry: Equatable, Sendable {
         package let level: Logger.Level
@@ -15,7 +15,7 @@ package final class LogRecorder: Sendable {
 
     package var logger: Logger { Logger(label: "test") { _ in Handler(recorder: self) } }
 
-    /// Returns the entries since the last call and forgets them.
+    /// Returns and removes the entries since the last call.
     package func take() -> [Entry] {
         entries.withLock { entries in
             defer { entries = [] }

@@ -2,7 +2,7 @@ import Glibc
 
 /// Ports of 127.0.0.1.
 package enum LoopbackPort {
-    /// A socket that is bound to a free port and does not listen: whoever connects is refused.
+    /// Binds a socket to a free port without listening on it. Connections to the port are refused.
     package static func take() throws -> (descriptor: CInt, port: Int) {
         let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
@@ -18,7 +18,7 @@ package enum LoopbackPort {
         return (descriptor, Int(UInt16(bigEndian: address.sin_port)))
     }
 
-    /// A port that was free a moment ago.
+    /// Returns a port that was free during this call. Another process may take it afterwards.
     package static func free() throws -> Int {
         let (descriptor, port) = try take()
         close(descriptor)

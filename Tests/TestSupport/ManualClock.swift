@@ -28,16 +28,16 @@ package final class ManualClock: Clock {
     }
 
     private let state = Mutex(State())
-    private let shortestSleep: Duration
+    private let minSleep: Duration
     private let onSkippedSleep: @Sendable () -> Void
 
     /// - Parameters:
-    ///   - shortestSleep: Shorter sleeps end at once and do not advance the clock.
-    ///   - onSkippedSleep: Called for each of these.
+    ///   - minSleep: shorter sleeps end at once and do not advance the clock
+    ///   - onSkippedSleep: called for each of these sleeps
     package init(
-        skippingSleepsBelow shortestSleep: Duration = .zero, onSkippedSleep: @escaping @Sendable () -> Void = {}
+        skippingSleepsBelow minSleep: Duration = .zero, onSkippedSleep: @escaping @Sendable () -> Void = {}
     ) {
-        self.shortestSleep = shortestSleep
+        self.minSleep = minSleep
         self.onSkippedSleep = onSkippedSleep
     }
 
@@ -45,7 +45,7 @@ package final class ManualClock: Clock {
     package var minimumResolution: Duration { .nanoseconds(1) }
 
     package func sleep(until deadline: Instant, tolerance: Duration?) async throws {
-        if now.duration(to: deadline) < shortestSleep {
+        if now.duration(to: deadline) < minSleep {
             try Task.checkCancellation()
             onSkippedSleep()
             return await Task.yield()
@@ -98,7 +98,7 @@ package final class ManualClock: Clock {
     }
 }
 
-/// A clock whose sleeps end at once. Each advances the clock to its deadline.
+/// A clock whose sleeps end at once. Each sleep advances the clock to its deadline.
 package final class ImmediateClock: Clock {
     package typealias Instant = ManualClock.Instant
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A real nginx on 127.0.0.1 that serves the folder `www` of a directory.
+/// An nginx process on 127.0.0.1 that serves the subdirectory `www` of a directory.
 package final class Nginx {
     package let directory: String
     package let port: Int
@@ -10,10 +10,10 @@ package final class Nginx {
 
     /// Starts nginx.
     /// - Parameters:
-    ///   - directory: nil for a new one, which is removed with this object.
-    ///   - tls: Whether to serve HTTPS with `server.pem` and `server.key` of the directory.
-    ///   - lines: More lines for the `server` block.
-    ///   - prepare: Called with the directory before the start.
+    ///   - lines: more lines for the `server` block
+    ///   - directory: nil for a new one, which is removed with this object
+    ///   - tls: whether to serve HTTPS with `server.pem` and `server.key` from the directory
+    ///   - prepare: called with the directory before nginx starts
     package init(
         _ lines: String = "", directory given: String? = nil, tls: Bool = false, http2: Bool = false,
         prepare: (String) throws -> Void = { _ in }
@@ -31,11 +31,12 @@ package final class Nginx {
         }
     }
 
-    /// Starts nginx at a free port, with a configuration that listens there.
+    /// Starts nginx on a free port.
+    /// - Parameter configuration: returns a configuration that listens on the port
     package static func start(
         in directory: String, configuration: (_ port: Int) -> String
     ) throws -> (process: ChildProcess, port: Int) {
-        // nginx cannot listen at port 0, and another process may take a free port before nginx does.
+        // nginx does not accept port 0, and another process may take the free port before nginx does.
         for _ in 0..<10 {
             let port = try LoopbackPort.free()
             if let process = try? start(in: directory, configuration: configuration(port)) { return (process, port) }
@@ -43,11 +44,11 @@ package final class Nginx {
         throw HarnessError("nginx did not start")
     }
 
-    /// Starts nginx and returns when it listens.
+    /// Starts nginx and waits until it listens.
     package static func start(in directory: String, configuration: String) throws -> ChildProcess {
         try configuration.write(toFile: directory + "/nginx.conf", atomically: true, encoding: .utf8)
         let process = try ChildProcess("nginx", ["-p", directory, "-c", "nginx.conf", "-e", "stderr"])
-        // nginx logs its event method after it has opened its sockets.
+        // nginx logs this line, which names its event method, after it has opened its sockets.
         try process.waitForLog("using the")
         return process
     }

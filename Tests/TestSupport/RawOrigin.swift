@@ -3,9 +3,9 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// An HTTP origin on 127.0.0.1 that sends exactly what a test says, valid or not.
+/// An HTTP origin on 127.0.0.1 that sends exactly the bytes that a test specifies, valid or not.
 package final class RawOrigin: Sendable {
-    /// What the origin does on the connection of a request.
+    /// An action of the origin on the connection of a request.
     package enum Step: Sendable {
         case send([UInt8])
         /// Sends a byte every 5 ms until the connection ends.
@@ -16,18 +16,18 @@ package final class RawOrigin: Sendable {
         package static func send(_ text: String) -> Step { .send(Array(text.utf8)) }
     }
 
-    /// The steps for a request.
+    /// The steps that answer a request.
     package struct Answer: Sendable, ExpressibleByArrayLiteral {
         package let steps: [Step]?
 
-        /// Keeps the request waiting until the answers change.
+        /// Leaves the request unanswered until the test changes the answer.
         package static let hang = Answer(steps: nil)
 
         package init(steps: [Step]?) { self.steps = steps }
         package init(arrayLiteral steps: Step...) { self.steps = steps }
     }
 
-    /// Returns the answer to a request from its number, counted from 0, and its text.
+    /// Returns the answer to a request, given its number (from 0) and its text.
     package typealias Script = @Sendable (_ number: Int, _ request: String) -> Answer
 
     package struct Request: Sendable, Equatable {
@@ -36,7 +36,7 @@ package final class RawOrigin: Sendable {
 
         package init(text: String) { self.text = text }
 
-        /// A header field by its lower-case name, or `:method`, `:path` or `:body`.
+        /// The value of a header field, given its lower-case name, or of `:method`, `:path` or `:body`.
         package subscript(name: String) -> String? {
             let parts = text.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)
             let lines = parts[0].components(separatedBy: "\r\n")
@@ -66,12 +66,12 @@ package final class RawOrigin: Sendable {
 
     private struct State {
         var script: Script
-        /// The next answers for some paths. The last one stays.
+        /// The next answers for some paths. The last answer is repeated.
         var answers: [String: [Answer]] = [:]
         var requests: [Request] = []
         var connections: [ObjectIdentifier: Connection] = [:]
         var events: [Event] = []
-        /// The bound socket until the origin listens.
+        /// The bound socket, until the origin listens.
         var socket: CInt?
         var listener: (any Channel)?
 
@@ -83,7 +83,7 @@ package final class RawOrigin: Sendable {
             return first
         }
 
-        /// Takes the steps for all requests that have an answer.
+        /// Removes the requests that have an answer and returns their steps.
         mutating func takeSteps() -> [(channel: any Channel, steps: [Step])] {
             var taken: [(channel: any Channel, steps: [Step])] = []
             for (id, connection) in connections {
@@ -109,7 +109,7 @@ package final class RawOrigin: Sendable {
     private let eventCount = DispatchSemaphore(value: 0)
     private let state: Mutex<State>
 
-    /// Takes a port. Connections are refused until ``listen()``.
+    /// Binds a port. Connections are refused until ``listen()``.
     package init(script: @escaping Script) throws {
         let (socket, port) = try LoopbackPort.take()
         self.port = port
@@ -119,7 +119,7 @@ package final class RawOrigin: Sendable {
 
     package convenience init(_ answer: Answer = .hang) throws { try self.init { _, _ in answer } }
 
-    /// An origin that accepts connections.
+    /// Returns an origin that accepts connections.
     package static func listening(_ answer: Answer) throws -> RawOrigin { try listening { _, _ in answer } }
 
     package static func listening(script: @escaping Script) throws -> RawOrigin {
@@ -137,10 +137,10 @@ package final class RawOrigin: Sendable {
         return try await body(origin)
     }
 
-    /// The address of the root.
+    /// The URL of the path `/`.
     package var url: String { "http://127.0.0.1:\(port)/" }
 
-    /// Accepts connections from now on.
+    /// Starts to accept connections.
     package func listen() {
         guard let socket = state.withLock({ $0.socket.take() }) else { return }
         let listener = try? ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -155,16 +155,16 @@ package final class RawOrigin: Sendable {
 
     // MARK: Answers
 
-    /// Changes the answer, also to requests that wait for one.
+    /// Changes the answer to all requests, including unanswered ones.
     package func answer(_ answer: Answer) {
         state.withLock { $0.script = { _, _ in answer } }
         performSteps()
     }
 
-    /// Changes the answer to requests for a path, with its query.
+    /// Changes the answer to requests for `path`, which includes the query.
     package func answer(_ answer: Answer, to path: String) { self.answer(inTurn: [answer], to: path) }
 
-    /// Changes the answers to the next requests for a path, with its query. The last one stays.
+    /// Changes the answers to the next requests for `path`, which includes the query. The last answer is repeated.
     package func answer(inTurn answers: [Answer], to path: String) {
         state.withLock { $0.answers[path] = answers }
         performSteps()
@@ -176,7 +176,7 @@ package final class RawOrigin: Sendable {
         }
     }
 
-    /// Sends more over all connections that had an answer.
+    /// Sends more bytes over all connections on which a request was answered.
     package func send(_ bytes: [UInt8]) {
         let answered = state.withLock { $0.connections.values.filter(\.isAnswered).map(\.channel) }
         for channel in answered { Step.perform([.send(bytes)], on: channel) }
@@ -193,7 +193,7 @@ package final class RawOrigin: Sendable {
         for channel in channels { channel.close(promise: nil) }
     }
 
-    /// Ends the origin and all its connections.
+    /// Stops listening and closes all connections.
     package func stop() {
         let (socket, listener) = state.withLock { ($0.socket.take(), $0.listener.take()) }
         if let socket { close(socket) }
@@ -227,7 +227,7 @@ package final class RawOrigin: Sendable {
         while try event(until: deadline) != .disconnected {}
     }
 
-    /// Forgets the events so far, except in ``events``.
+    /// Discards the events so far, except those in ``events``.
     package func forgetEvents() {
         while eventCount.wait(timeout: .now()) == .success { state.withLock { _ = $0.events.removeFirst() } }
     }
@@ -299,7 +299,7 @@ extension RawOrigin.Step {
         for step in steps {
             switch step {
             case .send(let bytes): written = channel.writeAndFlush(ByteBuffer(bytes: bytes))
-            // Closing a channel drops what it has not written.
+            // Waits for the write because closing a channel discards unwritten bytes.
             case .close: written.whenComplete { _ in channel.close(promise: nil) }
             case .reset:
                 // Closing a socket with a linger time of zero resets the connection (socket(7)).

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Small files as real encoders write them: libpng's format by hand, libjpeg, libwebp 1.2.4, libavif 0.11.1,
-/// libheif with x265, libjxl.
+/// Small files from real encoders: libjpeg, libwebp 1.2.4, libavif 0.11.1, libheif with x265, libjxl. `rgb.png` was
+/// written by hand in the format of libpng.
 package enum EncodedImages {
     package static let all: [(name: String, type: String, width: Int, height: Int, bytes: [UInt8])] = [
         (
@@ -149,7 +149,7 @@ package enum EncodedImages {
         ),
     ]
 
-    /// 20 by 12 pixels without a container.
+    /// A JPEG XL codestream of 20 x 12 pixels, without a container.
     package static let opaqueJPEGXL = bytes(
         """
         /wpYACYMABOIAgAsArWfIAAAFSqjjBu8nOv58kOHxbSN6wxttW1hCWOzvTBISDgCb35LouZZlaRMj8cnPK/QA+1Ofvcd4rPTj12v
@@ -157,7 +157,7 @@ package enum EncodedImages {
         0B0=
         """)
 
-    /// 10 by 14 pixels with alpha, without a container.
+    /// A JPEG XL codestream of 10 x 14 pixels with alpha, without a container.
     package static let transparentJPEGXL = bytes(
         """
         /wpoABKAlQgAEADkAEs4aJjCg3cUFEyAESVijPEyJlIRgyfEGBGDA7NoHymBmNlATDMS8vQftF+A/onsxn9/rMP/qoqUCQ==

@@ -1,4 +1,4 @@
-/// Headers made to measure, right and wrong. They end soon after the size: no pixels are needed.
+/// Builds valid and invalid image headers. Most images end soon after the size and have no pixel data.
 package enum MadeImages {
     package static func big(_ value: Int, _ length: Int) -> [UInt8] {
         (0..<length).map { UInt8(truncatingIfNeeded: value >> (8 * (length - 1 - $0))) }
@@ -93,17 +93,18 @@ package enum MadeImages {
 
     package static func pitm(_ item: Int) -> [UInt8] { box("pitm", [0, 0, 0, 0] + big(item, 2)) }
 
-    /// Properties of one byte each, items of two bytes.
+    /// Returns an `iprp` box with item numbers of two bytes and property indices of one byte.
     package static func iprp(_ properties: [[UInt8]], _ items: [(item: Int, properties: [UInt8])]) -> [UInt8] {
         let list = items.flatMap { big($0.item, 2) + [UInt8($0.properties.count)] + $0.properties }
         return box(
             "iprp", box("ipco", properties.flatMap { $0 }) + box("ipma", [0, 0, 0, 0] + big(items.count, 4) + list))
     }
 
-    /// The same box with a size of 0: it goes on to the end of the file.
+    /// Returns the box with its size set to 0, so that it extends to the end of the file.
     package static func open(_ box: [UInt8]) -> [UInt8] { [0, 0, 0, 0] + box.dropFirst(4) }
 
-    /// One extent for each item, of file offsets, or of offsets in the `idat` box.
+    /// Returns an `iloc` box with one extent for each item.
+    /// - Parameter isInMeta: whether the offsets are relative to the `idat` box instead of the file
     package static func iloc(_ extents: [(item: Int, offset: Int, length: Int)], isInMeta: Bool = false) -> [UInt8] {
         var items: [UInt8] = []
         for (item, offset, length) in extents {
@@ -116,7 +117,8 @@ package enum MadeImages {
 
     package static func meta(_ boxes: [UInt8]...) -> [UInt8] { box("meta", [0, 0, 0, 0] + boxes.flatMap { $0 }) }
 
-    /// The picture is item 2; item 1 is a thumbnail of 8 by 8.
+    /// Returns an AVIF file whose picture is item 2. Item 1 is a thumbnail of 8 x 8 pixels.
+    /// - Parameter turns: the value of the `irot` property, in quarter turns
     package static func avif(_ width: Int, _ height: Int, turns: UInt8 = 0) -> [UInt8] {
         brands("avif", "mif1", "miaf")
             + meta(
@@ -140,7 +142,8 @@ package enum MadeImages {
             + bitmapHeader(header, width, height) + [1, 2, 3, 4]
     }
 
-    /// 3 by 2 pixels, one byte each, as RLE8. The size in the file header is not that of the file.
+    /// Returns an RLE-compressed bitmap of 3 x 2 pixels. The file size in its header is 0.
+    /// - Parameter bits: 8 for RLE8, 4 for RLE4
     package static func runs(_ data: [UInt8], bits: Int = 8) -> [UInt8] {
         var header = little(40, 4) + little(3, 4) + little(2, 4)
         header += little(1, 2) + little(bits, 2)
