@@ -5,9 +5,14 @@ import Testing
 
 @testable import larderd
 
-@Suite("The end of an agent that nobody needs")
+@Suite("Exit of an idle agent")
 struct IdleExitTests {
-    /// An agent whose only client leaves at a time, and which has work until another.
+    /// Runs an agent until it exits.
+    /// - Parameters:
+    ///   - clientLeaves: when the only client disconnects
+    ///   - workUntil: when the last work is done
+    ///   - returns: if not nil, a client connects just before the agent stops accepting for the first time
+    /// - Returns: when the agent exits, and how often it tried to stop accepting
     private func end(
         clientLeaves: Duration, workUntil: Duration = .zero, returns: Duration? = nil, log: LogRecorder = LogRecorder()
     ) async -> (time: Duration, stops: Int) {
@@ -22,14 +27,13 @@ struct IdleExitTests {
             },
             stopAccepting: {
                 stops.withLock { $0 += 1 }
-                // Somebody came at the last moment, once.
                 return returns == nil || stops.withLock { $0 } > 1
             }, clock: clock, logger: log.logger)
         await idleExit.wait()
         return (clock.now.offset, stops.withLock { $0 })
     }
 
-    @Test("it comes when nobody was connected for the whole time, and is told")
+    @Test("the agent exits after the idle timeout without a client, and logs it")
     func idle() async {
         let log = LogRecorder()
         #expect(await end(clientLeaves: .zero, log: log) == (.seconds(900), 1))
@@ -41,7 +45,7 @@ struct IdleExitTests {
         #expect(await end(clientLeaves: .seconds(5000)) == (.seconds(5900), 1))
     }
 
-    @Test("work that is due holds it up, which is told once")
+    @Test("due work delays the exit, which is logged once")
     func work() async {
         let log = LogRecorder()
         #expect(await end(clientLeaves: .zero, workUntil: .seconds(2000), log: log) == (.seconds(2040), 1))
@@ -50,7 +54,7 @@ struct IdleExitTests {
         #expect(messages.count == 2)
     }
 
-    @Test("who connects at the last moment is served")
+    @Test("a client that connects just before the exit is served")
     func lastMoment() async {
         #expect(await end(clientLeaves: .zero, returns: .seconds(900)) == (.seconds(960), 2))
     }

@@ -6,16 +6,20 @@ import Testing
 
 @testable import larderd
 
-@Suite("The watchdog")
+@Suite("Watchdog")
 struct WatchdogFeederTests {
-    /// Two probes, each of which answers at once or when the test lets it, and what came of that.
+    /// Two probes, `a` and `b`, and the results of a feeder. A blocked probe answers only when the test calls `answer`;
+    /// other probes answer at once.
     private final class Agent {
         let loop = EmbeddedEventLoop()
         let log = LogRecorder()
+        /// The number of notifications of the watchdog.
         var fed = 0
+        /// The number of requests to each probe.
         var asked: [String: Int] = [:]
-        var deaf: Set<String> = []
+        var blocked: Set<String> = []
         var waiting: [String: @Sendable () -> Void] = [:]
+        /// The error of the next notifications.
         var failure: (any Error)?
 
         func start() -> WatchdogFeeder {
@@ -32,14 +36,14 @@ struct WatchdogFeederTests {
 
         private func probe(_ name: String) -> Probe {
             asked[name, default: 0] += 1
-            // Everything here is on one thread; what a probe is made of need not know.
+            // `Probe` takes a sendable closure, but everything runs on one thread here.
             nonisolated(unsafe) let agent = self
             return Probe(name) { answered in
-                if agent.deaf.contains(name) { agent.waiting[name] = answered } else { answered() }
+                if agent.blocked.contains(name) { agent.waiting[name] = answered } else { answered() }
             }
         }
 
-        func pass(_ seconds: Int64) { loop.advanceTime(by: .seconds(seconds)) }
+        func advance(_ seconds: Int64) { loop.advanceTime(by: .seconds(seconds)) }
 
         func answer(_ name: String) {
             waiting.removeValue(forKey: name)?()
@@ -47,31 +51,31 @@ struct WatchdogFeederTests {
         }
     }
 
-    @Test("is fed at the start and twice in each interval while all answer, and the log has nothing of it")
+    @Test("the watchdog is fed at the start and twice per interval while all probes answer; nothing is logged")
     func healthy() {
         let agent = Agent()
         let feeder = agent.start()
         #expect(agent.fed == 1)
-        agent.pass(9)
+        agent.advance(9)
         #expect(agent.fed == 1)
-        agent.pass(1)
+        agent.advance(1)
         #expect(agent.fed == 2)
-        for _ in 0..<10 { agent.pass(10) }
+        for _ in 0..<10 { agent.advance(10) }
         #expect(agent.fed == 12)
         #expect(agent.asked == ["a": 12, "b": 12])
         #expect(agent.log.take() == [])
         feeder.stop()
-        agent.pass(100)
+        agent.advance(100)
         #expect(agent.fed == 12)
     }
 
-    @Test("is not fed while one does not answer, which the log names before the service manager acts")
-    func deaf() {
+    @Test("the watchdog is not fed while a probe does not answer, and the log names the probe before the timeout")
+    func blocked() {
         let agent = Agent()
         let feeder = agent.start()
-        agent.deaf = ["b"]
-        // The last feeding was 14.9 s ago, then 15.
-        agent.pass(10)
+        agent.blocked = ["b"]
+        // 14.9 s after the last feeding nothing is logged, after 15 s the probe is.
+        agent.advance(10)
         agent.loop.advanceTime(by: .milliseconds(4_900))
         #expect(agent.log.take() == [])
         agent.loop.advanceTime(by: .milliseconds(100))
@@ -79,38 +83,38 @@ struct WatchdogFeederTests {
         #expect(lines.map(\.level) == [.error])
         #expect(lines.first?.fields == ["probe": "b"])
         #expect(lines.first?.message.hasPrefix("no answer for 5.0 s from b; ") == true)
-        agent.pass(1000)
+        agent.advance(1000)
         #expect(agent.fed == 1)
         #expect(agent.log.take() == [])
         feeder.stop()
     }
 
-    @Test("an answer that comes late feeds it again, and is told")
+    @Test("a late answer feeds the watchdog again and is logged")
     func late() {
         let agent = Agent()
-        agent.deaf = ["a", "b"]
+        agent.blocked = ["a", "b"]
         let feeder = agent.start()
-        agent.pass(6)
+        agent.advance(6)
         #expect(agent.log.take().first?.fields == ["probe": "a, b"])
         agent.answer("b")
         #expect(agent.fed == 0)
-        agent.deaf = []
+        agent.blocked = []
         agent.answer("a")
         #expect(agent.fed == 1)
         #expect(agent.log.take().map(\.message) == ["all parts of the agent answer again, after 6.0 s"])
-        agent.pass(10)
+        agent.advance(10)
         #expect(agent.fed == 2)
         feeder.stop()
     }
 
-    @Test("an answer to an earlier round is none to this one")
-    func twice() {
+    @Test("an answer to an earlier round does not count in the current round")
+    func answerToEarlierRound() {
         let agent = Agent()
-        agent.deaf = ["a"]
+        agent.blocked = ["a"]
         let feeder = agent.start()
         let answer = agent.waiting["a"]
         agent.answer("a")
-        agent.pass(10)
+        agent.advance(10)
         answer?()
         agent.loop.run()
         #expect(agent.fed == 1)
@@ -119,15 +123,15 @@ struct WatchdogFeederTests {
         feeder.stop()
     }
 
-    @Test("a service manager that cannot be told is a line in the log, and tried again")
-    func unheard() {
-        struct Gone: Error {}
+    @Test("a failed notification of the service manager is logged and tried again")
+    func failedNotification() {
+        struct Failure: Error {}
         let agent = Agent()
-        agent.failure = Gone()
+        agent.failure = Failure()
         let feeder = agent.start()
         #expect(agent.log.take().map(\.level) == [.warning])
         agent.failure = nil
-        agent.pass(10)
+        agent.advance(10)
         #expect(agent.fed == 1)
         feeder.stop()
     }

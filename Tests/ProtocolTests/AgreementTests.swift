@@ -1,17 +1,16 @@
 import Foundation
 import Testing
 
-/// The specification exists as text, as an OpenRPC document, as schemas and as transcripts; these tests keep them saying
-/// the same.
-@Suite("The forms of the specification agree")
+/// The specification consists of a text, an OpenRPC document, schemas and transcripts. These tests check that they agree.
+@Suite("Consistency of the specification")
 struct AgreementTests {
-    @Test("the OpenRPC document, the tables of the text and the Swift types are what the schemas make them")
+    @Test("the generated parts of the OpenRPC document, the text and the Swift types match the schemas")
     func generatedFilesAreCurrent() async throws {
         let run = try await Script.run("python3", ["Protocol/generate.py", "--check"])
         #expect(run.status == 0, "\(run.output)")
     }
 
-    @Test("the schemas, their examples and those of the text are valid")
+    @Test("the schemas and the examples in schemas and text are valid")
     func examplesAreValid() async throws {
         let hasValidator = try await Script.run("/usr/bin/python3", ["-c", "import jsonschema"]).status == 0
         try #require(hasValidator, "needs the package python3-jsonschema")
@@ -20,13 +19,13 @@ struct AgreementTests {
         #expect(run.status == 0, "\(run.output)")
     }
 
-    @Test("the text, the OpenRPC document and the schemas name the same methods, and the transcripts use them all")
+    @Test("text, OpenRPC document and schemas have the same methods, and the transcripts use all of them")
     func methodsAgree() throws {
         let inSchemas = Set(try Repository.names(in: "schemas/methods", extension: "json"))
         let inText = try Specification.methods()
         #expect(Set(inText.map(\.name)) == inSchemas)
         #expect(Set(try Document.methods().map(\.name)) == inSchemas)
-        #expect(inText.count == inSchemas.count, "a method is described twice")
+        #expect(inText.count == inSchemas.count, "the text describes a method twice")
         var unused = inSchemas
         for name in try Repository.names(in: "transcripts", extension: "jsonl") {
             let text = try Repository.text("transcripts/\(name).jsonl")
@@ -35,7 +34,7 @@ struct AgreementTests {
         #expect(unused.isEmpty)
     }
 
-    @Test("the text and the OpenRPC document give each method the same parameters in the same order")
+    @Test("text and OpenRPC document list the same parameters of each method in the same order")
     func parametersAgree() throws {
         let inDocument = try Document.methods()
         for method in try Specification.methods() {
@@ -44,7 +43,7 @@ struct AgreementTests {
         }
     }
 
-    @Test("the table of rights, the section of each method and the OpenRPC document agree on what its caller needs")
+    @Test("table of rights, method sections and OpenRPC document agree on the right that each method needs")
     func rightsAgree() throws {
         let inTable = try Specification.rights()
         let inDocument = try Document.rights()
@@ -52,7 +51,7 @@ struct AgreementTests {
         for (method, right) in inDocument {
             let rights = try #require(inTable[method])
             #expect(rights.contains(right ?? "none"), "\(method)")
-            // Only what is asked for by force needs another one.
+            // `config.refresh` needs another right with `force`, and `image.put` needs two rights.
             #expect(rights.count == 1 || ["config.refresh", "image.put"].contains(method), "\(method)")
             let section = try Repository.text("README.md").components(separatedBy: "\n### \(method)\n\n")
             try #require(section.count == 2)
@@ -61,7 +60,7 @@ struct AgreementTests {
         }
     }
 
-    @Test("the text, the OpenRPC document and the schemas have the same errors, and the transcripts know no others")
+    @Test("text, OpenRPC document and schemas have the same errors, and the transcripts use no others")
     func errorsAgree() throws {
         let inText = try Specification.errors()
         #expect(inText == (try Document.errors()))
@@ -75,9 +74,8 @@ struct AgreementTests {
     }
 }
 
-/// A method as one form of the specification has it.
+/// A method as one part of the specification describes it.
 struct MethodOutline: Equatable {
-    /// A parameter's name and whether it has to be there.
     struct Parameter: Hashable {
         var name: String
         var isRequired: Bool
@@ -87,7 +85,7 @@ struct MethodOutline: Equatable {
     var parameters: [Parameter]
 }
 
-/// A row of the error table.
+/// An error as one part of the specification describes it.
 struct ErrorOutline: Hashable {
     var code: Int
     var name: String
@@ -95,9 +93,9 @@ struct ErrorOutline: Hashable {
     var isRetryable: Bool
 }
 
-/// What `Protocol/README.md` says.
+/// The methods, rights and errors in `Protocol/README.md`.
 enum Specification {
-    /// The headings of the section on methods, each with the rows of its table of parameters.
+    /// Returns the methods of section 9, each with the parameters of its table.
     static func methods() throws -> [MethodOutline] {
         let text = try Repository.text("README.md")
         let start = try #require(text.range(of: "\n## 9. Methods\n"))
@@ -115,7 +113,7 @@ enum Specification {
         }
     }
 
-    /// The table of rights: of each method, the rows that name it.
+    /// Returns, for each method, the rights whose rows in the table of rights name it.
     static func rights() throws -> [String: Set<String>] {
         let text = try Repository.text("README.md")
         let start = try #require(text.range(of: "\n| right | what needs it |\n| --- | --- |\n"))
@@ -130,7 +128,7 @@ enum Specification {
         return rights
     }
 
-    /// The rows of the error table.
+    /// Returns the rows of the error table.
     static func errors() throws -> Set<ErrorOutline> {
         let rows = try Repository.text("README.md").matches(of: /\n\| (-?\d+) \| `(\w+)` \| ([^|]+) \| (yes|no) \|/)
         let errors = try rows.map { row in
@@ -145,9 +143,9 @@ enum Specification {
     }
 }
 
-/// What `Protocol/openrpc.json` says.
+/// The methods, rights and errors in `Protocol/openrpc.json`.
 enum Document {
-    /// The right that each method's caller needs, nil for none.
+    /// Returns the right that each method needs; nil if it needs none.
     static func rights() throws -> [String: String?] {
         let methods = try #require(try Repository.json("openrpc.json")["methods"] as? [[String: Any]])
         var rights: [String: String?] = [:]

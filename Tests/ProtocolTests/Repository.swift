@@ -1,16 +1,16 @@
 import Foundation
 
-/// Where the files of this repository and the products of this build are.
+/// Locates and reads files of this repository and the programs of this build.
 enum Repository {
     /// The root of the working copy that these tests were compiled from.
     static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    /// The folder with the specification and everything that belongs to it.
+    /// The folder of the specification, with its schemas and transcripts.
     static let specification = root.appending(path: "Protocol")
 
-    /// The agent under test: the one built with these tests, beside the test executable, unless `LARDER_AGENT` names
-    /// another, such as an installed one.
+    /// The path of the agent under test: `LARDER_AGENT` if it is set, otherwise the agent of this build, which is in the
+    /// directory of the test executable.
     static var agent: String {
         get throws {
             if let path = ProcessInfo.processInfo.environment["LARDER_AGENT"] { return path }
@@ -19,7 +19,7 @@ enum Repository {
         }
     }
 
-    /// The names, without extension, of the files in a folder of the specification that have the extension.
+    /// Returns the names, without extension, of all files with an extension in a folder of the specification.
     static func names(in folder: String, extension wanted: String) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: specification.appending(path: folder).path)
             .filter { $0.hasSuffix(".\(wanted)") }
@@ -27,12 +27,12 @@ enum Repository {
             .sorted()
     }
 
-    /// The text of a file of the specification.
+    /// Reads a file of the specification.
     static func text(_ path: String) throws -> String {
         try String(contentsOf: specification.appending(path: path), encoding: .utf8)
     }
 
-    /// A JSON file of the specification.
+    /// Reads and parses a JSON file of the specification.
     static func json(_ path: String) throws -> [String: Any] {
         let data = try Data(contentsOf: specification.appending(path: path))
         guard let object = try JSONSerialization.jsonObject(with: data) as? [String: Any] else {

@@ -1,14 +1,14 @@
 import Foundation
 
-/// A script of this repository, run to its end.
+/// The result of a script of this repository that has ended.
 struct Script {
-    /// The exit status, or the number of the signal that ended it, negated.
+    /// The exit status. If a signal ended the script, its number, negated.
     let status: Int32
-    /// What it wrote to standard output and standard error.
+    /// The text on standard output and standard error.
     let output: String
 
-    /// Runs a script by an interpreter in the root of the repository. Its output goes to a file, so that no amount of it
-    /// can block the script.
+    /// Runs an interpreter in the root of the repository and waits until it ends. Its output goes to a file, because a
+    /// full pipe would block the script.
     static func run(_ interpreter: String, _ arguments: [String]) async throws -> Script {
         let log = FileManager.default.temporaryDirectory.appending(path: "larder-script-\(UUID().uuidString)")
         guard FileManager.default.createFile(atPath: log.path, contents: nil) else {

@@ -1,9 +1,9 @@
 import Testing
 
-/// The golden conversations, each held with a fresh agent.
-@Suite("The agent keeps to the transcripts")
+/// Runs each transcript with a new agent.
+@Suite("Transcripts")
 struct TranscriptTests {
-    @Test("all transcripts pass")
+    @Test("the agent responds as in every transcript")
     func transcriptsPass() async throws {
         let names = try Repository.names(in: "transcripts", extension: "jsonl")
         let run = try await Script.run(
