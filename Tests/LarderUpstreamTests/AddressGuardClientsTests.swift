@@ -10,19 +10,19 @@ import Testing
 
 @testable import LarderUpstream
 
-@Suite("Clients behind the address guard", .timeLimit(.minutes(5)))
+@Suite("HTTP clients with an address guard", .timeLimit(.minutes(5)))
 struct AddressGuardClientsTests {
-    /// Gives one list of addresses after the other, and the last for ever.
+    /// Returns the lists of addresses in order, and then the last one repeatedly.
     private final class ScriptedResolver: HostResolver {
         private let answers: Mutex<[[String]]>
-        private let asked = Mutex<[String]>([])
+        private let names = Mutex<[String]>([])
 
         init(_ answers: [String]...) { self.answers = Mutex(answers) }
 
-        var questions: [String] { asked.withLock { $0 } }
+        var lookups: [String] { names.withLock { $0 } }
 
         func addresses(of name: String) async throws(UpstreamError) -> [IPAddress] {
-            asked.withLock { $0.append(name) }
+            names.withLock { $0.append(name) }
             return answers.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] }.compactMap { IPAddress($0) }
         }
     }
@@ -45,7 +45,7 @@ struct AddressGuardClientsTests {
         }
     }
 
-    /// The only address that is allowed here stands for a public one.
+    /// Clients that may connect only to 127.0.0.1, which stands for a public address.
     private func clients(
         _ resolver: any HostResolver, maximum: Int = 64,
         configuration: HTTPClient.Configuration = HTTPClient.Configuration()
@@ -55,14 +55,14 @@ struct AddressGuardClientsTests {
             configuration: configuration, maximumClients: maximum)
     }
 
-    @Test("a name that is public when it is checked and private when it is connected to is resolved only once")
+    @Test("DNS rebinding: a name is resolved once per request, and only the checked address is used")
     func rebinding() async throws {
         let server = try RawOrigin.listening([.send(ok("public"))])
-        // The second answer is what an attacker's server gives when it is asked again.
+        // The second list is the answer of an attacker's name server to a second lookup.
         let resolver = ScriptedResolver(["127.0.0.1"], ["127.0.0.2"])
         let clients = try clients(resolver)
         #expect(try await get("http://rebind.example:\(server.port)/", clients) == 200)
-        #expect(resolver.questions == ["rebind.example"])
+        #expect(resolver.lookups == ["rebind.example"])
         #expect(server.requests.first?.lowercased().contains("host: rebind.example:\(server.port)\r\n") == true)
         let error = await #expect(throws: UpstreamError.self) {
             try await get("http://rebind.example:\(server.port)/", clients)
@@ -74,20 +74,20 @@ struct AddressGuardClientsTests {
         server.stop()
     }
 
-    @Test("names in other letters go where they were checked to go, and nowhere else")
+    @Test("upper case and a trailing dot in a host name do not bypass the checked address")
     func letters() async throws {
         let server = try RawOrigin.listening([.send(ok("x"))])
         let clients = try clients(ScriptedResolver(["127.0.0.1"]))
         for host in ["LocalHost", "EXAMPLE.Invalid", "ip6-localhost"] {
             #expect(try await get("http://\(host):\(server.port)/", clients) == 200)
         }
-        // A name with a dot at its end is another for some libraries.
+        // Some libraries treat a name with a trailing dot as a different name.
         #expect(try await get("http://example.invalid.:\(server.port)/", clients) == 200)
         await clients.shutdown()
         server.stop()
     }
 
-    @Test("TLS is with the name: in the server name that is asked for, and in the check of the certificate")
+    @Test("TLS uses the host name for the server name indication and the certificate check")
     func tls() async throws {
         let location = "location / { return 200 \"$ssl_server_name $host $http2\"; }"
         let nginx = try Nginx(location, tls: true, http2: true) { directory in
@@ -98,7 +98,7 @@ struct AddressGuardClientsTests {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.trustRoots = .file(nginx.directory + "/server.pem")
         configuration.tlsConfiguration = tls
-        // The other name's certificate is not trusted, so that trying again would take until the deadline.
+        // TLS fails for the other name, and retries of the connection would last until the deadline.
         configuration.connectionPool.retryConnectionEstablishment = false
         let clients = try clients(ScriptedResolver(["127.0.0.1"]), configuration: configuration)
         let good = try await answer("https://pinned.example:\(nginx.port)/", clients)
@@ -117,12 +117,12 @@ struct AddressGuardClientsTests {
         let resolver = ScriptedResolver(["127.0.0.1"])
         let clients = try clients(resolver)
         for _ in 0..<5 { #expect(try await get("http://same.example:\(server.port)/", clients) == 200) }
-        #expect(resolver.questions.count == 5)
+        #expect(resolver.lookups.count == 5)
         await clients.shutdown()
         server.stop()
     }
 
-    @Test("an address that is not allowed is passed over when there is another")
+    @Test("forbidden addresses are skipped if the host has an allowed one")
     func mixed() async throws {
         let server = try RawOrigin.listening([.send(ok("x"))])
         let clients = try clients(ScriptedResolver(["10.0.0.1", "::1", "127.0.0.1"]))
@@ -142,11 +142,11 @@ struct AddressGuardClientsTests {
         let clients = try clients(resolver)
         let error = await #expect(throws: UpstreamError.self) { try await get("http://\(host):9/", clients) }
         #expect([.forbiddenAddress, .invalidURL].contains(error?.code))
-        #expect(resolver.questions.isEmpty)
+        #expect(resolver.lookups.isEmpty)
         await clients.shutdown()
     }
 
-    @Test("a name without addresses is an error that says so")
+    @Test("a name without addresses is a failed connection; after the shutdown every request fails")
     func unknown() async throws {
         let clients = try clients(ScriptedResolver([]))
         let error = await #expect(throws: UpstreamError.self) { try await get("http://nowhere.example/", clients) }
@@ -156,7 +156,7 @@ struct AddressGuardClientsTests {
         #expect(late?.code == .shutDown)
     }
 
-    @Test("clients that nobody uses are given up, those in use are not")
+    @Test("idle clients above the maximum are shut down, clients in use are not")
     func surplus() async throws {
         let server = try RawOrigin.listening([.send(ok("x"))])
         let clients = try clients(ScriptedResolver(["127.0.0.1"]), maximum: 1)
@@ -173,14 +173,14 @@ struct AddressGuardClientsTests {
         server.stop()
     }
 
-    @Test("the system's resolver knows this machine, and does not know nonsense")
+    @Test("the system resolver resolves localhost, and returns no address for an unknown name")
     func system() async throws {
         let addresses = try await SystemResolver(.singleton).addresses(of: "localhost")
         #expect(!addresses.isEmpty && addresses.allSatisfy { $0.kind == .loopback })
         #expect(try await SystemResolver(.singleton).addresses(of: "nowhere.invalid").isEmpty)
     }
 
-    @Test("a cancelled look-up ends at once")
+    @Test("a cancelled lookup ends at once")
     func cancelled() async throws {
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
@@ -190,7 +190,7 @@ struct AddressGuardClientsTests {
         #expect(error?.code == .cancelled)
     }
 
-    @Test("a look-up on a pool that is not running is cancelled")
+    @Test("a lookup on a thread pool that is not running fails with cancelled")
     func stoppedPool() async throws {
         let error = await #expect(throws: UpstreamError.self) {
             try await SystemResolver(NIOThreadPool(numberOfThreads: 1)).addresses(of: "localhost")

@@ -1,10 +1,10 @@
 import LarderUpstream
 import Testing
 
-@Suite("The address guard")
+@Suite("Address guard")
 struct AddressGuardTests {
     @Test(
-        "addresses are known for what they are for",
+        "IPv4 addresses are classified by their purpose, also within IPv6 addresses",
         arguments: [
             ("8.8.8.8", .global), ("1.1.1.1", .global), ("9.255.255.255", .global), ("11.0.0.0", .global),
             ("172.15.255.255", .global), ("172.32.0.0", .global), ("100.63.255.255", .global), ("100.128.0.0", .global),
@@ -25,20 +25,20 @@ struct AddressGuardTests {
         #expect(try #require(IPAddress("::ffff:\(text)")) == address, "mapped")
         let hex = text.split(separator: ".").compactMap { UInt32($0) }.reduce(0) { $0 << 8 | $1 }
         let (high, low) = (String(hex >> 16, radix: 16), String(hex & 0xFFFF, radix: 16))
-        // Where a translator or a tunnel unpacks it, it is what it was.
+        // NAT64 and 6to4 addresses have the kind of the IPv4 address that they contain.
         for form in [
             "64:ff9b::\(high):\(low)", "2002:\(high):\(low)::1", "2002:\(high):\(low):ffff:ffff:ffff:ffff:ffff",
         ] {
             #expect(try #require(IPAddress(form)).kind == kind, "\(form)")
         }
-        let turned = ~hex
-        let client = "\(String(turned >> 16, radix: 16)):\(String(turned & 0xFFFF, radix: 16))"
-        #expect(try #require(IPAddress("2001:0:808:808::\(client)")).kind == kind, "Teredo's client")
-        #expect(try #require(IPAddress("2001:0:\(high):\(low)::f7f7:f7f7")).kind == kind, "Teredo's server")
+        let inverted = ~hex
+        let client = "\(String(inverted >> 16, radix: 16)):\(String(inverted & 0xFFFF, radix: 16))"
+        #expect(try #require(IPAddress("2001:0:808:808::\(client)")).kind == kind, "Teredo client")
+        #expect(try #require(IPAddress("2001:0:\(high):\(low)::f7f7:f7f7")).kind == kind, "Teredo server")
     }
 
     @Test(
-        "IPv6 addresses are known for what they are for",
+        "IPv6 addresses are classified by their purpose",
         arguments: [
             ("2606:4700:4700::1111", .global), ("2a00::1", .global), ("2001:4860:4860::8888", .global),
             ("3ffe:ffff::1", .global), ("::", .loopback), ("::1", .loopback), ("::7f00:1", .loopback),
@@ -55,14 +55,14 @@ struct AddressGuardTests {
     }
 
     @Test(
-        "only the plain forms of addresses are addresses",
+        "other notations of addresses are invalid",
         arguments: [
             "", "1.2.3", "1.2.3.4.5", "01.2.3.4", "1.2.3.256", "0x7f.0.0.1", "2130706433", " 1.2.3.4", "1.2.3.4 ",
             "fe80::1%lo", "[::1]", ":::", "1::2::3", "12345::", "::1/128", "::ffff:1.2.3", "١.2.3.4",
         ])
     func noAddresses(_ text: String) { #expect(IPAddress(text) == nil) }
 
-    @Test("ranges are read strictly and have the addresses that they say")
+    @Test("ranges are parsed strictly and contain the addresses of their prefix")
     func ranges() throws {
         for text in [
             "10.0.0.0/8", "0.0.0.0/0", "1.2.3.4/32", "fd00::/8", "::/0", "2001:db8::/33", "::1/128", "fe80::/64",
@@ -90,7 +90,7 @@ struct AddressGuardTests {
         #expect(try !isIn("fd00::5", "fd00::8000:0:0:0/65"))
     }
 
-    @Test("what the settings allow is allowed, in its mapped form too, and nothing beside it")
+    @Test("an allowed range is allowed, also in IPv4-mapped form; other private addresses are not")
     func allowed() throws {
         let guarded = AddressGuard(allowed: [try #require(AddressRange("10.1.0.0/16"))])
         #expect(guarded.allows(try #require(IPAddress("10.1.2.3"))))
@@ -107,7 +107,7 @@ struct AddressGuardTests {
     }
 
     @Test(
-        "hosts are addresses or names",
+        "a host is an address, a name, or invalid",
         arguments: [
             ("127.0.0.1", .address), ("127.0.0.1.", .address), ("[::1]", .address), ("::ffff:1.2.3.4", .address),
             ("example.com", .name), ("EXAMPLE.com.", .name), ("localhost", .name), ("a_b-c.x0", .name),

@@ -2,7 +2,7 @@ import LarderUpstream
 import TestSupport
 import Testing
 
-@Suite("Answers that are no document", .timeLimit(.minutes(5)))
+@Suite("Responses without a usable document", .timeLimit(.minutes(5)))
 struct BadAnswerTests {
     @Test("a body that ends before its declared length is an error, never a short document")
     func shortBody() async throws {
@@ -38,7 +38,7 @@ struct BadAnswerTests {
         #expect(error.code == .malformedAnswer || error.code == .truncated)
     }
 
-    @Test("two different lengths are an error")
+    @Test("two different Content-Length fields are an error")
     func twoLengths() async throws {
         let error = try await failure { _, _ in
             [.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 7\r\n\r\n{\"a\":1}")]
@@ -54,13 +54,13 @@ struct BadAnswerTests {
         #expect(body.body == Array("{\"a\":1}".utf8))
     }
 
-    @Test("something that is not HTTP is an error that says so")
+    @Test("a response that is not HTTP is an error")
     func notHTTP() async throws {
         let error = try await failure { _, _ in [.send("SSH-2.0-OpenSSH_9.2p1 Debian\r\n")] }
         #expect(error.code == .malformedAnswer)
     }
 
-    @Test("a connection that closes before the answer is an error", arguments: ["", "HTTP/1.1 200 O"])
+    @Test("a connection that closes before the head of the response is an error", arguments: ["", "HTTP/1.1 200 O"])
     func closedEarly(_ sent: String) async throws {
         let error = try await failure { _, _ in [.send(sent), .close] }
         #expect(error.code == .connectionClosed)
@@ -68,7 +68,7 @@ struct BadAnswerTests {
     }
 
     @Test(
-        "an empty answer is an error, not an empty document",
+        "an empty response is an error, not an empty document",
         arguments: [
             "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -79,9 +79,9 @@ struct BadAnswerTests {
         #expect(error.isRetryable)
     }
 
-    @Test("a declared length over the limit is refused before the body comes")
+    @Test("a declared length over the limit is rejected before the body arrives")
     func declaredTooLarge() async throws {
-        // The body never comes: only the declared length can be the reason.
+        // No body is sent, so only the declared length can cause the error.
         let error = try await failure({ $0.maximumBytes = 10 }) { _, _ in
             [.send("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n")]
         }
@@ -90,7 +90,7 @@ struct BadAnswerTests {
         #expect(error.message.contains("over the limit of 10 bytes; raise limits.documentBytes"))
     }
 
-    @Test("a body over the limit is refused while it streams, although it never ends")
+    @Test("an endless body is rejected as soon as it exceeds the limit")
     func streamedTooLarge() async throws {
         let error = try await failure({ $0.maximumBytes = 10 }) { _, _ in
             [.send("HTTP/1.1 200 OK\r\n\r\n"), .trickle]
@@ -98,13 +98,15 @@ struct BadAnswerTests {
         #expect(error.code == .tooLarge)
     }
 
-    @Test("a body of exactly the limit is a document")
+    @Test("a body of exactly the maximum size is accepted")
     func exactlyTheLimit() async throws {
         let body = try await document({ $0.maximumBytes = 7 }) { _, _ in [.send(ok("{\"a\":1}"))] }
         #expect(body.body.count == 7)
     }
 
-    @Test("a status tells what failed and whether to come again", arguments: [400, 401, 404, 410, 429, 500, 501, 503])
+    @Test(
+        "an error status is reported, with whether the request can be retried",
+        arguments: [400, 401, 404, 410, 429, 500, 501, 503])
     func statuses(_ status: Int) async throws {
         let error = try await failure { _, _ in
             [.send("HTTP/1.1 \(status) X\r\nContent-Length: 2\r\n\r\n{}")]
@@ -115,13 +117,13 @@ struct BadAnswerTests {
         #expect(error.message.contains("\(status)"))
     }
 
-    @Test("a 206 that nobody asked for is an error, because it is a part")
+    @Test("an unrequested 206 is an error, because its body is partial")
     func partial() async throws {
         let error = try await failure { _, _ in [.send("HTTP/1.1 206 X\r\nContent-Length: 2\r\n\r\n{}")] }
         #expect(error.code == .status)
     }
 
-    @Test("Retry-After is exposed, as seconds and as a date against the origin's own clock")
+    @Test("Retry-After can be seconds, or a date that is relative to the origin's Date")
     func retryAfter() async throws {
         let seconds = try await failure { _, _ in
             [.send("HTTP/1.1 503 X\r\nRetry-After: 120\r\nContent-Length: 0\r\n\r\n")]
@@ -137,7 +139,7 @@ struct BadAnswerTests {
         #expect(date.retryAfter == .seconds(60))
     }
 
-    @Test("a content coding that nobody asked for is refused")
+    @Test("an unrequested content coding is rejected")
     func unknownCoding() async throws {
         let error = try await failure { _, _ in [.send(ok("xyz", "Content-Encoding: br\r\n"))] }
         #expect(error.code == .unsupportedEncoding)

@@ -2,7 +2,7 @@ import LarderUpstream
 import TestSupport
 import Testing
 
-@Suite("Event streams")
+@Suite("Event stream parser")
 struct EventStreamParserTests {
     private typealias Event = EventStreamParser.Event
 
@@ -25,7 +25,7 @@ struct EventStreamParserTests {
         #expect(Self.events(text).events == [Self.message("1\n2", type: "a"), Self.message("3")])
     }
 
-    @Test("the examples of the specification")
+    @Test("the examples of the specification have the events that it describes")
     func specification() {
         #expect(
             Self.events("data: YHOO\ndata: +2\ndata: 10\n\n").events == [Self.message("YHOO\n+2\n10")])
@@ -37,27 +37,27 @@ struct EventStreamParserTests {
         #expect(Self.events("data:test\n\ndata: test\n\n").events == [Self.message("test"), Self.message("test")])
     }
 
-    @Test("comments, unknown fields and fields in other case are passed over")
-    func passedOver() {
+    @Test("comments, unknown fields and field names in upper case are ignored")
+    func ignoredLines() {
         let text = ":data: 1\nDATA: 2\ndata : 3\n data: 4\nnonsense\nfoo: bar\ndata: 5\n\n:\n\n"
         #expect(Self.events(text).events == [Self.message("5")])
     }
 
-    @Test("what is unfinished at the end is no event")
+    @Test("an incomplete event at the end of the stream is discarded")
     func unfinished() {
         #expect(Self.events("data: 1\n").events.isEmpty)
         #expect(Self.events("data: 1").events.isEmpty)
         #expect(Self.events("data: 1\r").events.isEmpty)
     }
 
-    @Test("an event's type lasts for that event, also where it had no data")
+    @Test("a type applies to one event only, even if that event has no data")
     func type() {
         #expect(Self.events("event: a\n\ndata: 1\n\n").events == [Self.message("1")])
         #expect(Self.events("event: a\nevent: b\ndata: 1\n\n").events == [Self.message("1", type: "b")])
         #expect(Self.events("event: a\nevent:\ndata: 1\n\n").events == [Self.message("1")])
     }
 
-    @Test("an id counts from the end of its event on, also without data; one with a NUL never does")
+    @Test("an id takes effect at the end of its event, even without data; an id with a NUL is ignored")
     func ids() {
         #expect(Self.events("id: 1\ndata: x\n").parser.lastEventID == "")
         #expect(Self.events("id: 1\n\n").parser.lastEventID == "1")
@@ -67,7 +67,7 @@ struct EventStreamParserTests {
         #expect(Self.events("data: x\n\n", lastEventID: "7").parser.lastEventID == "7")
     }
 
-    @Test("the time to wait is a number of milliseconds, anything else is passed over")
+    @Test("retry is a number of milliseconds, at most 30 days; other values are ignored")
     func retry() {
         #expect(Self.events("retry: 1500\n").parser.retry == .milliseconds(1500))
         #expect(Self.events("retry: 0\n").parser.retry == .zero)
@@ -75,18 +75,18 @@ struct EventStreamParserTests {
         #expect(Self.events("retry: 99999999999999999999\n").parser.retry == .seconds(30 * 86_400))
     }
 
-    @Test("one byte order mark at the beginning is passed over")
+    @Test("one byte order mark at the start of the stream is skipped")
     func byteOrderMark() {
         #expect(Self.events("\u{feff}data: 1\n\n").events == [Self.message("1")])
         #expect(Self.events("\u{feff}\u{feff}data: 1\n\n").events.isEmpty)
         #expect(Self.events("data: 1\n\n\u{feff}data: 2\n\n").events == [Self.message("1")])
         var parser = EventStreamParser(maximumEventBytes: 100)
-        // The beginning of a mark that is none belongs to the line.
+        // An incomplete byte order mark is part of the line.
         #expect(parser.parse([0xef, 0xbb]).isEmpty)
         #expect(parser.parse(Array("data: 1\n\ndata: 2\n\n".utf8)) == [Self.message("2")])
     }
 
-    @Test("an event over the limit ends the reading, those before it stand")
+    @Test("an event over the limit stops the parser; earlier events are returned")
     func limit() {
         let exact = Self.events("data: 12345\ndata: 789\n\n", maximumEventBytes: 9)
         #expect(exact.events == [Self.message("12345\n789")])
@@ -104,7 +104,7 @@ struct EventStreamParserTests {
         #expect(comment.parse(Array("\ndata: 1\n\n".utf8)) == [Self.message("1")])
     }
 
-    @Test("however the stream is cut, the events are the same", arguments: 0..<200 as Range<UInt64>)
+    @Test("the events do not depend on how the stream is cut into pieces", arguments: 0..<200 as Range<UInt64>)
     func cuts(_ seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let words = [

@@ -3,7 +3,8 @@ import TestSupport
 import Testing
 
 extension FetchTimeouts {
-    /// For tests of something else than time: many run at once, and on a busy machine one waits long for its turn.
+    /// Long timeouts, for tests that are not about time. Many tests run at once, and a busy machine can delay each of
+    /// them for long.
     static let patient = FetchTimeouts(idle: .seconds(300), whole: .seconds(600))
 }
 
@@ -25,7 +26,7 @@ func withFetcher<T>(
     }
 }
 
-/// The error that a fetch of a server with this script ends with.
+/// Fetches from a server that runs `script`, and returns the error.
 func failure(
     _ change: (inout FetchRequest) -> Void = { _ in },
     script: @escaping RawOrigin.Script
@@ -40,7 +41,7 @@ func failure(
     return error
 }
 
-/// The document that a server with this script gives.
+/// Fetches from a server that runs `script`, and returns the document.
 func document(
     _ change: (inout FetchRequest) -> Void = { _ in },
     script: @escaping RawOrigin.Script
@@ -64,7 +65,7 @@ extension FetchResponse {
     struct NotADocument: Error { let response: FetchResponse }
 }
 
-/// An answer with a correct length.
+/// Returns a response with a correct Content-Length.
 func ok(_ body: String, _ fields: String = "") -> String {
     "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\(fields)\r\n\(body)"
 }

@@ -2,48 +2,47 @@ import TestSupport
 
 @testable import LarderUpstream
 
-/// Many hosts that ask one origin, on a virtual clock. Each is driven by the plan that agents use; the requests are
-/// counted by the second.
+/// Simulates many hosts that poll one origin, on a virtual clock, and counts the requests in each second. The hosts run
+/// the `PollPlan` of the agent.
 struct Fleet {
-    /// What the origin does with a request.
+    /// The response of the origin to a request.
     enum Answer {
         case document
-        /// An error at once, with what it may say about coming back.
+        /// An immediate error, with the value of `Retry-After`; nil for none.
         case refusal(retryAfter: Duration?)
-        /// Nothing; the host gives up after its timeout.
+        /// No response. The host gives up after its timeout.
         case silence
     }
 
     private struct Host {
         var plan: PollPlan
-        /// Whether it has a document to serve.
-        var isHolding: Bool
-        /// When it asks, or gives up.
+        var hasDocument: Bool
+        /// When the host sends its next request, or gives up the current one.
         var due = Duration.zero
         var isWaiting = false
         var lastAnswer: Duration?
     }
 
-    /// The requests in each second.
+    /// The number of requests in each second.
     private(set) var load: [Int] = []
-    /// The load in steady state: by definition each host asks once in each interval.
+    /// The requests per second in steady state, in which each host polls once per interval.
     let mean: Double
     private let interval: Duration
     private var hosts: [Host]
     private var generator: SeededGenerator
-    /// The hosts that are due, by second. Within a second they are in no order: they know nothing of each other.
+    /// The hosts that are due in each second, in no particular order.
     private var calendar: [[Int]] = []
 
     private static let timeout = Duration.seconds(10)
-    /// 2023-11-14, so that nothing begins at a moment that schedules count from.
+    /// The wall-clock time of the start, in 2023. Not 0, which is the time from which schedules are computed.
     private static let start = Duration.seconds(1_700_000_000)
 
     /// - Parameters:
     ///   - boots: when each host starts
-    ///   - isHolding: whether hosts have a document from an earlier life
+    ///   - hasDocument: whether hosts have a document from before the start
     ///   - firstFetchWindow: the time over which hosts without a document spread their first requests
     init(
-        count: Int, interval: Duration = .seconds(60), isHolding: Bool = false,
+        count: Int, interval: Duration = .seconds(60), hasDocument: Bool = false,
         firstFetchWindow: Duration = .seconds(2), seed: UInt64, boots: (inout SeededGenerator) -> Duration
     ) {
         self.interval = interval
@@ -53,64 +52,66 @@ struct Fleet {
         hosts = (0..<count).map { number in
             let schedule = PollSchedule(
                 interval: interval, seed: "host-\(number)\u{0}\(url)", firstFetchWindow: firstFetchWindow)
-            return Host(plan: PollPlan(schedule), isHolding: isHolding)
+            return Host(plan: PollPlan(schedule), hasDocument: hasDocument)
         }
         for index in hosts.indices {
             hosts[index].due = boots(&generator)
-            plan(index, after: .started(holding: isHolding))
+            plan(index, after: .started(holding: hasDocument))
         }
     }
 
-    /// Lets time pass.
+    /// Runs the simulation until `end`.
     ///
-    /// - Parameter origin: told the moment of a request, and how many there were in this second
+    /// - Parameter origin: returns the response, given the time of the request and the number of requests so far in its
+    ///   second
     mutating func run(until end: Duration, origin: (Duration, Int) -> Answer) {
         for second in load.count..<Int(end / .seconds(1)) {
             load.append(0)
             guard second < calendar.count else { continue }
-            // What comes due in the second that runs is added behind.
+            // A host may become due again in the same second. It is appended to the list.
             var next = 0
             while next < calendar[second].count {
-                turn(calendar[second][next], origin)
+                handle(calendar[second][next], origin)
                 next += 1
             }
             calendar[second] = []
         }
     }
 
-    private mutating func turn(_ index: Int, _ origin: (Duration, Int) -> Answer) {
+    /// Sends the next request of a host, or ends one that was not answered in time.
+    private mutating func handle(_ index: Int, _ origin: (Duration, Int) -> Answer) {
         if hosts[index].isWaiting {
             hosts[index].isWaiting = false
-            return plan(index, after: .failed(holding: hosts[index].isHolding, retryAfter: nil))
+            return plan(index, after: .failed(holding: hosts[index].hasDocument, retryAfter: nil))
         }
         load[load.count - 1] += 1
         switch origin(hosts[index].due, load[load.count - 1]) {
         case .document:
-            hosts[index].isHolding = true
+            hosts[index].hasDocument = true
             hosts[index].lastAnswer = hosts[index].due
             plan(index, after: .answered)
         case .refusal(let retryAfter):
-            plan(index, after: .failed(holding: hosts[index].isHolding, retryAfter: retryAfter))
+            plan(index, after: .failed(holding: hosts[index].hasDocument, retryAfter: retryAfter))
         case .silence:
             hosts[index].isWaiting = true
             hosts[index].due += Self.timeout
-            enter(index)
+            add(index)
         }
     }
 
     private mutating func plan(_ index: Int, after event: PollPlan.Event) {
         hosts[index].due += hosts[index].plan.delay(
             after: event, at: Self.start + hosts[index].due, using: &generator)
-        enter(index)
+        add(index)
     }
 
-    private mutating func enter(_ index: Int) {
+    private mutating func add(_ index: Int) {
         let second = Int(hosts[index].due.components.seconds)
         if second >= calendar.count { calendar += Array(repeating: [], count: second + 600 - calendar.count) }
         calendar[second].append(index)
     }
 
-    /// The most requests in so many seconds together, from a second on, in terms of the mean.
+    /// The highest load over `width` seconds, from second `start` on, as a multiple of the mean.
     func peak(from start: Int, width: Int = 1) -> Double {
         let sums = stride(from: start, through: load.count - width, by: width).map {
             load[$0..<($0 + width)].reduce(0, +)
@@ -118,12 +119,12 @@ struct Fleet {
         return Double(sums.max() ?? 0) / Double(width) / mean
     }
 
-    /// The load from a second on, in terms of the mean.
+    /// The average load from second `start` on, as a multiple of the mean.
     func average(from start: Int) -> Double {
         Double(load[start...].reduce(0, +)) / Double(load.count - start) / mean
     }
 
-    /// Since when every host has an answer; nil if one has none.
+    /// The oldest of the last successful requests of all hosts; nil if a host has never received a document.
     var oldestAnswer: Duration? {
         hosts.contains { $0.lastAnswer == nil } ? nil : hosts.compactMap(\.lastAnswer).min()
     }

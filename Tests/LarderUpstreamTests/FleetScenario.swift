@@ -2,16 +2,16 @@ import TestSupport
 
 @testable import LarderUpstream
 
-/// A situation of a whole fleet, and how many requests its busiest second may have. `contrib/fleet.sh` compiles this file,
-/// the fleets and the plans with a main program of its own.
+/// A situation of a fleet, with limits on the requests in its busiest second. `contrib/fleet.sh` compiles this file, the
+/// fleets and the plans into a separate program.
 struct FleetScenario: Sendable {
-    /// The busiest second of a part of the situation.
+    /// The busiest second in one part of the scenario.
     struct Figure {
         let part: String
         let peak: Int
         /// The number of requests divided by the seconds over which they are meant to spread.
         let mean: Double
-        /// The most that the peak may be, as a multiple of the mean.
+        /// The maximum peak, as a multiple of the mean.
         let limit: Double
 
         init(_ part: String, _ load: some Collection<Int>, mean: Double, limit: Double) {
@@ -23,12 +23,12 @@ struct FleetScenario: Sendable {
 
         var ratio: Double { Double(peak) / mean }
 
-        /// Whether the limit holds. Small fleets are granted five standard deviations of the busiest second.
+        /// Whether the peak is within the limit plus five standard deviations, which matter only in small fleets.
         var isWithinLimit: Bool { Double(peak) <= limit * mean + 5 * (limit * mean).squareRoot() }
     }
 
     let name: String
-    /// Simulates so many hosts.
+    /// Simulates `count` hosts.
     let run: @Sendable (_ count: Int, _ seed: UInt64) -> [Figure]
 
     static let all =
@@ -37,10 +37,10 @@ struct FleetScenario: Sendable {
         + outages.map { streaming($0, hasOtherEndpoints: true) } + [powerUp(2), powerUp(60), overload]
 
     private static let outages = [3, 10, 60, 600]
-    /// Hosts are simulated so many at a time, since a million need much memory.
+    /// The number of hosts that are simulated at a time, because a million would need much memory.
     private static let batch = 100_000
 
-    /// Adds up the loads of batches of hosts, which do not influence each other.
+    /// Simulates `count` hosts in batches and adds up their loads. Hosts do not influence each other.
     private static func load(_ count: Int, _ seed: UInt64, _ simulate: (_ count: Int, _ seed: UInt64) -> [Int]) -> [Int]
     {
         var sum: [Int] = []
@@ -57,7 +57,7 @@ struct FleetScenario: Sendable {
         FleetScenario(name: "polls every 60 s, outage of \(outage) s") { count, seed in
             let (start, end) = (180, 180 + outage)
             let load = load(count, seed) { count, seed in
-                var fleet = Fleet(count: count, isHolding: true, seed: seed) {
+                var fleet = Fleet(count: count, hasDocument: true, seed: seed) {
                     .random(from: .zero, to: .seconds(60), using: &$0)
                 }
                 fleet.run(until: .seconds(end + 720)) { now, _ in
@@ -132,7 +132,7 @@ struct FleetScenario: Sendable {
         }
     }
 
-    /// The source refuses what is beyond half the rate of the first requests.
+    /// The source rejects requests above half the rate at which hosts send their first requests.
     private static let overload = FleetScenario(
         name: "power-up with an empty cache, window of 2 s, the source serves half of that rate"
     ) { count, seed in

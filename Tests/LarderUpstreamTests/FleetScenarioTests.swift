@@ -3,10 +3,10 @@ import Testing
 
 @testable import LarderUpstream
 
-/// The table of `contrib/guides/fleets.md` for fewer hosts.
-@Suite("A fleet of 4,000 hosts")
+/// Checks the table of `contrib/guides/fleets.md` with fewer hosts.
+@Suite("Fleet of 4,000 hosts")
 struct FleetScenarioTests {
-    @Test("no second carries more than its share of the load:", arguments: FleetScenario.all)
+    @Test("the busiest second of each part stays within its limit", arguments: FleetScenario.all)
     func share(_ scenario: FleetScenario) {
         let seed = SeededGenerator.randomSeed
         for figure in scenario.run(4_000, seed) {

@@ -4,9 +4,9 @@ import LarderUpstream
 import TestSupport
 import Testing
 
-@Suite("A real origin", .timeLimit(.minutes(5)))
+@Suite("nginx as origin", .timeLimit(.minutes(5)))
 struct NginxTests {
-    @Test("a document comes once, then 304 until it changes")
+    @Test("an unchanged document is answered with 304, a changed one is sent again")
     func conditional() async throws {
         let nginx = try Nginx()
         try nginx.write("{\"a\":1}", to: "c.json")
@@ -17,7 +17,7 @@ struct NginxTests {
             #expect(first.metadata.mediaType == "application/json")
             request.validator = first.validator
             guard case .notModified = try await fetcher.fetch(request) else {
-                return #expect(Bool(false), "not honoured: \(String(describing: first.validator))")
+                return #expect(Bool(false), "the validator was not honored: \(String(describing: first.validator))")
             }
             try nginx.write("{\"a\":22}", to: "c.json")
             let second = try await fetcher.fetch(request).requireDocument()
@@ -35,10 +35,10 @@ struct NginxTests {
             var request = FetchRequest(url: nginx.url("c.json"), timeouts: .patient)
             let first = try await fetcher.fetch(request).requireDocument()
             #expect(first.body == Array(text.utf8))
-            #expect(first.validator?.etag?.hasPrefix("W/") == true, "it was not compressed")
+            #expect(first.validator?.etag?.hasPrefix("W/") == true, "nginx did not compress the document")
             request.validator = first.validator
             guard case .notModified = try await fetcher.fetch(request) else {
-                return #expect(Bool(false), "not honoured")
+                return #expect(Bool(false), "the validator was not honored")
             }
         }
     }
@@ -55,7 +55,7 @@ struct NginxTests {
         }
     }
 
-    @Test("failures of a real server are typed, with Retry-After")
+    @Test("error responses have the right code, status and Retry-After")
     func failures() async throws {
         let nginx = try Nginx(
             "location = /500 { return 500; } location = /503 { add_header Retry-After 7 always; return 503; }")
@@ -76,7 +76,7 @@ struct NginxTests {
         }
     }
 
-    @Test("a certificate of an unknown authority is refused")
+    @Test("a certificate of an unknown authority is rejected, with advice")
     func certificates() async throws {
         let nginx = try Nginx(tls: true, http2: true) { directory in
             try Certificates(directory: directory).makeSelfSigned(
@@ -92,7 +92,7 @@ struct NginxTests {
         }
     }
 
-    @Test("a compressed body that expands beyond the fetcher's limit is refused, whatever the request allows")
+    @Test("a body that decodes to more than the fetcher's limit is rejected, whatever the request allows")
     func bomb() async throws {
         let bytes = try Self.gzip(Data(count: 4 << 20))
         let server = try RawOrigin.listening { _, _ in
@@ -110,13 +110,13 @@ struct NginxTests {
         server.stop()
     }
 
-    @Test("a body that is not compressed as it says is refused")
+    @Test("a body that is not in its declared content coding is rejected")
     func notCompressed() async throws {
         let error = try await failure { _, _ in [.send(ok("{\"a\":1}", "Content-Encoding: gzip\r\n"))] }
         #expect(error.code == .unsupportedEncoding)
     }
 
-    @Test("a compressed body without its end is an error, although its length is right")
+    @Test("a truncated gzip body is an error, even if its Content-Length is correct")
     func compressedShort() async throws {
         let bytes = try Self.gzip(Data((0..<10_000).flatMap { "\($0)".utf8 })).dropLast(100)
         let error = try await failure { _, _ in

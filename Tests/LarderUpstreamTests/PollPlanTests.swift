@@ -4,14 +4,14 @@ import Testing
 
 @testable import LarderUpstream
 
-@Suite("When a host asks next")
+@Suite("Poll plan")
 struct PollPlanTests {
     private static let minute = Duration.seconds(60)
     private static let start = Duration.seconds(1_700_000_000)
 
-    /// A host with something to serve that fails again and again.
+    /// Simulates a host that has a document and whose polls all fail.
     ///
-    /// - Returns: the times of its requests
+    /// - Returns: the times of its polls
     private func requests(
         of host: String, interval: Duration = minute, count: Int, retryAfter: Duration? = nil,
         _ generator: inout SeededGenerator
@@ -25,7 +25,7 @@ struct PollPlanTests {
         }
     }
 
-    @Test("a host without a document waits within its first window, and after failures within a growing one")
+    @Test("without a document, the first poll is within the first-fetch window, and retries back off from it")
     func firstFetch() {
         var generator = SeededGenerator(seed: 8)
         for number in 0..<100 {
@@ -42,7 +42,7 @@ struct PollPlanTests {
         }
     }
 
-    @Test("a host that has nothing to serve and no first window asks at once, and soon again")
+    @Test("without a document and a first-fetch window, the first poll is immediate and is retried soon")
     func nothing() {
         var generator = SeededGenerator(seed: 1)
         var plan = PollPlan(PollSchedule(interval: .seconds(3_600), seed: "a"))
@@ -53,7 +53,7 @@ struct PollPlanTests {
         }
     }
 
-    @Test("a host that has something to serve begins at its own moment, which is the same at every start")
+    @Test("with a document, the first poll is at the host's scheduled time, the same at every start")
     func ownMoment() {
         var generator = SeededGenerator(seed: 2)
         for number in 0..<100 {
@@ -70,7 +70,7 @@ struct PollPlanTests {
         }
     }
 
-    @Test("after a first failure a host asks once more within half an interval, then only at its own moments")
+    @Test("after a first failure a host retries within half an interval, then only at scheduled times")
     func failures() {
         var generator = SeededGenerator(seed: 3)
         for number in 0..<100 {
@@ -78,22 +78,22 @@ struct PollPlanTests {
             let times = requests(of: "host-\(number)", count: 12, &generator)
             #expect(times[1] - times[0] >= Self.minute / 10 && times[1] - times[0] <= Self.minute / 2)
             for (before, after) in zip(times[1...], times[2...]) {
-                #expect(after - before >= Self.minute / 4, "no two requests for one turn")
-                #expect(after - before <= .seconds(300) + Self.minute, "nobody waits longer than 5 minutes and a turn")
+                #expect(after - before >= Self.minute / 4, "polled twice for one scheduled time")
+                #expect(after - before <= .seconds(300) + Self.minute, "waited longer than 5 minutes and one interval")
                 let deviation = (after - phase + Self.minute / 20).remainder(by: Self.minute)
-                #expect(deviation <= Self.minute / 10, "a request at a moment that is not the host's own")
+                #expect(deviation <= Self.minute / 10, "polled at a time that is not scheduled")
             }
         }
     }
 
-    @Test("a host that asks once a day asks for an origin that is out every 10 minutes")
+    @Test("a host with an interval of one day polls about every 10 minutes during an outage")
     func longInterval() {
         var generator = SeededGenerator(seed: 4)
         let times = requests(of: "a", interval: .seconds(86_400), count: 20, &generator)
         for (before, after) in zip(times[1...], times[2...]) { #expect(after - before <= .seconds(18 * 60)) }
     }
 
-    @Test("Retry-After is a lower bound, up to an hour, and not a moment to meet at")
+    @Test("Retry-After is a lower bound of up to an hour, and the next scheduled time follows it")
     func retryAfter() {
         var generator = SeededGenerator(seed: 5)
         for seconds in [1, 30, 90, 3_600, 1_000_000] {
@@ -105,7 +105,7 @@ struct PollPlanTests {
         }
     }
 
-    @Test("a success, also one that somebody else had, makes the next failure a first one")
+    @Test("a success, also of a request outside the plan, resets the failures")
     func success() {
         var generator = SeededGenerator(seed: 6)
         var plan = PollPlan(PollSchedule(interval: Self.minute, seed: "a"))
@@ -122,7 +122,7 @@ struct PollPlanTests {
         }
     }
 
-    @Test("no interval traps", arguments: [-1.0, 0, 1e-9, 1, 1e9, 1e18])
+    @Test("no interval causes a trap", arguments: [-1.0, 0, 1e-9, 1, 1e9, 1e18])
     func extremes(_ seconds: Double) {
         var generator = SeededGenerator(seed: 7)
         var plan = PollPlan(PollSchedule(interval: .seconds(seconds), seed: ""))
@@ -138,7 +138,7 @@ struct PollPlanTests {
 }
 
 extension Duration {
-    /// What is left of it after whole spans, never negative.
+    /// Returns the remainder of the division by `span`, which is never negative.
     fileprivate func remainder(by span: Duration) -> Duration {
         let rest = wholeNanoseconds % span.wholeNanoseconds
         return .nanoseconds(rest < 0 ? rest + span.wholeNanoseconds : rest)

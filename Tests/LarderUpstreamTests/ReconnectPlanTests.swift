@@ -3,13 +3,13 @@ import Testing
 
 @testable import LarderUpstream
 
-@Suite("When a host connects again")
+@Suite("Reconnect plan")
 struct ReconnectPlanTests {
     private static func plan(_ host: Int, window: Duration = .seconds(30)) -> ReconnectPlan {
         ReconnectPlan(window: window, firstFetchWindow: .seconds(2), seed: "host-\(host)\u{0}http://o/events")
     }
 
-    @Test("a connection that delivered a document is replaced after the host's splay, which never changes")
+    @Test("after a connection that delivered a document, a host waits for its splay, which never changes")
     func stable() {
         var generator = SeededGenerator(seed: 1)
         for host in 0..<100 {
@@ -17,19 +17,19 @@ struct ReconnectPlanTests {
             #expect(plan.splay >= ReconnectPlan.minSplay && plan.splay < .seconds(30))
             for _ in 0..<10 { #expect(plan.delay(after: .delivered, using: &generator) == plan.splay) }
         }
-        #expect(Self.plan(1).splay == .nanoseconds(6_248_038_977), "the same in every process and every version")
+        #expect(Self.plan(1).splay == .nanoseconds(6_248_038_977), "the splay depends on the process or the version")
     }
 
-    @Test("hosts spread evenly over the window, and at most 1 % of them connect without waiting")
+    @Test("splays are spread evenly over the window, and none is below 0.5 s")
     func spread() {
         var seconds = Array(repeating: 0, count: 30)
         for host in 0..<6_000 { seconds[Int(Self.plan(host).splay.components.seconds)] += 1 }
-        // 203 are expected in each second but the first; 5 standard deviations of a binomial are 70.
+        // 203 hosts are expected in each second except the first; 5 standard deviations of a binomial distribution are 70.
         #expect(seconds.allSatisfy { $0 <= 273 }, "\(seconds)")
         #expect((0..<6_000).allSatisfy { Self.plan($0).splay >= .milliseconds(500) })
     }
 
-    @Test("what the source asked for by retry: or Retry-After is a lower bound, and the splay comes on top")
+    @Test("the delay that the source requests is a lower bound of up to an hour, and the splay is added")
     func floor() {
         var generator = SeededGenerator(seed: 2)
         var plan = Self.plan(1)
@@ -39,7 +39,7 @@ struct ReconnectPlanTests {
         #expect(plan.delay(after: .failed, notBefore: .seconds(60), using: &generator) >= .seconds(60))
     }
 
-    @Test("attempts that fail follow at random within the window, then within twice the window, up to 5 minutes")
+    @Test("waits after failures are random within the window, then within twice the window, up to 5 minutes")
     func failures() {
         var generator = SeededGenerator(seed: 3)
         var longest = Array(repeating: Duration.zero, count: 6)
@@ -57,7 +57,7 @@ struct ReconnectPlanTests {
         }
     }
 
-    @Test("a host that never had a connection tries again within seconds, or within its first window")
+    @Test("before the first connection, retries begin within 2 s or the first-fetch window")
     func neverConnected() {
         var generator = SeededGenerator(seed: 4)
         for host in 0..<100 {
@@ -70,7 +70,7 @@ struct ReconnectPlanTests {
         #expect(waits[0] <= .seconds(60) && (waits.max() ?? .zero) > .seconds(60))
     }
 
-    @Test("the window is a tenth of the interval and at most 30 s, and a tenth of that if there is another endpoint")
+    @Test("the window is 0.1 intervals, at most 30 s; another endpoint shortens it to a tenth, at least 1 s")
     func windows() {
         typealias Plan = ReconnectPlan
         #expect(Plan.window(nil, interval: .seconds(60)) == .seconds(6))
@@ -81,7 +81,7 @@ struct ReconnectPlanTests {
         #expect(Plan.window(.zero, interval: .seconds(60), hasOtherEndpoints: true) == .zero)
     }
 
-    @Test("no window traps", arguments: [-1.0, 0, 1e-9, 1e9, 1e18])
+    @Test("no window causes a trap", arguments: [-1.0, 0, 1e-9, 1e9, 1e18])
     func extremes(_ seconds: Double) {
         var generator = SeededGenerator(seed: 5)
         var plan = ReconnectPlan(window: .seconds(seconds), firstFetchWindow: .seconds(seconds), seed: "")

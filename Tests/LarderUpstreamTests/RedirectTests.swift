@@ -6,7 +6,7 @@ import Testing
 @Suite("Redirects", .timeLimit(.minutes(5)))
 struct RedirectTests {
     @Test(
-        "a redirect is followed, relative ones too, and the final address is reported",
+        "a redirect to a relative URL is followed, and the final URL is reported",
         arguments: [301, 302, 303, 307, 308])
     func followed(_ status: Int) async throws {
         let answer = try await document { number, request in
@@ -18,7 +18,7 @@ struct RedirectTests {
         #expect(answer.metadata.url.hasSuffix("/sub/doc?x=1"))
     }
 
-    @Test("an origin that redirects to itself is given up after five redirects")
+    @Test("a redirect loop ends after five redirects")
     func loop() async throws {
         let server = try RawOrigin.listening([.send("HTTP/1.1 302 X\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")])
         let error = try await withFetcher { fetcher in
@@ -32,14 +32,14 @@ struct RedirectTests {
     }
 
     @Test(
-        "a redirect to nowhere or out of HTTP is an error",
+        "a redirect without an HTTP URL is an error",
         arguments: ["", "Location: \r\n", "Location: ftp://x/\r\n"])
     func unusable(_ field: String) async throws {
         let error = try await failure { _, _ in [.send("HTTP/1.1 302 X\r\n\(field)Content-Length: 0\r\n\r\n")] }
         #expect(error.code == .invalidRedirect)
     }
 
-    @Test("a 304 that carries Location is not a redirect")
+    @Test("a 304 with a Location is not a redirect")
     func notModifiedWithLocation() async throws {
         let server = try RawOrigin.listening([
             .send(
@@ -54,7 +54,7 @@ struct RedirectTests {
         #expect(metadata.validator?.etag == "\"2\"")
     }
 
-    @Test("headers stay with the origin they were meant for, the validator goes along")
+    @Test("a redirect to another origin drops the caller's headers and keeps the validator")
     func credentials() async throws {
         let second = try RawOrigin.listening([.send(ok("{}"))])
         let first = try RawOrigin.listening([

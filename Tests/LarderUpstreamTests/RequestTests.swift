@@ -5,9 +5,9 @@ import NIOPosix
 import TestSupport
 import Testing
 
-@Suite("Requests", .timeLimit(.minutes(5)))
+@Suite("Fetch requests", .timeLimit(.minutes(5)))
 struct RequestTests {
-    @Test("a request carries our name, the caller's headers and its validator, byte for byte")
+    @Test("a request has the User-Agent, the caller's headers and the unchanged validator")
     func fields() async throws {
         let server = try RawOrigin.listening([.send(ok("{}"))])
         try await withFetcher { fetcher in
@@ -27,7 +27,7 @@ struct RequestTests {
         #expect(lines.contains("If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT"))
     }
 
-    @Test("what the origin says about its document is kept")
+    @Test("validator, media type and Retry-After of the response are returned")
     func metadata() async throws {
         let answer = try await document { _, _ in
             [
@@ -43,14 +43,14 @@ struct RequestTests {
         #expect(answer.metadata.retryAfter == .seconds(9))
     }
 
-    @Test("a 304 to a request without a validator is an error, because there is nothing that it could mean")
+    @Test("a 304 to a request without a validator is an error")
     func unexpectedNotModified() async throws {
         let error = try await failure { _, _ in [.send("HTTP/1.1 304 X\r\n\r\n")] }
         #expect(error.code == .malformedAnswer)
     }
 
     @Test(
-        "an address that cannot be fetched is refused with a reason and without its secrets",
+        "an invalid URL is rejected, and the error does not contain its password",
         arguments: [
             "", "not a url", "/path", "ftp://h/", "file:///etc/passwd", "http+unix://%2Ftmp%2Fs/", "http://",
             "http:///x", "http://u:hunter2@h/", "http://h:0/", "http://h:99999/", "http://h/\u{1}",
@@ -66,7 +66,7 @@ struct RequestTests {
         }
     }
 
-    @Test("a header that cannot be sent is an error of the request")
+    @Test("a header with a line break is an invalid request")
     func invalidHeader() async throws {
         try await withFetcher { fetcher in
             let error = try await #require(throws: UpstreamError.self) {
@@ -76,7 +76,7 @@ struct RequestTests {
         }
     }
 
-    @Test("a refused connection is known at once and says who refused, without the query")
+    @Test("the error of a refused connection names host, port and reason, but not the query")
     func refused() async throws {
         let server = try RawOrigin.listening([.send("")])
         server.stop()
@@ -91,7 +91,7 @@ struct RequestTests {
         }
     }
 
-    @Test("a name that does not resolve is a failed connection that names it")
+    @Test("the error for a name that does not resolve contains the name")
     func unknownName() async throws {
         try await withFetcher { fetcher in
             let error = try await #require(throws: UpstreamError.self) {
@@ -108,7 +108,9 @@ struct RequestTests {
         try await withFetcher { fetcher in
             let task = Task { try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient)) }
             var events = server.events.makeAsyncIterator()
-            guard case .request = await events.next() else { return #expect(Bool(false), "no request came") }
+            guard case .request = await events.next() else {
+                return #expect(Bool(false), "the origin received no request")
+            }
             task.cancel()
             let error = await #expect(throws: UpstreamError.self) { try await task.value }
             #expect(error?.code == .cancelled)
@@ -132,7 +134,7 @@ struct RequestTests {
         server.stop()
     }
 
-    @Test("a task that is cancelled before it asks gets no answer")
+    @Test("a task that is cancelled before its request fails with cancelled")
     func cancelledBefore() async throws {
         let server = try RawOrigin.listening([.send(ok("{}"))])
         try await withFetcher { fetcher in
@@ -146,7 +148,7 @@ struct RequestTests {
         server.stop()
     }
 
-    @Test("shutdown ends requests in progress and refuses new ones")
+    @Test("shutdown ends requests in progress and rejects new ones")
     func shutdown() async throws {
         let server = try RawOrigin.listening { _, _ in [] }
         let fetcher = HTTPFetcher(configuration: .init(version: "1"))
@@ -163,7 +165,7 @@ struct RequestTests {
         server.stop()
     }
 
-    @Test("a fetcher runs on the event loops it is given")
+    @Test("a fetcher runs on a given event loop group")
     func injectedLoops() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let server = try RawOrigin.listening([.send(ok("{}"))])

@@ -20,7 +20,7 @@ struct BackoffTests {
         }
         for (ceiling, waits) in zip(ceilings, waits) {
             #expect(waits.allSatisfy { $0 >= .seconds(1) && $0 <= ceiling })
-            // Full jitter uses the whole range: 2,000 even draws come within a twentieth of both ends and of the middle.
+            // Full jitter uses the whole range: the extremes and the mean of 2,000 waits are within a twentieth of it.
             let span = ceiling - .seconds(1)
             #expect(waits.min() ?? ceiling < .seconds(1) + span / 20)
             #expect(waits.max() ?? .zero > ceiling - span / 20)
@@ -29,7 +29,7 @@ struct BackoffTests {
         }
     }
 
-    @Test("a success forgets the failures")
+    @Test("a reset clears the failures")
     func reset() {
         var generator = SeededGenerator(seed: 2)
         var backoff = Backoff()
@@ -41,7 +41,7 @@ struct BackoffTests {
         #expect(backoff.ceiling == first)
     }
 
-    @Test("Retry-After is a lower bound with as much jitter on top, up to its own cap")
+    @Test("Retry-After is a lower bound up to its cap, and a jitter of the same size is added")
     func retryAfter() {
         var generator = SeededGenerator(seed: 3)
         var waits: [Duration] = []
@@ -54,10 +54,11 @@ struct BackoffTests {
             #expect(backoff.next(retryAfter: .seconds(-1), using: &generator) <= .seconds(8))
         }
         #expect(
-            (waits.max() ?? .zero) - (waits.min() ?? .zero) > .seconds(40), "hosts that were told the same are apart")
+            (waits.max() ?? .zero) - (waits.min() ?? .zero) > .seconds(40),
+            "hosts with the same Retry-After are not spread")
     }
 
-    @Test("settings that contradict each other never trap", arguments: [-1.0, 0, 5, 1e9, 1e18])
+    @Test("contradictory settings do not cause a trap", arguments: [-1.0, 0, 5, 1e9, 1e18])
     func extremes(_ seconds: Double) {
         var generator = SeededGenerator(seed: 4)
         for other in [-1.0, 0, 5, 1e9, 1e18] {
@@ -85,12 +86,12 @@ struct PollScheduleTests {
             #expect(schedule.phase >= .zero && schedule.phase < minute)
             buckets[Int(schedule.phase.components.seconds)] += 1
         }
-        // 100 expected in each second; 5 standard deviations of a binomial are 50.
+        // 100 hosts are expected in each second; 5 standard deviations of a binomial distribution are 50.
         #expect(buckets.allSatisfy { (50...150).contains($0) }, "\(buckets)")
     }
 
-    @Test("a host polls once in each interval, near its own moment")
-    func moments() {
+    @Test("a host polls once per interval, within the jitter of its scheduled time")
+    func intervals() {
         var generator = SeededGenerator(seed: 5)
         let schedule = PollSchedule(interval: minute, seed: "a", jitter: 0.1)
         var now = Duration.seconds(1_700_000_000)
@@ -105,10 +106,10 @@ struct PollScheduleTests {
             let deviation = offset - .seconds(slot * 60)
             #expect(deviation >= .zero - minute / 10 && deviation <= minute / 10)
         }
-        #expect((slots.max() ?? 0) - (slots.min() ?? 0) == 999, "an interval was left out")
+        #expect((slots.max() ?? 0) - (slots.min() ?? 0) == 999, "an interval was skipped")
     }
 
-    @Test("hosts that start in the same second do not come together")
+    @Test("hosts that start in the same second do not poll in the same second")
     func herd() {
         var generator = SeededGenerator(seed: 6)
         var seconds = Array(repeating: 0, count: 120)
@@ -120,7 +121,7 @@ struct PollScheduleTests {
         #expect(seconds.max() ?? 0 < 160)
     }
 
-    @Test("a host's splay lies in the window and does not change")
+    @Test("a host's splay is within the window and never changes")
     func splay() {
         let schedule = PollSchedule(interval: minute, seed: "a")
         let splay = schedule.splay(within: .seconds(10))
@@ -129,7 +130,7 @@ struct PollScheduleTests {
         #expect(schedule.splay(within: .zero) == .zero)
     }
 
-    @Test("no setting traps", arguments: [-1.0, 0, 1e-9, 1e9, 1e18])
+    @Test("no setting causes a trap", arguments: [-1.0, 0, 1e-9, 1e9, 1e18])
     func extremes(_ seconds: Double) {
         var generator = SeededGenerator(seed: 7)
         for jitter in [-1, 0, 0.25, 99, .infinity] {

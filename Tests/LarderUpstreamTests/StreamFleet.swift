@@ -2,8 +2,8 @@ import TestSupport
 
 @testable import LarderUpstream
 
-/// Many hosts that keep a connection to one source and poll it besides, on a virtual clock. Each is driven by the plans
-/// that agents use.
+/// Simulates many hosts that keep a connection to one source and also poll it, on a virtual clock. The hosts run the
+/// `PollPlan` and `ReconnectPlan` of the agent.
 struct StreamFleet {
     private enum Timer {
         case poll
@@ -17,7 +17,7 @@ struct StreamFleet {
         var isConnected = false
     }
 
-    /// The requests in each second: connections and polls.
+    /// The number of requests in each second: connections and polls.
     private(set) var load: [Int] = []
     private var hosts: [Host]
     private var generator: SeededGenerator
@@ -27,7 +27,7 @@ struct StreamFleet {
     private static let start = Duration.seconds(1_700_000_000)
 
     /// - Parameters:
-    ///   - window: the time over which hosts spread their first attempts after a connection ended
+    ///   - window: the time over which hosts spread their first attempts after a connection has ended; nil for the default
     ///   - boot: when all hosts start, with a document to serve
     init(
         count: Int, interval: Duration, window: Duration? = nil, hasOtherEndpoints: Bool = false,
@@ -45,14 +45,16 @@ struct StreamFleet {
         for index in hosts.indices {
             let poll = hosts[index].poll.delay(
                 after: .started(holding: true), at: Self.start + boot, using: &generator)
-            enter(index, .poll, at: boot + poll)
-            enter(index, .connection, at: boot + hosts[index].schedule.connectionDelay(after: .started(holding: true)))
+            add(index, .poll, at: boot + poll)
+            add(index, .connection, at: boot + hosts[index].schedule.connectionDelay(after: .started(holding: true)))
         }
     }
 
-    /// Lets time pass.
+    /// Runs the simulation until `end`.
     ///
-    /// - Parameter outage: when the source is out; all connections end when it begins
+    /// - Parameters:
+    ///   - outage: when the source is unavailable; all connections end when it begins
+    ///   - retryAfter: returns the `Retry-After` of a connection attempt during the outage, given its time
     mutating func run(
         until end: Duration, outage: Range<Duration>, retryAfter: (Duration) -> Duration? = { _ in nil }
     ) {
@@ -60,10 +62,10 @@ struct StreamFleet {
             load.append(0)
             if second == Int(outage.lowerBound / .seconds(1)) { cut(at: outage.lowerBound) }
             guard second < calendar.count else { continue }
-            // An event may add another one to the current second.
+            // Handling an event may append another one to the current second.
             var next = 0
             while next < calendar[second].count {
-                turn(calendar[second][next], outage, retryAfter)
+                handle(calendar[second][next], outage, retryAfter)
                 next += 1
             }
             calendar[second] = []
@@ -77,7 +79,7 @@ struct StreamFleet {
         }
     }
 
-    private mutating func turn(
+    private mutating func handle(
         _ entry: (host: Int, timer: Timer, due: Duration), _ outage: Range<Duration>,
         _ retryAfter: (Duration) -> Duration?
     ) {
@@ -87,7 +89,7 @@ struct StreamFleet {
         case .poll:
             let delay = hosts[entry.host].poll.delay(
                 after: isOut ? .unanswered : .answered, at: Self.start + entry.due, using: &generator)
-            enter(entry.host, .poll, at: entry.due + delay)
+            add(entry.host, .poll, at: entry.due + delay)
         case .connection:
             hosts[entry.host].isConnected = !isOut
             if isOut { reconnect(entry.host, after: .failed, at: entry.due, retryAfter(entry.due)) }
@@ -98,10 +100,10 @@ struct StreamFleet {
         _ index: Int, after end: ReconnectPlan.End, at now: Duration, _ retryAfter: Duration?
     ) {
         let delay = hosts[index].reconnect.delay(after: end, notBefore: retryAfter, using: &generator)
-        enter(index, .connection, at: now + delay)
+        add(index, .connection, at: now + delay)
     }
 
-    private mutating func enter(_ index: Int, _ timer: Timer, at due: Duration) {
+    private mutating func add(_ index: Int, _ timer: Timer, at due: Duration) {
         let second = Int(due.components.seconds)
         if second >= calendar.count { calendar += Array(repeating: [], count: second + 600 - calendar.count) }
         calendar[second].append((index, timer, due))

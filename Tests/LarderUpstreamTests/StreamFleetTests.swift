@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderUpstream
 
-@Suite("A fleet of 10,000 hosts that keep a connection")
+@Suite("Fleet of 10,000 hosts that keep a connection")
 struct StreamFleetTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
@@ -12,15 +12,15 @@ struct StreamFleetTests {
         var retryAfter: @Sendable (Duration) -> Duration? = { _ in nil }
 
         static let all = [
-            Case(testDescription: "that lost it at once"),
-            Case(testDescription: "that were told the end of the outage") { .seconds(1_200) - $0 },
-            Case(testDescription: "that were told to come back in 30 seconds") { _ in .seconds(30) },
-            Case(testDescription: "that booted in the same second of the outage", boot: 900),
-            Case(testDescription: "that booted in the second of the origin's return", boot: 1_200),
+            Case(testDescription: "all connections end at once"),
+            Case(testDescription: "hosts get the end of the outage as Retry-After") { .seconds(1_200) - $0 },
+            Case(testDescription: "hosts get a Retry-After of 30 seconds") { _ in .seconds(30) },
+            Case(testDescription: "hosts boot in the same second of the outage", boot: 900),
+            Case(testDescription: "hosts boot in the second in which the outage ends", boot: 1_200),
         ]
     }
 
-    @Test("after an outage of 10 minutes no second carries more than 3 times the mean load", arguments: Case.all)
+    @Test("after an outage of 10 minutes no second has more than 3 times the mean load", arguments: Case.all)
     func outage(_ given: Case) {
         let seed = SeededGenerator.randomSeed
         var fleet = StreamFleet(count: 10_000, interval: .seconds(300), boot: .seconds(given.boot), seed: seed)

@@ -3,7 +3,7 @@ import LarderUpstream
 import TestSupport
 import Testing
 
-@Suite("Answers that come piece by piece", .timeLimit(.minutes(5)))
+@Suite("Streamed responses", .timeLimit(.minutes(5)))
 struct StreamTests {
     private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -11,7 +11,7 @@ struct StreamTests {
         "\(String(text.utf8.count, radix: 16))\r\n\(text)\r\n"
     }
 
-    /// Reads to the end, or to a text.
+    /// Reads the body to its end, or until the text so far ends with `end`.
     private static func text(_ body: inout StreamBody, to end: String? = nil) async throws(UpstreamError) -> String {
         var bytes: [UInt8] = []
         while let piece = try await body.next() {
@@ -21,7 +21,7 @@ struct StreamTests {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    @Test("each piece is there before the next one is sent, and the end is told")
+    @Test("each piece is delivered before the next one is sent, and the end is reported")
     func pieces() async throws {
         let server = try RawOrigin.listening { _, _ in [.send(Self.head)] }
         try await withFetcher { fetcher in
@@ -44,7 +44,7 @@ struct StreamTests {
         server.stop()
     }
 
-    @Test("small pieces are collected into a block, and an error comes after the bytes before it")
+    @Test("small pieces are collected into blocks, and an error follows the bytes that precede it")
     func blocks() async throws {
         let pieces = (0..<1000).map { _ in Self.chunk("x") }.joined()
         let server = try RawOrigin.listening { number, _ in
@@ -78,7 +78,7 @@ struct StreamTests {
         server.stop()
     }
 
-    @Test("a stream may last longer than the time for its head")
+    @Test("a stream can last longer than the time limit for its head")
     func endless() async throws {
         let server = try RawOrigin.listening { _, _ in [.send(Self.head)] }
         let clock = ManualClock()
@@ -115,7 +115,7 @@ struct StreamTests {
             for await _ in started { break }
             var events = server.events.makeAsyncIterator()
             _ = await events.next()
-            // However late the reader begins to wait, the time comes.
+            // Advances the clock repeatedly, because the reader may start to wait at any time.
             let ticking = Task {
                 while !Task.isCancelled {
                     clock.advance(by: .seconds(30))
@@ -131,7 +131,7 @@ struct StreamTests {
         server.stop()
     }
 
-    @Test("an origin that accepts and says nothing is a timeout")
+    @Test("an origin that accepts the connection and sends nothing is a timeout")
     func noHead() async throws {
         let server = try RawOrigin.listening { _, _ in [] }
         let timeouts = FetchTimeouts(idle: .seconds(60), whole: .milliseconds(100))
@@ -144,7 +144,7 @@ struct StreamTests {
         server.stop()
     }
 
-    @Test("a connection that ends before the answer does is an error, not an end")
+    @Test("a connection that closes before the end of the response is an error")
     func truncated() async throws {
         let server = try RawOrigin.listening { _, _ in [.send(Self.head + Self.chunk("half")), .close] }
         try await withFetcher { fetcher in
@@ -181,7 +181,7 @@ struct StreamTests {
         server.stop()
     }
 
-    @Test("whoever returns before the end closes the connection")
+    @Test("returning before the end of the stream closes the connection")
     func earlyReturn() async throws {
         let server = try RawOrigin.listening { _, _ in [.send(Self.head + Self.chunk("first;"))] }
         try await withFetcher { fetcher in
@@ -197,7 +197,7 @@ struct StreamTests {
         server.stop()
     }
 
-    @Test("an error status has its reason, and its body can be read")
+    @Test("an error status is reported as a problem, and its body can be read")
     func status() async throws {
         let server = try RawOrigin.listening([
             .send(
@@ -215,7 +215,7 @@ struct StreamTests {
         server.stop()
     }
 
-    @Test("more streams from one server than a browser would open all get through")
+    @Test("the number of concurrent streams from one server is not limited")
     func many() async throws {
         let server = try RawOrigin.listening { _, _ in [.send(Self.head + Self.chunk("hello;"))] }
         try await withFetcher { fetcher in
@@ -223,7 +223,7 @@ struct StreamTests {
                 let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
                 for _ in 0..<20 {
                     group.addTask {
-                        // A failure is seen below, in the arrival that does not come.
+                        // If a stream fails, the loop below waits for its arrival until the test's time limit.
                         try? await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
                             _, body throws(UpstreamError) in
                             _ = try await Self.text(&body, to: ";")
@@ -261,7 +261,7 @@ struct PostTests {
         #expect(server.requests.last?.contains("Content-Type: application/graphql\r\n") == true)
     }
 
-    @Test("a redirect that would lose the body, or hand it to somebody else, is refused", arguments: [301, 302, 303])
+    @Test("a redirect that would drop the body or send it to another origin is rejected", arguments: [301, 302, 303])
     func redirected(_ status: Int) async throws {
         let error = try await failure({ $0.body = [] }) { _, _ in
             [.send("HTTP/1.1 \(status) X\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n")]

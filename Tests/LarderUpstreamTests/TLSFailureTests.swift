@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderUpstream
 
-@Suite("Why TLS failed")
+@Suite("TLS failure texts")
 struct TLSFailureTests {
     private static func sslError(_ reasons: String...) -> String {
         let errors = reasons.map { "Error: 125 error:1000007d:SSL routines:OPENSSL_internal:\($0) at /b/tls.cc:320" }
@@ -12,7 +12,7 @@ struct TLSFailureTests {
     }
 
     @Test(
-        "what is known is said with what to do",
+        "the text for a known reason says what to do",
         arguments: [
             ("CERTIFICATE_VERIFY_FAILED", "set certificateAuthority"),
             ("TLSV1_ALERT_CERTIFICATE_REQUIRED", "set certificate and privateKey"),
@@ -26,7 +26,7 @@ struct TLSFailureTests {
         #expect(!text.contains("OPENSSL"), "\(text)")
     }
 
-    @Test("certificates are judged by their time, the server's own first")
+    @Test("certificates outside their validity are reported, the server's own first")
     func validity() {
         func problem(_ validities: (Int, Int)...) -> String? {
             ServerCertificates(validities: validities.map { ServerCertificates.Validity(begin: $0.0, end: $0.1) })
@@ -42,7 +42,7 @@ struct TLSFailureTests {
             problem((0, 2_000_000_000), (0, 1))?.hasPrefix("a certificate between its own and its authority") == true)
     }
 
-    @Test("the handshake that reads certificates ends with its task")
+    @Test("cancelling the task ends the handshake that reads certificates")
     func cancelledHandshake() async throws {
         try await RawOrigin.serve({ _, _ in .hang }) { server in
             let url = try FetchURL(server.url)
@@ -56,20 +56,20 @@ struct TLSFailureTests {
         }
     }
 
-    @Test("of several reasons the one counts that says what to do")
+    @Test("of several reasons, the one with advice is reported")
     func several() {
         let text = TLSFailure(description: Self.sslError("DECODE_ERROR", "CERTIFICATE_VERIFY_FAILED")).text
         #expect(text.contains("set certificateAuthority"))
         #expect(TLSFailure(description: Self.sslError("A", "B_2")).text.hasPrefix("A, B_2; "))
     }
 
-    @Test("a host without authorities is told to get some")
+    @Test("on a host without authorities the text says to install ca-certificates")
     func noAuthorities() {
         let text = TLSFailure(description: "NIOSSL.BoringSSLError.unknownError([])").text
         #expect(text.contains("install ca-certificates"))
     }
 
-    @Test("a certificate for another name, and what has no reason")
+    @Test("a wrong name is reported; a description without a reason is kept without source locations")
     func others() {
         let name = "NIOSSLExtraError.failedToValidateHostname: Couldn't find h in certificate from peer"
         #expect(TLSFailure(description: name).text.hasPrefix("its certificate is for another name; "))

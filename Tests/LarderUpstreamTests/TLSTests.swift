@@ -10,7 +10,8 @@ struct TLSTests {
         return TLSOptions.PEM(path: path, bytes: Array(try Data(contentsOf: URL(filePath: path))))
     }
 
-    /// nginx with a certificate of the authority `ours`, and files of another authority beside it.
+    /// Starts nginx with a certificate of the authority `ours`. Its directory also has the authority `other`, and a
+    /// client certificate of each authority.
     private static func server(_ lines: String = "") throws -> Nginx {
         let nginx = try Nginx(lines, tls: true, http2: true) { directory in
             let certificates = Certificates(directory: directory)
@@ -24,7 +25,7 @@ struct TLSTests {
         return nginx
     }
 
-    @Test("a private authority is trusted in place of the system's, and no other")
+    @Test("configured authorities replace those of the system")
     func authority() async throws {
         let nginx = try Self.server()
         try await withFetcher { fetcher in
@@ -39,7 +40,7 @@ struct TLSTests {
         }
     }
 
-    @Test("a server that asks for a client certificate gets it, and refuses another's or none")
+    @Test("the client certificate is sent; nginx rejects a certificate of another authority, or none")
     func clientCertificate() async throws {
         let nginx = try Self.server("ssl_client_certificate ours.pem; ssl_verify_client on;")
         try await withFetcher { fetcher in
@@ -52,7 +53,7 @@ struct TLSTests {
                 if works {
                     _ = try await fetcher.fetch(request).requireDocument()
                 } else {
-                    // nginx ends the handshake well and answers 400, so that people see a page.
+                    // nginx completes the handshake and responds with status 400.
                     let error = await #expect(throws: UpstreamError.self) { try await fetcher.fetch(request) }
                     #expect(error?.status == 400)
                 }
@@ -60,7 +61,7 @@ struct TLSTests {
         }
     }
 
-    @Test("the client's certificate is not shown to another origin")
+    @Test("the client certificate is not sent to another origin after a redirect")
     func redirected() async throws {
         let second = try Self.server(
             "ssl_client_certificate ours.pem; ssl_verify_client optional_no_ca;\n"
@@ -85,7 +86,7 @@ struct TLSTests {
         }
     }
 
-    @Test("an expired certificate of the server is named as such, with the day", arguments: [-1, 2])
+    @Test("an expired server certificate is reported with the date of expiry", arguments: [-1, 2])
     func expired(days: Int) async throws {
         let nginx = try Nginx("", tls: true, http2: true) { directory in
             let certificates = Certificates(directory: directory)
@@ -106,7 +107,7 @@ struct TLSTests {
         }
     }
 
-    @Test("a private key that is not that of the certificate is refused, and both files are named")
+    @Test("a private key that does not match the certificate is rejected, and both files are named")
     func otherKey() throws {
         let nginx = try Self.server()
         let error = #expect(throws: UpstreamError.self) {
@@ -121,7 +122,7 @@ struct TLSTests {
                     + "\(nginx.directory)/client-of-ours.pem; ") == true)
     }
 
-    @Test("files that are no PEM are refused by name, without a word of what is in them")
+    @Test("a file that is not PEM is rejected by name, and the error does not contain its contents")
     func garbage() throws {
         let garbage = TLSOptions.PEM(path: "/etc/larder/x.pem", bytes: Array("hunter2".utf8))
         let error = #expect(throws: UpstreamError.self) {

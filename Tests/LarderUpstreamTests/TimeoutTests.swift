@@ -3,11 +3,11 @@ import Testing
 
 @testable import LarderUpstream
 
-@Suite("Origins that take their time", .timeLimit(.minutes(5)))
+@Suite("Time limits of requests", .timeLimit(.minutes(5)))
 struct TimeoutTests {
     private let short = FetchTimeouts(idle: .milliseconds(100), whole: .seconds(60))
 
-    @Test("an origin that accepts and says nothing is a timeout")
+    @Test("an origin that accepts the connection and sends nothing is a timeout")
     func silence() async throws {
         let error = try await failure({ $0.timeouts = short }) { _, _ in [] }
         #expect(error.code == .timeout)
@@ -15,7 +15,7 @@ struct TimeoutTests {
         #expect(error.message.contains("sent nothing"))
     }
 
-    @Test("an origin that falls silent in the middle of the body is a timeout")
+    @Test("an origin that stops sending in the middle of the body is a timeout")
     func silenceInBody() async throws {
         let error = try await failure({ $0.timeouts = short }) { _, _ in
             [.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")]
@@ -23,7 +23,7 @@ struct TimeoutTests {
         #expect(error.code == .timeout)
     }
 
-    @Test("an origin that trickles cannot stretch the time for the whole")
+    @Test("a trickling origin does not extend the total time limit")
     func trickle() async throws {
         let limits = FetchTimeouts(idle: .seconds(60), whole: .milliseconds(200))
         let error = try await failure({ $0.timeouts = limits }) { _, _ in
@@ -33,7 +33,7 @@ struct TimeoutTests {
         #expect(error.message.contains("completely"))
     }
 
-    @Test("the time for the whole counts redirects together")
+    @Test("the total time limit includes redirects")
     func redirects() async throws {
         let limits = FetchTimeouts(idle: .seconds(60), whole: .milliseconds(200))
         let error = try await failure({ $0.timeouts = limits }) { number, _ in
@@ -42,14 +42,14 @@ struct TimeoutTests {
         #expect(error.code == .timeout)
     }
 
-    @Test("the time between the head and the first question for the body is ours")
-    func silenceOfOurs() async {
+    @Test("the time between the head and the first read of the body does not count as idle")
+    func pauseBeforeBody() async {
         let clock = ManualClock()
         let deadline = LarderUpstream.Deadline(FetchTimeouts(idle: .seconds(10), whole: .seconds(600)), clock: clock)
         deadline.progressed()
         deadline.bodyBegins()
         clock.advance(by: .seconds(60))
-        // Nothing has passed, so it waits until it is cancelled.
+        // No limit is exceeded, so `expiry` waits until the task is cancelled.
         let watch = Task { await deadline.expiry() }
         watch.cancel()
         #expect(await watch.value == nil)
@@ -58,7 +58,7 @@ struct TimeoutTests {
         #expect(await deadline.expiry() == .idle)
     }
 
-    @Test("a transfer that is awaited has to be faster, and pieces of a few bytes count for nothing")
+    @Test("a transfer below the minimum rate is slow; the rate is higher while other requests wait for it")
     func slowTransfers() async {
         let (slow, fast) = (
             TransferRate(bytes: 10_000, in: .seconds(10)), TransferRate(bytes: 160_000, in: .seconds(10))
@@ -81,7 +81,7 @@ struct TimeoutTests {
         }
     }
 
-    @Test("a name that is not resolved in time is no silence of its origin's")
+    @Test("a name that does not resolve within the idle limit is reported as unresolved, not as idle")
     func slowResolver() async {
         let clock = ManualClock()
         let limits = FetchTimeouts(idle: .seconds(10), whole: .seconds(600))
