@@ -4,65 +4,68 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("A crowd of subscribers")
+    @Suite("Fan-out to many subscribers")
     struct FanOutTests {
-        /// Publishes and has the crowd read meanwhile. While it does, somebody else asks for a sign of life each time.
-        private func publish(_ count: Int, to crowd: Crowd, by writer: LineClient, beside pinger: LineClient) throws
-            -> Int
-        {
+        /// Publishes `count` changes while the subscribers read, and checks after each that another client gets a reply.
+        /// - Returns: the last revision
+        private func publish(
+            _ count: Int, to subscribers: Crowd, by writer: LineClient, beside pinger: LineClient
+        ) throws -> Int {
             let filling = String(repeating: "x", count: 1_000)
             var revision = 0
             for value in 1...count {
                 let set = LineClient.text(
                     id: value, "config.set", ["n", ["value": .int(value), "filling": .string(filling)]])
                 try writer.send(set)
-                let reply = try answer(writer, crowd)
+                let reply = try answer(writer, subscribers)
                 #expect(reply["id"]?.int == value)
                 revision = try require(reply["result"]?["revision"]?.int, "revision in \(reply)")
                 try pinger.send(LineClient.text(id: value, "agent.ping"))
-                #expect(try answer(pinger, crowd)["id"]?.int == value)
+                #expect(try answer(pinger, subscribers)["id"]?.int == value)
             }
-            try crowd.read(upTo: revision)
+            try subscribers.read(upTo: revision)
             return revision
         }
 
-        private func answer(_ client: LineClient, _ crowd: Crowd) throws -> JSONValue {
+        private func answer(_ client: LineClient, _ subscribers: Crowd) throws -> JSONValue {
             while true {
                 if let line = client.linesSoFar().first { return try JSONValue(parsing: line) }
-                try crowd.read(orWaitFor: client.descriptor)
+                try subscribers.read(orWaitFor: client.descriptor)
             }
         }
 
-        /// Connects a crowd, publishes, and goes away again.
-        private func round(_ agent: AgentProcess, readers: Int, deaf: Int, publishes: Int) throws {
+        /// Connects subscribers, publishes, and disconnects them.
+        /// - Parameter stalled: the number of subscribers that never read
+        private func fanOut(_ agent: AgentProcess, readers: Int, stalled: Int, publishes: Int) throws {
             let (writer, pinger) = try (agent.connect(), agent.connect())
-            let clients = try (0..<(readers + deaf)).map { number in
+            let clients = try (0..<(readers + stalled)).map { number in
                 let client = try LineClient(path: agent.socket)
                 try client.send(LineClient.text(id: 0, "config.subscribe", ["n"]))
                 return client
             }
-            let crowd = Crowd(Array(clients.prefix(readers)))
-            let last = try publish(publishes, to: crowd, by: writer, beside: pinger)
-            #expect(crowd.hasSeenEverything)
+            let subscribers = Crowd(Array(clients.prefix(readers)))
+            let last = try publish(publishes, to: subscribers, by: writer, beside: pinger)
+            #expect(subscribers.hasSeenEverything)
             #expect(try writer.call("config.get", ["n"])["revision"]?.int == last)
             for client in clients { client.close() }
-            // Whoever asks is the last one left.
+            // Only `writer` and `pinger` are still connected.
             try writer.call("agent.stats", until: { $0["connections"]?["open"] == 2 })
         }
 
         @Test(
-            "1,000 subscribers, of whom 100 never read, and 200 publishes: all the others see the last one and no gap")
-        func crowd() throws {
+            "of 1,000 subscribers 100 never read; the others see the last of 200 changes and no gap")
+        func manySubscribers() throws {
             raiseDescriptorLimit()
             try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
                 let agent = try home.start()
                 try agent.ask("config.set", ["path": "n", "value": 0])
-                // A crowd brings in code that nobody needed before it.
-                try round(agent, readers: 900, deaf: 100, publishes: 20)
+                // Not measured, because many clients load code pages that were not used before.
+                try fanOut(agent, readers: 900, stalled: 100, publishes: 20)
                 let before = try agent.anonymousBytes()
-                try round(agent, readers: 900, deaf: 100, publishes: 200)
-                try round(agent, readers: 900, deaf: 100, publishes: 200)
-                // Memory is given back a while after the crowd has gone, unless a sanitizer keeps it to watch over it.
+                try fanOut(agent, readers: 900, stalled: 100, publishes: 200)
+                try fanOut(agent, readers: 900, stalled: 100, publishes: 200)
+                // The agent releases memory some time after the clients have disconnected. Not checked with the address
+                // sanitizer, which delays the release.
                 if ChildProcess.sanitizerVariables["ASAN_OPTIONS"] == nil {
                     try agent.connect().call(
                         "agent.stats",
@@ -72,8 +75,8 @@ extension Integration {
             }
         }
 
-        @Test("subscribers come and go while others write, and the agent keeps no trace of them")
-        func comingAndGoing() throws {
+        @Test("subscribers connect and disconnect during writes, and none of their subscriptions remains")
+        func shortConnections() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
                 let agent = try home.start()
                 let writer = try agent.connect()
@@ -90,7 +93,7 @@ extension Integration {
             }
         }
 
-        @Test("a change of state that publishes nothing shows in the first event of whoever comes next")
+        @Test("a change of state without a new snapshot is in the first event of later subscriptions")
         func currentState() throws {
             let origin = try RawOrigin.listening(.document(#"{"a":1}"#, etag: "1"))
             defer { origin.stop() }
@@ -110,7 +113,7 @@ extension Integration {
             }
         }
 
-        @Test("a value that was the same for long is patched from what the client holds")
+        @Test("after many changes elsewhere, a patch is based on the revision that the client has")
         func quietPath() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
                 let agent = try home.start()
@@ -118,12 +121,12 @@ extension Integration {
                 try writer.call("config.set", ["path": "p", "value": ["a": 1]])
                 try client.call("config.subscribe", ["path": "p", "mode": "patch"])
                 for round in 1...3 {
-                    let held = try require(try client.event()["revision"]?.int, "revision")
+                    let last = try require(try client.event()["revision"]?.int, "revision")
                     for value in 1...40 { try writer.call("config.set", ["path": "n", "value": .int(value)]) }
                     try writer.call("config.set", ["path": "p.k", "value": .int(round)])
                     let event = try client.event()
                     #expect(event["kind"] == "patch")
-                    #expect(event["from"]?.int == held)
+                    #expect(event["from"]?.int == last)
                     #expect(event["patch"] == ["k": .int(round)])
                     try writer.call("config.set", ["path": "p.k", "value": .int(-round)])
                 }

@@ -3,7 +3,8 @@ import LarderJSON
 import TestSupport
 import Testing
 
-/// A way in which people and programs change a file, as a shell script: `$f` is the file, `$n` what it is to say.
+/// One way to change a file, as a shell script. `$f` is the file, `say` prints the document with the new value `$n`, and
+/// `pause` waits for 50 ms. Each script starts with the files that the previous one left.
 private struct Edit: Sendable {
     let name: String
     let script: String
@@ -11,55 +12,55 @@ private struct Edit: Sendable {
     init(_ name: String, _ script: String) { (self.name, self.script) = (name, script) }
 
     static let all = [
-        Edit("a first file", "say > $f"),
+        Edit("the first file", "say > $f"),
         Edit("written in place", "say > $f"),
         Edit("truncated, written in pieces", ": > $f; pause; printf '{\"n\":' >> $f; pause; echo \"$n}\" >> $f"),
-        Edit("vim: the old one aside, a new one in its place", "cp $f .swp; mv $f $f~; say > $f; rm $f~ .swp"),
+        Edit("vim: the old file renamed, a new one written", "cp $f .swp; mv $f $f~; say > $f; rm $f~ .swp"),
         Edit("vim with backupcopy", "cp $f $f~; say > $f; rm $f~"),
-        Edit("Emacs: a new one, renamed over it", "say > '#new#'; mv '#new#' $f"),
+        Edit("Emacs: a new file, renamed over the old one", "say > '#new#'; mv '#new#' $f"),
         Edit("sed -i", "sed -i \"s/:[0-9]*/:$n/\" $f"),
         Edit("copied over", "say > other; cp other $f"),
         Edit("copied over, removed first", "say > other; cp --remove-destination other $f"),
         Edit("install", "say > other; install -m 640 other $f"),
-        Edit("removed, and made again later", "rm $f; pause; say > $f"),
-        Edit("renamed away, and another one back", "mv $f away; pause; say > away; mv away $f"),
+        Edit("removed, and created again later", "rm $f; pause; say > $f"),
+        Edit("renamed, changed, and renamed back", "mv $f away; pause; say > away; mv away $f"),
         Edit("written through another hard link", "ln -f $f hard; say > hard"),
-        Edit("a link in its place", "say > target; ln -sfn target $f"),
-        Edit("written behind the link", "say > target"),
-        Edit("replaced behind the link", "say > new; mv new target"),
+        Edit("replaced by a link", "say > target; ln -sfn target $f"),
+        Edit("the target of the link written", "say > target"),
+        Edit("the target of the link replaced", "say > new; mv new target"),
         Edit("a chain of links", "mkdir -p d; say > d/data; ln -sfn d/data b; ln -sfn b a; ln -sfn a $f"),
-        Edit("written behind the chain", "say > d/data"),
-        Edit("another middle of the chain", "say > elsewhere; ln -sfn elsewhere new; mv -T new b"),
-        Edit("another end of the chain", "say > new; mv new elsewhere"),
-        Edit("a broken chain, mended", "rm b; pause; say > end; ln -s end b"),
-        Edit("a directory in its place", "rm $f; mkdir $f; say > $f/1.json"),
-        Edit("a second file that wins", "say > $f/2.json"),
-        Edit("a third file, renamed into it", "say > new; mv new $f/3.json"),
-        Edit("the winner removed", "say > $f/2.json; rm $f/3.json"),
-        Edit("the directory exchanged", "mkdir e; say > e/1.json; mv $f old; pause; mv e $f"),
-        Edit("the directory gone and back", "mv $f away.d; pause; say > away.d/1.json; mv away.d $f"),
-        Edit("a file again", "rm -r $f; say > new; mv new $f"),
-        Edit("everything around it exchanged", "cd ..; cp -r m x; f=x/c.json; say > $f; mv m y; mv x m; rm -r y"),
-        Edit("everything around it gone and back", "cd ..; mv m y; pause; f=y/c.json; say > $f; mv y m"),
-        Edit("permission lost and given back", "chmod 0 $f; pause; chmod 644 $f; say > $f"),
-        Edit("permission lost above it", "chmod 0 .; pause; say > $f; chmod 755 ."),
+        Edit("the target of the chain written", "say > d/data"),
+        Edit("the middle of the chain replaced", "say > elsewhere; ln -sfn elsewhere new; mv -T new b"),
+        Edit("the target of the chain replaced", "say > new; mv new elsewhere"),
+        Edit("a broken chain, repaired", "rm b; pause; say > end; ln -s end b"),
+        Edit("replaced by a directory", "rm $f; mkdir $f; say > $f/1.json"),
+        Edit("a second file that takes precedence", "say > $f/2.json"),
+        Edit("a third file, renamed into the directory", "say > new; mv new $f/3.json"),
+        Edit("the third file removed", "say > $f/2.json; rm $f/3.json"),
+        Edit("the directory replaced", "mkdir e; say > e/1.json; mv $f old; pause; mv e $f"),
+        Edit("the directory renamed and renamed back", "mv $f away.d; pause; say > away.d/1.json; mv away.d $f"),
+        Edit("replaced by a file", "rm -r $f; say > new; mv new $f"),
+        Edit("the parent directory replaced", "cd ..; cp -r m x; f=x/c.json; say > $f; mv m y; mv x m; rm -r y"),
+        Edit("the parent directory renamed and renamed back", "cd ..; mv m y; pause; f=y/c.json; say > $f; mv y m"),
+        Edit("permission removed and restored", "chmod 0 $f; pause; chmod 644 $f; say > $f"),
+        Edit("permission of the parent directory removed and restored", "chmod 0 .; pause; say > $f; chmod 755 ."),
     ]
 }
 
 extension Integration {
-    @Suite("A file as the source, in the hands of editors")
+    @Suite("Edits of a file source")
     struct FileEditTests {
-        @Test("whatever way it is changed, the agent says in the end what it says")
+        @Test("the agent publishes the file's final content, however it was edited")
         func edits() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { remote: { file: { path: '@/m/c.json' } } } } }") {
                 home in
                 try home.makeDirectory("m")
                 let client = try home.start().connect()
                 try client.call("config.subscribe", ["n"])
-                let words = "say() { echo \"{\\\"n\\\":$n}\"; }; pause() { sleep 0.05; };"
+                let functions = "say() { echo \"{\\\"n\\\":$n}\"; }; pause() { sleep 0.05; };"
                 for (number, edit) in Edit.all.enumerated() {
-                    let script = "set -e; cd m; f=c.json; n=\(number + 1); \(words) \(edit.script)"
-                    // Whoever is not root cannot go into a directory that nobody may search.
+                    let script = "set -e; cd m; f=c.json; n=\(number + 1); \(functions) \(edit.script)"
+                    // Only root can enter a directory without permissions.
                     if getuid() != 0, edit.script.hasPrefix("chmod 0 .") { continue }
                     let result = try Command.run("sh", ["-c", script], directory: home.directory)
                     #expect(result.end == .exit(0), "\(edit.name): \(result.log)")
@@ -74,7 +75,7 @@ extension Integration {
         }
 
         @Test(
-            "a file that may not be read any more leaves what was served, until it may be read again",
+            "while the file cannot be read, the last value is served, and the state is stale",
             .enabled(if: getuid() != 0))
         func permission() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { remote: { file: { path: '@/m/c.json' } } } } }") {

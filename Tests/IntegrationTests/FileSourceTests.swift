@@ -4,12 +4,12 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("A file as the source")
+    @Suite("File source")
     struct FileSourceTests {
         private static let settings =
             "{ namespaces: { default: { remote: { file: { path: '@/mount/config.json' } } } } }"
 
-        /// An agent whose source is `mount/config.json`, and a subscriber to `n`.
+        /// Runs `body` with an agent whose source is `mount/config.json`, and a client that subscribes to `n`.
         private func withSource(_ body: (AgentHome, AgentProcess, LineClient) throws -> Void) throws {
             try AgentHome.with(settings: Self.settings) { home in
                 try home.makeDirectory("mount")
@@ -20,7 +20,7 @@ extension Integration {
             }
         }
 
-        @Test("edits in place, renames over it and its coming into being are seen")
+        @Test("creation of the file, edits in place and renames over it are published")
         func edits() throws {
             try withSource { home, agent, client in
                 let path = home.directory + "/mount/config.json"
@@ -37,7 +37,7 @@ extension Integration {
             }
         }
 
-        @Test("the exchange of a ConfigMap's ..data link is seen each time")
+        @Test("each replacement of the ..data link of a ConfigMap is published")
         func configMap() throws {
             try withSource { home, _, client in
                 let mount = home.directory + "/mount"
@@ -54,7 +54,7 @@ extension Integration {
             }
         }
 
-        @Test("the last good snapshot stays when the file is half written, wrong or gone, and the status says so")
+        @Test("a truncated, invalid or missing file keeps the last good snapshot, and the status has the error")
         func lastGoodStays() throws {
             try withSource { home, agent, client in
                 try home.write("mount/config.json", #"{"n":1}"#)
@@ -70,7 +70,7 @@ extension Integration {
                         unlink(path)
                     }
                     #expect(try client.refusal("config.refresh").name == error)
-                    // The watcher may have the file read once more meanwhile.
+                    // The watcher may read the file again at the same time.
                     var status = try agent.status()
                     while status["state"] == "refreshing" { status = try agent.status() }
                     #expect(status["state"] == "stale")
@@ -84,8 +84,8 @@ extension Integration {
             }
         }
 
-        @Test("a broken file is noticed without anybody asking, and what was served goes on being served")
-        func noticedByItself() throws {
+        @Test("an invalid file is detected without a request, and the last value is still served")
+        func detectedByWatcher() throws {
             try withSource { home, agent, client in
                 try home.write("mount/config.json", #"{"n":1}"#)
                 while try client.event()["value"]?.int != 1 {}
@@ -97,7 +97,7 @@ extension Integration {
             }
         }
 
-        @Test("a directory's files are merged in the order of their names, as one snapshot for each exchange")
+        @Test("the files of a directory are merged by name order; each replacement is one snapshot")
         func directory() throws {
             let settings = """
                 { namespaces: { default: {
@@ -105,7 +105,7 @@ extension Integration {
                 """
             try AgentHome.with(settings: settings) { home in
                 let mount = home.directory + "/mount"
-                func exchange(_ number: Int) throws {
+                func replaceData(_ number: Int) throws {
                     try home.makeDirectory("mount/..generation\(number)")
                     try home.write("mount/..generation\(number)/10-a.json", "{\"a\":\(number),\"n\":0,\"hidden\":null}")
                     try home.write("mount/..generation\(number)/20-b.json", "{\"n\":\(number)}")
@@ -115,28 +115,28 @@ extension Integration {
                 for directory in ["host", "mount"] { try home.makeDirectory(directory) }
                 try home.write("host/a.json", #"{"hidden":1,"host":1}"#)
                 for name in ["10-a.json", "20-b.json"] { symlink("..data/" + name, mount + "/" + name) }
-                try exchange(1)
+                try replaceData(1)
                 let agent = try home.start()
                 let client = try agent.connect()
                 try client.call("config.refresh")
                 try client.call("config.subscribe")
                 for number in 1...10 {
-                    if number > 1 { try exchange(number) }
+                    if number > 1 { try replaceData(number) }
                     #expect(try client.event()["value"] == ["host": 1, "a": .int(number), "n": .int(number)])
                 }
-                let held = try client.call("config.get")["value"]
+                let last = try client.call("config.get")["value"]
                 rename(mount, mount + ".aside")
                 #expect(try client.refusal("config.refresh").name == "upstreamFailed")
                 try home.makeDirectory("mount")
                 #expect(try client.refusal("config.refresh").name == "upstreamFailed")
                 try home.write("mount/x.json", "[]")
                 #expect(try client.refusal("config.refresh").name == "rejected")
-                #expect(try client.call("config.get")["value"] == held)
+                #expect(try client.call("config.get")["value"] == last)
                 #expect(try agent.status()["lastError"]?["message"]?.string?.contains("mount/x.json") == true)
             }
         }
 
-        @Test("the directory may vanish and come back")
+        @Test("the directory can be removed and created again")
         func directoryVanishes() throws {
             try withSource { home, _, client in
                 for value in 1...3 {

@@ -3,9 +3,9 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Lines on a real socket")
+    @Suite("Line framing")
     struct FramingTests {
-        @Test("a request that comes byte by byte is answered once it is complete")
+        @Test("a request that arrives byte by byte is answered when it is complete")
         func byteByByte() throws {
             try AgentHome.with { home in
                 let client = try home.start().connect()
@@ -17,12 +17,12 @@ extension Integration {
             }
         }
 
-        @Test("a line of 10 MB is answered with an error, and the connection lives on")
+        @Test("a line of 10 MB is answered with an error, and the connection stays open")
         func lineTooLong() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
                 let client = try agent.connect()
-                func tooLong() throws {
+                func sendLongLine() throws {
                     try client.send(
                         #"{"id":1,"method":"config.set","params":["a",""# + String(repeating: "x", count: 10_000_000))
                     let error = try client.message()
@@ -30,15 +30,15 @@ extension Integration {
                     #expect(error["error"]?["data"]?["name"] == "lineTooLong")
                     #expect(try client.call("agent.ping") == ["pong": true])
                 }
-                try tooLong()
+                try sendLongLine()
                 let before = try agent.anonymousBytes()
-                for _ in 1...5 { try tooLong() }
+                for _ in 1...5 { try sendLongLine() }
                 let after = try agent.anonymousBytes()
-                #expect(after < before + 8_000_000, "50 MB in lines grew it from \(before) to \(after)")
+                #expect(after < before + 8_000_000, "memory grew from \(before) to \(after) bytes")
             }
         }
 
-        @Test("what is not JSON in UTF-8 is answered with an error, and the connection lives on")
+        @Test("a line that is not JSON in UTF-8 is answered with an error, and the connection stays open")
         func parseErrors() throws {
             try AgentHome.with { home in
                 let client = try home.start().connect()
@@ -60,7 +60,7 @@ extension Integration {
             }
         }
 
-        @Test("a partial line at the end of input is answered, also when it is no JSON")
+        @Test("an incomplete line at the end of the input is answered, even if it is not JSON")
         func unfinishedLine() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -76,7 +76,7 @@ extension Integration {
             }
         }
 
-        @Test("numbers come back as they were handed over, also after a restart")
+        @Test("numbers keep their text, also after a restart")
         func numbers() throws {
             try AgentHome.with { home in
                 let numbers = ["1e400", "-0", "12345678901234567890", "0.1000", "1E+2", "9007199254740993"]
@@ -97,10 +97,10 @@ extension Integration {
             }
         }
 
-        @Test("requests that are cut and glued anywhere are answered as if they had come one by one")
+        @Test("requests are answered in order, however their bytes are split into writes")
         func randomCuts() throws {
-            var chance = SeededGenerator()
-            print("seed of the cuts: \(chance.seed)")
+            var generator = SeededGenerator()
+            print("seed of the cuts: \(generator.seed)")
             try AgentHome.with { home in
                 let client = try home.start().connect()
                 var bytes: [UInt8] = []
@@ -110,7 +110,7 @@ extension Integration {
                 }
                 var received = 0
                 while !bytes.isEmpty {
-                    let count = Int.random(in: 1...min(bytes.count, 700), using: &chance)
+                    let count = Int.random(in: 1...min(bytes.count, 700), using: &generator)
                     try client.send(bytes: Array(bytes.prefix(count)))
                     bytes.removeFirst(count)
                     for line in client.linesSoFar() {

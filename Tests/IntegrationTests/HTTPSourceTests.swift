@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("HTTP sources beyond a plain GET")
+    @Suite("HTTP sources with long polls, GraphQL and stale limits")
     struct HTTPSourceTests {
         private static func settings(_ origin: RawOrigin, _ more: String) -> String {
             """
@@ -11,7 +11,7 @@ extension Integration {
             """
         }
 
-        @Test("the next request waits at the origin for a change, and neither a push nor a refresh waits for it")
+        @Test("a pending long poll does not delay a push or a refresh")
         func longPoll() throws {
             let path = "/config.json?wait=3000"
             let origin = try RawOrigin.listening(.document(#"{"v":1}"#, etag: "1"))
@@ -34,12 +34,14 @@ extension Integration {
             }
         }
 
-        @Test("what changes while a request waits arrives without anyone asking", arguments: [false, true])
+        @Test(
+            "a long poll asks the origin to wait by a query member or Prefer, and a change ends it",
+            arguments: [false, true])
         func change(_ hasMember: Bool) throws {
             let path = hasMember ? "/config.json?wait=3000" : "/config.json"
             let origin = try RawOrigin.listening(.document(#"{"v":1}"#, etag: "1"))
             defer { origin.stop() }
-            // Only the first request is answered; without the member of the query the two look the same to the origin.
+            // Without the query member the origin answers every request at once, because the paths are the same.
             if hasMember { origin.answer(.hang, to: path) }
             let more = "longPoll: { waitSeconds: 3000\(hasMember ? ", queryMember: \"wait\"" : "") }"
             try AgentHome.with(settings: Self.settings(origin, more)) { home in
@@ -59,7 +61,7 @@ extension Integration {
             }
         }
 
-        @Test("a GraphQL query is a source: its data is the document, its errors are an error")
+        @Test("the data of a GraphQL response is the document, and its errors fail the refresh")
         func graphQL() throws {
             let origin = try RawOrigin.listening(.document(#"{"data":{"config":{"version":"1","v":1}}}"#))
             defer { origin.stop() }
@@ -96,7 +98,7 @@ extension Integration {
             }
         }
 
-        @Test("what is held turns from stale to failed when the origin fails for too long, and is served all along")
+        @Test("the state turns from stale to failed after staleIfErrorSeconds, and the value is still served")
         func staleIfError() throws {
             let origin = try RawOrigin.listening(.document(#"{"v":1}"#))
             defer { origin.stop() }
@@ -108,9 +110,9 @@ extension Integration {
                     _ = try? client.refusal("config.refresh")
                     return status["state"] == "failed"
                 }
-                let held = try client.call("config.get", ["v"])
-                #expect(held["value"] == 1)
-                #expect(held["state"] == "failed" || held["state"] == "refreshing")
+                let current = try client.call("config.get", ["v"])
+                #expect(current["value"] == 1)
+                #expect(current["state"] == "failed" || current["state"] == "refreshing")
             }
         }
     }

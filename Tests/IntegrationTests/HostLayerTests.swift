@@ -4,11 +4,11 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("The administrator's files")
+    @Suite("Host layer")
     struct HostLayerTests {
         private static let settings = "{ namespaces: { default: { host: { directory: '@/config.d' } } } }"
 
-        /// An agent with a host layer that says `{"n":0,"m":0}`, and a subscriber to the whole document.
+        /// Runs `body` with an agent whose host layer is `{"n":0,"m":0}`, and a client that subscribes to the document.
         private func withFiles(_ body: (AgentHome, AgentProcess, LineClient) throws -> Void) throws {
             try AgentHome.with(settings: Self.settings) { home in
                 try home.makeDirectory("config.d")
@@ -21,7 +21,7 @@ extension Integration {
             }
         }
 
-        @Test("files are merged in the order of their names; edits, new files and removals are seen")
+        @Test("files are merged in the order of their names; edits, new files and removals are published")
         func edits() throws {
             try withFiles { home, _, client in
                 try home.write("config.d/20-more.json", #"{"n":1}"#)
@@ -38,7 +38,7 @@ extension Integration {
             }
         }
 
-        @Test("the answer to a refresh is the snapshot with what was read from the files in it")
+        @Test("a refresh returns the revision that contains the current files")
         func refreshed() throws {
             try withFiles { home, _, client in
                 for number in 1...5 {
@@ -51,7 +51,7 @@ extension Integration {
             }
         }
 
-        @Test("the last good content stays when a file is half written or its link leads nowhere; the status names it")
+        @Test("a truncated file or dangling link keeps the last good content, and the status names it")
         func lastGoodStays() throws {
             try withFiles { home, agent, client in
                 let more = home.directory + "/config.d/20-more.json"
@@ -70,19 +70,19 @@ extension Integration {
 
                 try home.write("config.d/20-more.json", #"{"n":3}"#)
                 while try client.event()["value"] != ["n": 3, "m": 0] {}
-                // It may have been read once more, while the link was replaced.
+                // The agent may have read the directory again while the link was replaced.
                 try client.call("config.refresh")
-                let healed = try agent.status()
-                #expect(healed["state"] == "fresh")
-                #expect(healed["layers"]?[1]?["problem"]?.isNull == true)
+                let repaired = try agent.status()
+                #expect(repaired["state"] == "fresh")
+                #expect(repaired["layers"]?[1]?["problem"]?.isNull == true)
             }
         }
 
-        @Test("the exchange of a ConfigMap's ..data link is seen as one change")
+        @Test("the replacement of the ..data link of a ConfigMap is published as one change")
         func configMap() throws {
             try AgentHome.with(settings: Self.settings) { home in
                 let directory = home.directory + "/config.d"
-                func exchange(_ number: Int) throws {
+                func replaceData(_ number: Int) throws {
                     try home.makeDirectory("config.d/..generation\(number)")
                     for name in ["a", "b"] {
                         try home.write("config.d/..generation\(number)/\(name).json", "{\"\(name)\":\(number)}")
@@ -92,18 +92,18 @@ extension Integration {
                 }
                 try home.makeDirectory("config.d")
                 for name in ["a", "b"] { symlink("..data/\(name).json", directory + "/\(name).json") }
-                try exchange(1)
+                try replaceData(1)
                 let client = try home.start().connect()
                 try client.call("config.subscribe")
                 #expect(try client.event()["value"] == ["a": 1, "b": 1])
                 for number in 2...10 {
-                    try exchange(number)
+                    try replaceData(number)
                     #expect(try client.event()["value"] == ["a": .int(number), "b": .int(number)])
                 }
             }
         }
 
-        @Test("a directory that comes into being later is found, and what was set over the socket stands above it")
+        @Test("a directory that is created later is read, and overrides take precedence over it")
         func laterDirectory() throws {
             try AgentHome.with(settings: Self.settings) { home in
                 let client = try home.start().connect()
@@ -119,7 +119,7 @@ extension Integration {
             }
         }
 
-        @Test("a directory that goes away empties nothing, nor does a FIFO in it; the status says so until it heals")
+        @Test("a missing directory, or a FIFO in it, keeps the content, and the status reports the problem")
         func directoryVanishes() throws {
             try withFiles { home, agent, client in
                 let directory = home.directory + "/config.d"

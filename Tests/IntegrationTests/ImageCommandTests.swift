@@ -14,7 +14,7 @@ extension Integration {
 
         private func bytes(_ path: String) throws -> [UInt8] { [UInt8](try Data(contentsOf: URL(filePath: path))) }
 
-        @Test("get prints the path, or copies; what is held is not fetched again")
+        @Test("get prints the path or copies the image, and does not download a cached image again")
         func get() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
@@ -28,7 +28,7 @@ extension Integration {
                 let copied = try larder(home, ["get", url, "-o", "copy.png"])
                 #expect(copied.output == ["copy.png: image/png, 16×16, 300 kB, held"])
                 #expect(try bytes(home.directory + "/copy.png") == image.bytes)
-                // A link stays one, and so does the mode.
+                // A symbolic link, and the mode of its target, are kept.
                 symlink("copy.png", home.directory + "/link.png")
                 chmod(home.directory + "/copy.png", 0o640)
                 let json = try larder(home, ["get", url, "-o", "link.png", "--json"])
@@ -49,8 +49,9 @@ extension Integration {
             }
         }
 
-        @Test("a copy is asked for once, by users too who may not enter the cache", .enabled(if: geteuid() == 0))
-        func stranger() throws {
+        @Test(
+            "get -o downloads once, also for a user who cannot read the cache directory", .enabled(if: geteuid() == 0))
+        func otherUser() throws {
             try AgentHome.with(
                 settings:
                     """
@@ -58,7 +59,7 @@ extension Integration {
                     images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 } }
                     """
             ) { home in
-                // The other user has to get to the socket and to the program.
+                // The other user needs access to the socket and to the program.
                 chmod(home.directory, 0o755)
                 let origin = try ImageOrigin(below: home.directory)
                 defer { origin.stop() }
@@ -70,12 +71,12 @@ extension Integration {
                 _ = try home.start()
                 let image = MadeImage(seed: 1, size: 300_000)
                 try origin.put(image, "a.png")
-                let stranger = ["--reuid=65534", "--regid=65534", "--clear-groups", program, "image", "get"]
+                let command = ["--reuid=65534", "--regid=65534", "--clear-groups", program, "image", "get"]
                 for (place, source) in [
                     ("unkept", "fetched"), ("unkept", "fetched"), ("fresh", "fetched"), ("fresh", "held"),
                 ] {
                     let copied = try Command.run(
-                        "setpriv", stranger + [origin.url(place, "a.png"), "-o", "a.png", "--socket", home.socket],
+                        "setpriv", command + [origin.url(place, "a.png"), "-o", "a.png", "--socket", home.socket],
                         environment: home.environment, directory: home.directory + "/pictures")
                     #expect(copied.output == ["a.png: image/png, 16×16, 300 kB, \(source)"], "\(copied.log)")
                     #expect(try bytes(home.directory + "/pictures/a.png") == image.bytes)
@@ -84,14 +85,14 @@ extension Integration {
             }
         }
 
-        @Test("a pipe that nobody reads kills it as it does any writer")
+        @Test("SIGPIPE ends larder without a message if its output pipe has no reader")
         func brokenPipe() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
                 try origin.put(MadeImage(seed: 1, size: 300_000), "a.png")
                 let larder = try Products.commandLine
                 for verb in ["ping", "image get \(origin.url("fresh", "a.png")) -o -"] {
-                    // A pipe that nobody has open to read.
+                    // A pipe without a reader.
                     let script = """
                         rm -f pipe; mkfifo pipe; exec 3<>pipe 4>pipe 3<&-
                         exec \(larder) \(verb) --socket \(home.socket) >&4 4>&-
@@ -104,7 +105,7 @@ extension Integration {
             }
         }
 
-        @Test("every failure is one line on standard error and a documented status")
+        @Test("every failure has one line on standard error and a documented exit status")
         func failures() throws {
             try AgentHome.withImages("imageBytes: 100000, maximumBytes: 250000") { home, origin in
                 _ = try home.start()
@@ -135,8 +136,8 @@ extension Integration {
             }
         }
 
-        @Test("peek, why, ls, stats, unpin, rm and clear")
-        func looking() throws {
+        @Test("peek, why, ls, stats, pin, unpin, rm and clear print the state of the cache")
+        func administration() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
                 for number in 1...3 { try origin.put(MadeImage(seed: number, size: 1000 * number), "\(number).png") }
@@ -191,7 +192,7 @@ extension Integration {
             }
         }
 
-        @Test("a long list comes page by page, in columns that stay")
+        @Test("ls prints a list of several pages with the same columns throughout")
         func pages() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()

@@ -8,11 +8,11 @@ import Testing
 
 @testable import LarderCommand
 
-@Suite("The file of an image, as larder asks for it", .ownThread)
+@Suite("Request for the file of an image", .ownThread)
 struct ImageFileRequestTests {
     private static let image = MadeImage(seed: 1, size: 3_000_000)
 
-    /// A directory with a file that is there already, and a socket at which the agent is played.
+    /// Runs `body` with a directory that has an older file `copy`.
     private func withDirectory(_ body: (String) throws -> Void) throws {
         try withTemporaryDirectory { directory in
             try Data("old".utf8).write(to: URL(filePath: directory + "/copy"))
@@ -20,23 +20,24 @@ struct ImageFileRequestTests {
         }
     }
 
-    /// Copies the image to `copy`, or fails.
-    private func copy(_ directory: String, patience: Duration = .seconds(600)) throws(Failure) -> JSONValue {
+    /// Requests the image from the agent at `sock` and copies it to `copy`.
+    private func copy(_ directory: String, timeout: Duration = .seconds(600)) throws(Failure) -> JSONValue {
         let request = ImageFileRequest(
             socket: directory + "/sock", parameters: ImageGet.Parameters(ImageReference(url: "https://a/1")),
-            patience: patience)
+            patience: timeout)
         return try request.withFile { result, file throws(Failure) in
             let copy = ImageFileCopy(source: file, path: result.path, image: result.image)
             try copy.toFile(directory + "/copy")
         }
     }
 
+    /// Returns the content of `copy`. Expects that no temporary file is left.
     private func copied(_ directory: String) throws -> [UInt8] {
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory).allSatisfy { !$0.hasPrefix(".") })
         return [UInt8](try Data(contentsOf: URL(filePath: directory + "/copy")))
     }
 
-    /// A reply that says that the file has the bytes of ``image``.
+    /// A reply with the size and digest of ``image``.
     private func reply(path: String, hasDescriptor: Bool) throws -> String {
         let image = Self.image
         let result = ImageGet.Result(
@@ -49,7 +50,7 @@ struct ImageFileRequestTests {
         return #"{"jsonrpc":"2.0","id":1,"result":"# + JSONValue.building { result.write(to: &$0) }.compactText + "}"
     }
 
-    @Test("what is passed is copied if it is what the agent said, to the byte; otherwise nothing is left")
+    @Test("a passed file is copied only if its size and digest match the reply")
     func passed() throws {
         let bytes = Self.image.bytes
         var changed = bytes
@@ -61,7 +62,7 @@ struct ImageFileRequestTests {
             try withDirectory { directory in
                 let blob = directory + "/blob"
                 try Data(content).write(to: URL(filePath: blob))
-                let agent = try PlayedAgent(
+                let agent = try FakeAgent(
                     at: directory + "/sock", passes: blob, answers: reply(path: "/none", hasDescriptor: true))
                 if let problem {
                     let failure = #expect(throws: Failure.self) { _ = try copy(directory) }
@@ -77,17 +78,17 @@ struct ImageFileRequestTests {
         }
     }
 
-    @Test("an agent that passes no descriptor has named a path")
+    @Test("without a descriptor, the file is read from the path in the reply")
     func path() throws {
         try withDirectory { directory in
             let blob = directory + "/blob"
             try Data(Self.image.bytes).write(to: URL(filePath: blob))
-            _ = try PlayedAgent(at: directory + "/sock", answers: reply(path: blob, hasDescriptor: false))
+            _ = try FakeAgent(at: directory + "/sock", answers: reply(path: blob, hasDescriptor: false))
             #expect(try copy(directory)["path"] == .string(blob))
             #expect(try copied(directory) == Self.image.bytes)
         }
         try withDirectory { directory in
-            let agent = try PlayedAgent(at: directory + "/sock", answers: reply(path: "/none", hasDescriptor: false))
+            let agent = try FakeAgent(at: directory + "/sock", answers: reply(path: "/none", hasDescriptor: false))
             let failure = #expect(throws: Failure.self) { _ = try copy(directory) }
             #expect(failure?.message.contains("/none cannot be read: No such file") == true)
             #expect(try copied(directory) == Array("old".utf8))
@@ -95,16 +96,16 @@ struct ImageFileRequestTests {
         }
     }
 
-    @Test("errors, a connection that ends and silence have the exit statuses of every other verb")
+    @Test("errors, a closed connection and a timeout have the exit statuses of other verbs")
     func failures() throws {
         let refusal = #"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"Not found","data":{"detail":"x"}}}"#
-        for (answer, patience, status) in [
+        for (answer, timeout, status) in [
             (refusal, .seconds(600), 3), ("{}", .seconds(600), 1), ("", .seconds(600), 5),
             (nil, .milliseconds(1), 6),
         ] as [(String?, Duration, CInt)] {
             try withDirectory { directory in
-                _ = try PlayedAgent(at: directory + "/sock", answers: answer)
-                let failure = #expect(throws: Failure.self) { _ = try copy(directory, patience: patience) }
+                _ = try FakeAgent(at: directory + "/sock", answers: answer)
+                let failure = #expect(throws: Failure.self) { _ = try copy(directory, timeout: timeout) }
                 #expect(failure?.status.rawValue == status, "\(failure?.message ?? "")")
                 #expect(try copied(directory) == Array("old".utf8))
             }
@@ -112,20 +113,20 @@ struct ImageFileRequestTests {
     }
 }
 
-/// An agent of one connection, which answers one line with a text, and a descriptor with its first byte.
-private final class PlayedAgent {
-    private let taken: Thread
+/// An agent that accepts one connection and answers one request. It can pass a descriptor with the first byte.
+private final class FakeAgent {
+    private let thread: Thread
     private let box: Box
 
-    // Unchecked: written by the thread before it signals, read after that.
+    // Unchecked, because the thread writes `request` before it signals `isDone`, and the test reads it afterwards.
     private final class Box: @unchecked Sendable {
         var request: JSONValue = .null
         let isDone = DispatchSemaphore(value: 0)
     }
 
     /// - Parameters:
-    ///   - file: what is passed; nil for nothing
-    ///   - answer: the line; empty to close the connection, nil to stay silent until the other side does
+    ///   - file: the file whose descriptor is passed; nil for none
+    ///   - answer: the reply; empty to close the connection, nil to send nothing
     init(at socket: String, passes file: String? = nil, answers answer: String?) throws {
         let listener = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
         let result = try withUnixAddress(socket) { bind(listener.number, $0, $1) }
@@ -133,7 +134,7 @@ private final class PlayedAgent {
         let box = Box()
         self.box = box
         let number = dup(listener.number)
-        taken = Thread {
+        thread = Thread {
             let (listener, stream) = (Descriptor(number), Descriptor(accept(number, nil, nil)))
             defer { box.isDone.signal() }
             var received: [UInt8] = []
@@ -155,10 +156,10 @@ private final class PlayedAgent {
             while recv(stream.number, &chunk, chunk.count, 0) > 0 {}
             withExtendedLifetime(listener) {}
         }
-        taken.start()
+        thread.start()
     }
 
-    /// What it was asked, once the connection is over.
+    /// Waits until the connection is closed and returns the request.
     var request: JSONValue {
         box.isDone.wait()
         box.isDone.signal()

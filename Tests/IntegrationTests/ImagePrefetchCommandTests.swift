@@ -12,7 +12,7 @@ extension Integration {
                 directory: home.directory, input: input)
         }
 
-        @Test("prefetch lists each failure, ends with status 1 then, and goes on from what is held")
+        @Test("prefetch lists each failure and exits with status 1; a second run skips cached images")
         func prefetch() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
@@ -39,8 +39,8 @@ extension Integration {
             }
         }
 
-        @Test("a bad line is reported with its number and reason, and the other images are fetched")
-        func badLines() throws {
+        @Test("an invalid line is reported with its number and reason, and the other images are fetched")
+        func invalidLines() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
                 let (good, long) = (origin.url("drawn", "1.svg"), "https://a/" + String(repeating: "x", count: 8183))
@@ -62,8 +62,8 @@ extension Integration {
             }
         }
 
-        @Test("with --json each refused line or element is in the result")
-        func badElements() throws {
+        @Test("with --json the result has each rejected line or element")
+        func invalidElements() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
                 let good = origin.url("drawn", "1.svg")
@@ -84,12 +84,12 @@ extension Integration {
             }
         }
 
-        @Test("a list of more images than one request may have is sent in several")
+        @Test("a list with more images than a request can have is sent in several requests")
         func manyImages() throws {
             let settings = "{ limits: { lineBytes: 4194304 }, images: { minimumFreeBytes: 0 } }"
             try AgentHome.with(settings: settings) { home in
                 _ = try home.start()
-                // Addresses that the agent does not fetch from, so that every image fails at once.
+                // The agent does not download from these addresses, so every image fails at once.
                 let urls = (0...10_000).map { "http://127.0.0.1/\($0).png" }
                 let run = try larder(home, ["prefetch", "-", "--json"], input: urls.joined(separator: "\n"))
                 #expect(run.end == .exit(1), "\(run.log)")
@@ -101,7 +101,7 @@ extension Integration {
             }
         }
 
-        @Test("a list of several requests is one prefetch to who looks at it")
+        @Test("a list that is sent in several requests has one result")
         func portions() throws {
             let settings =
                 "{ limits: { lineBytes: 4096 }, images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 } }"
@@ -109,7 +109,7 @@ extension Integration {
                 let origin = try ImageOrigin(below: home.directory)
                 defer { origin.stop() }
                 _ = try home.start()
-                // Each request has room for some 15 of them, and one has no room in any.
+                // A request has room for about 15 URLs. One URL is too long for any request.
                 var urls = (1...200).map { origin.url($0 % 50 == 0 ? "fresh" : "drawn", "\($0).svg") }
                 let long = origin.url("drawn", String(repeating: "x", count: 4096))
                 urls.insert(long, at: 100)
@@ -124,7 +124,7 @@ extension Integration {
             }
         }
 
-        @Test("Ctrl-C stops a prefetch, says what is complete, and leaves it")
+        @Test("Ctrl-C stops a prefetch and reports the number of complete images, which stay cached")
         func interrupted() throws {
             try AgentHome.withImages { home, origin in
                 let agent = try home.start()
@@ -139,7 +139,7 @@ extension Integration {
                 let client = try agent.connect()
                 try client.waitForImages("entries", atLeast: 1)
                 try client.waitForImages("flights", atLeast: 1)
-                // It caught the signal before it told the agent of the list.
+                // larder has installed its signal handler, because it does so before it sends the list.
                 prefetch.signal(SIGINT)
                 #expect(try prefetch.waitForEnd() == .signal(SIGINT))
                 #expect(prefetch.logText.contains("larder: stopped: "), "\(prefetch.logText)")
@@ -149,13 +149,13 @@ extension Integration {
             }
         }
 
-        @Test("on a terminal there is a bar that ends full")
+        @Test("on a terminal a progress bar is drawn, which ends at 100%")
         func terminal() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
                 let urls = (0..<30).map { origin.url("drawn", "\($0).svg") }
                 try home.write("list", urls.joined(separator: "\n"))
-                // script(1) gives it a terminal.
+                // script(1) runs the command on a terminal.
                 let larder = try Products.commandLine
                 let command = "stty columns 60; \(larder) image prefetch list --socket \(home.socket)"
                 let run = try Command.run(

@@ -4,27 +4,27 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("System calls on state and cache that a signal interrupts")
+    @Suite("Interrupted system calls")
     struct InterruptedCallsTests {
-        /// The library that lets calls fail, made of contrib/torture/faults.c.
+        /// Compiles contrib/torture/faults.c, a library that makes system calls fail.
         private static func library(in home: AgentHome) throws -> String {
             let tests = URL(filePath: #filePath).deletingLastPathComponent()
             let source = tests.appending(path: "../../contrib/torture/faults.c").standardizedFileURL.path
             let library = home.directory + "/faults.so"
-            let made = try Command.run("cc", ["-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"])
-            guard made.end == .exit(0) else { throw HarnessError(made.log) }
+            let compilation = try Command.run("cc", ["-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"])
+            guard compilation.end == .exit(0) else { throw HarnessError(compilation.log) }
             return library
         }
 
-        @Test("each is made again: nobody hears of it, at starts, changes, images and the stop")
-        func every() throws {
+        @Test("interrupted calls on state and cache files are repeated, and no error is reported")
+        func repeated() throws {
             try AgentHome.withImages { home, origin in
                 let image = MadeImage(.png, seed: 1, size: 300_000)
                 try origin.put(image, "a.png")
                 let log = home.directory + "/calls"
-                // Behind what the tests themselves are started with.
+                // Keeps the libraries that are preloaded into the tests themselves.
                 let libraries = [ProcessInfo.processInfo.environment["LD_PRELOAD"], try Self.library(in: home)]
-                // SQLite does not make fsync(2) again.
+                // Excludes the database, because SQLite does not repeat an interrupted fsync(2).
                 let wrapper = [
                     "env", "LD_PRELOAD=" + libraries.compactMap(\.self).joined(separator: ":"),
                     "LARDER_FAULT_PATHS=\(home.state):\(home.directory)/cache", "LARDER_FAULT_EXCEPT=.sqlite",

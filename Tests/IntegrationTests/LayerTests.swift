@@ -6,7 +6,7 @@ import Testing
 extension Integration {
     @Suite("Layers and provenance")
     struct LayerTests {
-        @Test("defaults are a file or a directory, are followed, and stand below the administrator's files")
+        @Test("defaults are a file or a directory, are watched, and are below the host layer")
         func defaults() throws {
             let settings = """
                 { namespaces: {
@@ -28,7 +28,7 @@ extension Integration {
                 try home.write("defaults.json", #"{"a":3,"b":3,"d":3}"#)
                 #expect(try client.event()["value"] == ["a": 3, "b": 2, "d": 3])
 
-                // A file that is half written, or gone, changes nothing, and the status says so until it is well again.
+                // A truncated or missing file keeps the last content. The status reports it until the file is valid.
                 try #"{"a":"#.write(toFile: home.directory + "/defaults.json", atomically: false, encoding: .utf8)
                 #expect(try client.refusal("config.refresh").name == "rejected")
                 unlink(home.directory + "/defaults.json")
@@ -45,7 +45,7 @@ extension Integration {
             }
         }
 
-        @Test("defaults that are gone at a start leave what they said last, and say so")
+        @Test("if the defaults are missing at a start, their last content is served as stale")
         func defaultsGoneAtStart() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { defaults: { path: '@/defaults.json' } } } }") {
                 home in
@@ -55,14 +55,14 @@ extension Integration {
                 #expect(try first.stop() == .exit(0))
                 unlink(home.directory + "/defaults.json")
                 let second = try home.start()
-                let held = try second.ask("config.get")
-                #expect(held["value"] == ["a": 1])
-                #expect(held["revision"] == revision)
-                #expect(held["state"] == "stale")
+                let current = try second.ask("config.get")
+                #expect(current["value"] == ["a": 1])
+                #expect(current["revision"] == revision)
+                #expect(current["state"] == "stale")
             }
         }
 
-        @Test("locks, experiments and defaults of new settings take effect at a reload, and go with it")
+        @Test("a reload adds and removes locks, experiments and defaults")
         func reload() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { host: { directory: '@/config.d' } } } }") { home in
                 try home.makeDirectory("config.d")
@@ -90,7 +90,7 @@ extension Integration {
             }
         }
 
-        @Test("a refused set names the file and line that pin the path, and the settings")
+        @Test("the error of a denied set names the settings, and the file and line of the locked value")
         func lockRefusal() throws {
             let settings = "{ namespaces: { default: { host: { directory: '@/config.d' }, locks: ['search.limit'] } } }"
             try AgentHome.with(settings: settings) { home in
@@ -107,7 +107,7 @@ extension Integration {
             }
         }
 
-        @Test("an explanation names the process that set a value, also after a kill and a restart")
+        @Test("config.explain names the process that set a value, also after a kill and a restart")
         func peers() throws {
             try AgentHome.with { home in
                 let first = try home.start()
@@ -132,7 +132,7 @@ extension Integration {
             }
         }
 
-        @Test("the unit of experiments is the machine, unless the settings name another one")
+        @Test("the unit of experiments is the machine ID, unless the settings specify another one")
         func units() throws {
             let machine = try String(contentsOfFile: "/etc/machine-id", encoding: .utf8)
                 .trimmingCharacters(in: .whitespacesAndNewlines)

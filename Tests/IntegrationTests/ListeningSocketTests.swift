@@ -4,15 +4,16 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("The listening socket")
+    @Suite("Listening socket")
     struct ListeningSocketTests {
-        /// What systemd-socket-activate is told. It passes on few variables by itself: not those of a sanitizer.
+        /// The arguments of systemd-socket-activate. It passes few environment variables to the agent unless told to, so
+        /// those of a sanitizer are named.
         private static func activation(at path: String, of home: AgentHome) throws -> [String] {
             ["-l", path] + ChildProcess.sanitizerVariables.keys.flatMap { ["-E", $0] }
                 + [try Products.agent, "--state-directory", home.state, "--cache-directory", home.directory + "/cache"]
         }
 
-        @Test("a socket from systemd serves the first client, although it half-closes at once, and is not unlinked")
+        @Test("an activated agent serves the first client after its half-close, and does not unlink the socket")
         func socketActivation() throws {
             try AgentHome.with { home in
                 let path = home.directory + "/x.sock"
@@ -31,7 +32,8 @@ extension Integration {
                 client.close()
                 let ready = try activated.waitForLog("ready")
                 #expect(
-                    ready.contains("permissions") && ready.contains("uid"), "the effective owner and mode are logged")
+                    ready.contains("permissions") && ready.contains("uid"),
+                    "the owner and mode of the socket are not logged")
 
                 activated.signal(SIGTERM)
                 #expect(try activated.waitForEnd() == .exit(0), "\(activated.logText)")
@@ -39,7 +41,7 @@ extension Integration {
             }
         }
 
-        @Test("an abstract socket from systemd has a name, no plain copies, and nothing is written elsewhere")
+        @Test("an agent on an abstract socket from systemd makes no plain copies, also not elsewhere")
         func abstractSocket() throws {
             try AgentHome.with { home in
                 let name = "larder-test-\(getpid())-\(UInt32.random(in: .min ... .max))"
@@ -49,7 +51,7 @@ extension Integration {
                     return bind(listener.number, address, socklen_t(length))
                 }
                 guard bound == 0, listen(listener.number, 8) == 0 else { throw HarnessError.system("listen") }
-                // The copies of an agent that had no directory for them went to its working directory, which is home.
+                // The home is the working directory. An agent without a socket directory must not write copies there.
                 let before = Set(try FileManager.default.contentsOfDirectory(atPath: home.directory))
                 _ = try home.start(listener: listener)
                 let reply = try Command.run(
@@ -59,7 +61,6 @@ extension Integration {
                 #expect(reply.text.contains(#""copy":null"#), "\(reply.text)")
                 let made = Set(try FileManager.default.contentsOfDirectory(atPath: home.directory)).subtracting(before)
                 #expect(made == ["state", "cache", "notify0"])
-                // The command line, its own calls for a file included.
                 #expect(try home.larder("ping", "--socket", "@\(name)").status == 0)
                 #expect(try home.larder("set", "n", "1", "--socket", "@\(name)").status == 0)
                 #expect(try home.larder("get", "n", "--socket", "@\(name)").text == "1\n")
@@ -70,8 +71,8 @@ extension Integration {
             }
         }
 
-        @Test("a client that comes while the activated agent is down is served by the next one")
-        func socketActivationQueues() throws {
+        @Test("clients that connect before an activated agent has started are served")
+        func socketActivationBacklog() throws {
             try AgentHome.with { home in
                 let path = home.directory + "/x.sock"
                 for _ in 0..<2 {
@@ -89,7 +90,7 @@ extension Integration {
             }
         }
 
-        @Test("a second agent is refused the socket of a running one, and says so")
+        @Test("an agent does not start on the socket of a running agent")
         func liveSocket() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -100,7 +101,7 @@ extension Integration {
             }
         }
 
-        @Test("a socket on which another program answers is left alone")
+        @Test("an agent does not start on the socket of another program, and keeps that socket")
         func foreignSocket() throws {
             try AgentHome.with { home in
                 let other = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
@@ -113,7 +114,7 @@ extension Integration {
             }
         }
 
-        @Test("a second agent is refused the state directory of a running one, says whose it is, and leaves no socket")
+        @Test("an agent does not start with the state directory of a running agent, and names its pid")
         func lockedState() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -125,7 +126,7 @@ extension Integration {
             }
         }
 
-        @Test("the socket that a killed agent left behind is replaced")
+        @Test("the socket that a killed agent has left is replaced")
         func staleSocket() throws {
             try AgentHome.with { home in
                 let first = try home.start()
@@ -136,8 +137,8 @@ extension Integration {
             }
         }
 
-        @Test("a file that is no socket is refused and kept")
-        func noSocket() throws {
+        @Test("an agent does not start if a file that is not a socket has its path, and keeps the file")
+        func notASocket() throws {
             try AgentHome.with { home in
                 try home.write("sock", "precious")
                 let agent = try home.startInVain()
@@ -147,7 +148,7 @@ extension Integration {
             }
         }
 
-        @Test("the agent removes its socket at the end, and only its own")
+        @Test("a stopping agent removes its socket, but not a socket that has replaced it")
         func removal() throws {
             try AgentHome.with { home in
                 #expect(try home.start().stop() == .exit(0))
@@ -162,7 +163,7 @@ extension Integration {
             }
         }
 
-        @Test("the socket has the mode that the settings name, whatever the umask")
+        @Test("the socket has the mode from the settings, whatever the umask is")
         func mode() throws {
             try AgentHome.with(settings: "{ socket: { mode: '0622' } }") { home in
                 let agent = try home.start()
@@ -172,7 +173,7 @@ extension Integration {
             }
         }
 
-        @Test("a path that is too long for a socket is refused with its length")
+        @Test("a socket path that is too long is rejected with the maximum length")
         func longPath() throws {
             try AgentHome.with { home in
                 let agent = try home.startInVain(socket: home.directory + "/" + String(repeating: "x", count: 120))
@@ -181,10 +182,10 @@ extension Integration {
             }
         }
 
-        @Test("as many clients queue for an agent that is busy as the kernel allows", arguments: [false, true])
+        @Test("the backlog of a busy agent has the maximum length of the kernel", arguments: [false, true])
         func backlog(isActivated: Bool) throws {
-            let most = try String(contentsOfFile: "/proc/sys/net/core/somaxconn", encoding: .utf8)
-            let count = min(try require(Int(most.trimmingCharacters(in: .newlines)), "somaxconn"), 600)
+            let limit = try String(contentsOfFile: "/proc/sys/net/core/somaxconn", encoding: .utf8)
+            let count = min(try require(Int(limit.trimmingCharacters(in: .newlines)), "somaxconn"), 600)
             raiseDescriptorLimit()
             try AgentHome.with { home in
                 let (path, agent): (String, ChildProcess)

@@ -5,11 +5,10 @@ import TestSupport
 import Testing
 
 extension Integration {
-    /// Snapshots that a client maps, with real agents.
     @Suite("Mapped snapshots", .timeLimit(.minutes(5)))
     struct MappedSnapshotTests {
         @Test(
-            "values are looked up in the file that the agent passes, which is kept until something newer is published")
+            "values are looked up in the passed file, which is reused until a newer snapshot is published")
         func lookUp() async throws {
             try await AgentHome.with(starting: true) { home in
                 let client = LarderClient(socket: home.socket)
@@ -35,7 +34,7 @@ extension Integration {
             }
         }
 
-        @Test("a large document's file is made by a task, once for all who ask")
+        @Test("clients that request a large snapshot at the same time all get it")
         func large() async throws {
             try await AgentHome.with(starting: true) { home in
                 let client = LarderClient(socket: home.socket)
@@ -56,7 +55,7 @@ extension Integration {
             }
         }
 
-        @Test("the stream opens the current one, then each newer one; what lies between is passed over")
+        @Test("the stream yields the current snapshot, then newer ones, and can skip some")
         func stream() async throws {
             try await AgentHome.with(starting: true) { home in
                 let client = LarderClient(socket: home.socket)
@@ -70,25 +69,25 @@ extension Integration {
                     revision = snapshot.revision
                     if snapshot.int(at: "n") == 20 { break }
                 }
-                // Nothing more is announced: the next one that comes is the next that is published.
+                // No snapshot is pending, so the next one is the next that is published.
                 try await client.config.set("n", to: 21)
                 #expect(try await snapshots.next()?.int(at: "n") == 21)
             }
         }
 
         @Test(
-            "when the agent goes a snapshot is not current any more, and stays; the stream goes on with the next agent")
+            "a snapshot stays readable after its agent has stopped, and the stream continues with the next agent")
         func restart() async throws {
             try await AgentHome.with { home in
                 let first = try home.start()
                 let client = LarderClient(socket: home.socket)
                 try await client.config.set("n", to: 1)
                 var snapshots = client.config.mappedSnapshots().makeAsyncIterator()
-                let held = try #require(try await snapshots.next())
-                #expect(held.isCurrent)
+                let snapshot = try #require(try await snapshots.next())
+                #expect(snapshot.isCurrent)
                 #expect(try first.stop() == .exit(0))
-                while held.isCurrent { await Task.yield() }
-                #expect(held.int(at: "n") == 1)
+                while snapshot.isCurrent { await Task.yield() }
+                #expect(snapshot.int(at: "n") == 1)
                 let second = try home.start()
                 let again = LarderClient(socket: home.socket)
                 try await again.config.set("n", to: 2)
@@ -97,7 +96,7 @@ extension Integration {
             }
         }
 
-        @Test("without descriptors the same lookups work on a copy, and asking for the file says what to do")
+        @Test("if no descriptors can be passed, lookups use a copy, and a mapped request fails with advice")
         func relayed() async throws {
             try await AgentHome.with(starting: true) { home in
                 let relayed = "\(home.directory)/relayed.sock"
@@ -119,7 +118,7 @@ extension Integration {
             }
         }
 
-        @Test("what the agent refuses is told as it is: a namespace that there is not")
+        @Test("an error of the agent is passed on unchanged")
         func refused() async throws {
             try await AgentHome.with(starting: true) { home in
                 let client = LarderClient(socket: home.socket)
