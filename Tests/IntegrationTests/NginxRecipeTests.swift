@@ -3,8 +3,8 @@ import TestSupport
 import Testing
 
 extension Integration {
-    /// The template and the command of `contrib/guides/render-nginx.md`, with a real nginx.
-    @Suite("The guide to nginx")
+    /// Runs the template and the command of `contrib/guides/render-nginx.md` with nginx.
+    @Suite("Guide to nginx")
     struct NginxRecipeTests {
         private let guide: String
 
@@ -14,13 +14,13 @@ extension Integration {
             guide = try String(contentsOf: file, encoding: .utf8)
         }
 
-        /// The text of the first fenced block of a language.
+        /// Returns the first code block in a language.
         private func block(_ language: String) throws -> String {
             let rest = try require(guide.components(separatedBy: "```\(language)\n").dropFirst().first, language)
             return try require(rest.components(separatedBy: "```").first, language)
         }
 
-        /// The command with the paths of a test.
+        /// Returns the command of the guide with the paths of the test.
         private func command(in directory: String) throws -> String {
             let nginx = "nginx -p \(directory) -c nginx.conf -e stderr"
             return try block("sh").replacing("\\\n", with: " ")
@@ -38,7 +38,7 @@ extension Integration {
                 directory: home.directory)
         }
 
-        /// Asks nginx until it answers with a version: a reload is not over when the command is.
+        /// Polls nginx until it serves a version, because a reload continues after its command has ended.
         private func wait(for version: String, at port: Int) throws {
             let script = """
                 import sys, urllib.request
@@ -47,7 +47,7 @@ extension Integration {
             #expect(try Command.run("python3", ["-c", script]).end == .exit(0))
         }
 
-        @Test("a bad value is never left in place, and the next good one is installed and served")
+        @Test("a file with an invalid value is not left in place; the next valid one is installed and served")
         func recovery() throws {
             try AgentHome.with(starting: true) { home in
                 try home.makeDirectory("conf.d")
@@ -75,7 +75,7 @@ extension Integration {
                 #expect(try content() == good)
                 try wait(for: "1", at: port)
 
-                // A file that was installed without a check does not stand in the way either.
+                // An invalid file that was installed without a check does not prevent the next update.
                 try home.write("conf.d/shop.conf", "server { listen nonsense")
                 try home.larder("set", "shop.version", "3")
                 try home.larder("set", "shop.listen", "127.0.0.1:\(port)")
@@ -83,7 +83,7 @@ extension Integration {
                 #expect(corrected.end == .exit(0), "\(corrected.log)")
                 try wait(for: "3", at: port)
 
-                // Nobody is there to be reloaded.
+                // nginx does not run, so the reload fails.
                 nginx.signal(SIGTERM)
                 _ = try nginx.waitForEnd()
                 let before = try content()

@@ -3,9 +3,9 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("A real origin")
+    @Suite("nginx as source")
     struct NginxTests {
-        @Test("the second refresh is answered with 304, and so is the first one after a restart")
+        @Test("an unchanged document is answered with 304, also after a restart of the agent")
         func conditionalRequests() throws {
             try AgentHome.with { home in
                 let nginx = try Nginx(directory: home.directory)

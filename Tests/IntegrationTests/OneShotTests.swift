@@ -3,9 +3,9 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("One-shot pipes")
+    @Suite("One-shot clients")
     struct OneShotTests {
-        @Test("200 requests through one pipe get 200 replies, in their order")
+        @Test("200 requests through one pipe get 200 replies, in order")
         func manyReads() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -30,7 +30,7 @@ extension Integration {
             }
         }
 
-        @Test("a pipe that is full of large replies loses none and doubles none", arguments: [3_000, 100_000, 700_000])
+        @Test("large replies that fill the socket are each sent exactly once", arguments: [3_000, 100_000, 700_000])
         func largeReplies(size: Int) throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -50,7 +50,7 @@ extension Integration {
             }
         }
 
-        @Test("a watch goes on after its input has ended")
+        @Test("a subscription continues after a half-close")
         func watch() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -74,7 +74,7 @@ extension Integration {
             }
         }
 
-        @Test("a change that is handed over without waiting for an answer is made")
+        @Test("a change is made even if its client disconnects without waiting")
         func fireAndForget() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -90,7 +90,7 @@ extension Integration {
             }
         }
 
-        @Test("a request that is answered later keeps a half-closed connection open until it is")
+        @Test("a half-closed connection stays open until its pending request is answered")
         func deferredAfterHalfClose() throws {
             try AgentHome.with { home in
                 let agent = try home.start()

@@ -3,11 +3,11 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("What comes before what")
+    @Suite("Order of replies and events")
     struct OrderingTests {
         private static let relaxed = "{ namespaces: { default: { durability: 'relaxed' } } }"
 
-        @Test("the reply to a subscription comes before its first event, while others write all the time")
+        @Test("during constant writes, the reply to a subscription precedes its first event")
         func replyBeforeEvent() throws {
             try AgentHome.with(settings: Self.relaxed) { home in
                 let agent = try home.start()
@@ -37,7 +37,7 @@ extension Integration {
             }
         }
 
-        @Test("after the reply to an unsubscription nothing comes for it, while others write all the time")
+        @Test("during constant writes, no event follows the reply to an unsubscription")
         func unsubscribeSilence() throws {
             try AgentHome.with(settings: Self.relaxed) { home in
                 let agent = try home.start()
@@ -56,7 +56,7 @@ extension Integration {
             }
         }
 
-        @Test("changes that are pipelined on one connection are made in their order")
+        @Test("pipelined changes of one connection are made in order")
         func pipelinedChanges() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -92,7 +92,7 @@ extension Integration {
             }
         }
 
-        @Test("more deferred requests than may be in flight are all answered, once each, and others in between")
+        @Test("more pipelined requests than may be in flight are all answered exactly once")
         func manyInFlight() throws {
             try AgentHome.with(settings: "{ limits: { requestsInFlightPerConnection: 8 } }") { home in
                 let client = try home.start().connect()
@@ -107,7 +107,7 @@ extension Integration {
             }
         }
 
-        @Test("connections that share a thread of the agent get only what is theirs")
+        @Test("connections that share an event loop receive only their own messages")
         func noCrosstalk() throws {
             try AgentHome.with(settings: Self.relaxed) { home in
                 let agent = try home.start()
@@ -123,7 +123,7 @@ extension Integration {
                     }
                     try writer.send(bytes: Array(burst.utf8))
                     written += 20
-                    // An answer that waits to be written while a subscription looks for what is new.
+                    // Replies are waiting to be written while a new subscription reads the current snapshot.
                     var requests = ""
                     for _ in 0..<10 {
                         requests += LineClient.text(id: expected, "agent.ping") + "\n"
@@ -146,14 +146,15 @@ extension Integration {
                     for watcher in watchers {
                         for line in watcher.linesSoFar() {
                             let message = try JSONValue(parsing: line)
-                            try #require(message["method"] == "config.event", "somebody else's: \(message)")
+                            try #require(
+                                message["method"] == "config.event", "a message of another connection: \(message)")
                         }
                     }
                 }
             }
         }
 
-        @Test("a batch is answered as one, in the order of its requests, and its subscription's events follow it")
+        @Test("a batch has one reply, in the order of its requests, and events of its subscription follow it")
         func batch() throws {
             try AgentHome.with { home in
                 let client = try home.start().connect()
@@ -168,7 +169,7 @@ extension Integration {
             }
         }
 
-        @Test("a batch's requests count as a connection's own: no more of them run than may, and all are answered")
+        @Test("the requests of a batch count towards the limit in flight, and all are answered")
         func batchInFlight() throws {
             let origin = try RawOrigin.listening(.hang)
             defer { origin.stop() }
@@ -185,11 +186,11 @@ extension Integration {
                 let batch = "[" + (waiting + [subscribe, ping]).joined(separator: ",") + "]"
                 try client.send(bytes: Array((batch + "\n" + LineClient.text(id: 23, "agent.ping")).utf8))
                 client.endInput()
-                // The one that asks is in flight, too.
+                // The agent.stats request itself is in flight, too.
                 try observer.call("agent.stats", until: { ($0["requests"]?["inFlight"]?.int ?? 0) > 1 })
                 let stats = try observer.call("agent.stats")
                 #expect(stats["requests"]?["inFlight"] == 3)
-                #expect(stats["subscriptions"]?["open"] == 0, "what comes behind them has to wait like them")
+                #expect(stats["subscriptions"]?["open"] == 0, "a request of the batch has started above the limit")
                 origin.answer(.document("{}"))
                 var (replies, pings, events) = ([[Int?]](), 0, 0)
                 while replies.count + pings + events < 3 {
@@ -200,7 +201,7 @@ extension Integration {
                         pings += 1
                     } else {
                         events += 1
-                        #expect(replies.count == 1, "an event before its reply")
+                        #expect(replies.count == 1, "an event precedes the reply")
                     }
                 }
                 #expect(replies == [Array(1...22)])
@@ -208,8 +209,8 @@ extension Integration {
             }
         }
 
-        @Test("a batch that was received is carried out, although its client is gone before all of it was begun")
-        func batchOfAClientThatLeft() throws {
+        @Test("a received batch is executed completely, even if its client disconnects at once")
+        func batchOfDisconnectedClient() throws {
             try AgentHome.with(settings: "{ limits: { requestsInFlightPerConnection: 1 } }") { home in
                 let agent = try home.start()
                 for round in 0..<10 {
@@ -228,8 +229,8 @@ extension Integration {
             }
         }
 
-        @Test("at the end, what a batch has not begun yet is refused in the batch's reply")
-        func batchAtTheEnd() throws {
+        @Test("when the agent stops, unstarted requests of a batch get an error in its reply")
+        func batchAtShutdown() throws {
             let origin = try RawOrigin.listening(.hang)
             defer { origin.stop() }
             let remote = "{ http: { url: '\(origin.documentURL)', intervalSeconds: 86400, timeoutSeconds: 600 } }"

@@ -2,16 +2,17 @@ import LarderJSON
 import TestSupport
 import Testing
 
-/// An answer that is no configuration, and what has to be said about it.
+/// A response that must not be applied, and the expected error.
 struct BadAnswer: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let answer: RawOrigin.Answer
-    /// The name of the error.
+    /// The name of the expected error.
     let error: String
-    /// What its message contains.
+    /// A part of the expected message.
     let message: String
-    /// Whether the document itself was refused, so that the status shows it as such; with its version, if it had one.
+    /// Whether the document was rejected, which `config.status` shows as `refused`.
     var isRefused: Bool { error == "rejected" }
+    /// The version of the rejected document; nil if it has none.
     var version: String?
 
     init(
@@ -33,7 +34,7 @@ struct BadAnswer: Sendable, CustomTestStringConvertible {
         BadAnswer("401", .status("401 Unauthorized", #"{"n":0}"#, fields: tag), "upstreamFailed", "401"),
         BadAnswer("silence", .hang, "upstreamFailed"),
         BadAnswer("a closed connection", .text("", thenClose: true), "upstreamFailed"),
-        BadAnswer("half a head", .text("HTTP/1.1 200 OK\r\nContent-Le", thenClose: true), "upstreamFailed"),
+        BadAnswer("a truncated head", .text("HTTP/1.1 200 OK\r\nContent-Le", thenClose: true), "upstreamFailed"),
         BadAnswer(
             "a close in the middle of the body",
             .text(
@@ -48,8 +49,9 @@ struct BadAnswer: Sendable, CustomTestStringConvertible {
             .text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n", thenClose: true),
             "upstreamFailed"),
         BadAnswer(
-            "half an answer and then silence", .text("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"), "upstreamFailed"),
-        BadAnswer("something that is no HTTP", .text("SSH-2.0-OpenSSH_9.2\r\n", thenClose: true), "upstreamFailed"),
+            "a truncated body and then silence", .text("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"),
+            "upstreamFailed"),
+        BadAnswer("a response that is not HTTP", .text("SSH-2.0-OpenSSH_9.2\r\n", thenClose: true), "upstreamFailed"),
         BadAnswer("a truncated object", .status("200 OK", "{", fields: tag), "rejected"),
         BadAnswer("a truncated document", .status("200 OK", #"{"version":"6","n":"#, fields: tag), "rejected"),
         BadAnswer(
@@ -61,7 +63,7 @@ struct BadAnswer: Sendable, CustomTestStringConvertible {
         BadAnswer("null", .status("200 OK", "null", fields: tag), "rejected", "null"),
         BadAnswer("two documents", .status("200 OK", "{}{}", fields: tag), "rejected"),
         BadAnswer(
-            "what is not UTF-8",
+            "a document that is not UTF-8",
             .bytes(
                 Array("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{\"n\":\"".utf8) + [0xFF] + Array("\"}".utf8),
                 thenClose: false),
@@ -81,12 +83,13 @@ struct BadAnswer: Sendable, CustomTestStringConvertible {
         BadAnswer(
             "a redirect to a file", .status("302 Found", "", fields: ["Location: file:///etc/passwd"]), "upstreamFailed"
         ),
-        BadAnswer("a part", .status("206 Partial Content", #"{"n":0}"#, fields: tag), "upstreamFailed", "206"),
+        BadAnswer(
+            "a partial response", .status("206 Partial Content", #"{"n":0}"#, fields: tag), "upstreamFailed", "206"),
     ]
 }
 
 extension Integration {
-    @Suite("An HTTP origin that misbehaves")
+    @Suite("Faults of an HTTP origin")
     struct OriginTests {
         private static func settings(_ origin: RawOrigin, interval: Double = 86_400, timeout: Double = 60) -> String {
             """
@@ -95,11 +98,13 @@ extension Integration {
             """
         }
 
-        @Test("the last good snapshot is served, and config.status says what happened, after", arguments: BadAnswer.all)
+        @Test(
+            "after a bad response the last good snapshot is served, and config.status has the error",
+            arguments: BadAnswer.all)
         func badAnswer(_ bad: BadAnswer) throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"5","n":5}"#, etag: "good"))
             defer { origin.stop() }
-            // Only where the origin is to be waited for in vain, the wait is short.
+            // The timeout is short only if the origin does not respond.
             let isSilent = bad.testDescription.contains("silence")
             try AgentHome.with(settings: Self.settings(origin, timeout: isSilent ? 0.5 : 60)) { home in
                 let agent = try home.start()
@@ -128,20 +133,20 @@ extension Integration {
                 #expect(status["upstream"]?["etag"] == "\"good\"")
                 #expect(status["upstream"]?["consecutiveFailures"] == 1)
 
-                // The validator of what was not taken is not remembered.
+                // The validator of a response that was not applied is not stored.
                 origin.forgetEvents()
                 origin.answer(.document(#"{"version":"6","n":6}"#, etag: "better"))
                 #expect(try client.call("config.refresh")["upstreamVersion"] == "6")
                 #expect(try origin.request()["if-none-match"] == "\"good\"")
-                let healed = try agent.status()
-                #expect(healed["state"] == "fresh")
-                #expect(healed["lastError"]?.isNull == true)
-                #expect(healed["refused"]?.isNull == true)
-                #expect(healed["upstream"]?["consecutiveFailures"] == 0)
+                let recovered = try agent.status()
+                #expect(recovered["state"] == "fresh")
+                #expect(recovered["lastError"]?.isNull == true)
+                #expect(recovered["refused"]?.isNull == true)
+                #expect(recovered["upstream"]?["consecutiveFailures"] == 0)
             }
         }
 
-        @Test("the same entity tag with 304 confirms what is held, also with a Location, which is no redirect")
+        @Test("a 304 confirms the current document, with or without an entity tag, and even with a Location")
         func notModified() throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"5","n":5}"#, etag: "good"))
             defer { origin.stop() }
@@ -164,7 +169,7 @@ extension Integration {
             }
         }
 
-        @Test("a forced refresh asks without validators, and takes an older version under a newer revision")
+        @Test("a forced refresh sends no validator, and applies an older version as a new revision")
         func forced() throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"5","n":5}"#, etag: "good"))
             defer { origin.stop() }
@@ -180,7 +185,7 @@ extension Integration {
             }
         }
 
-        @Test("an origin that is down does not hold up the start, its state is shown, and it is found again")
+        @Test("an unreachable origin does not delay the start, and its document is published when it is back")
         func downAtStart() throws {
             let origin = try RawOrigin(.document(#"{"version":"5","n":5}"#, etag: "good"))
             defer { origin.stop() }
@@ -201,29 +206,29 @@ extension Integration {
                 let event = try client.event()
                 #expect(event["value"] == 5)
                 #expect(event["reason"] == "initial")
-                #expect(event["state"] == "fresh", "who sees the answer is not told that it is waited for")
+                #expect(event["state"] == "fresh", "the state of the first document is not fresh")
                 #expect(try agent.status()["state"] == "fresh")
             }
         }
 
-        @Test("what an earlier agent held is served at once while the origin is down, under its own number")
+        @Test("after a restart, the stored document is served with its revision while the origin is down")
         func downAtRestart() throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"5","n":5}"#, etag: "good"))
             try AgentHome.with(settings: Self.settings(origin)) { home in
                 let first = try home.start()
-                let held = try first.ask("config.refresh")
+                let stored = try first.ask("config.refresh")
                 #expect(try first.stop() == .exit(0))
                 origin.stop()
                 let second = try home.start()
                 let value = try second.ask("config.get", ["n"])
                 #expect(value["value"] == 5)
-                #expect(value["revision"] == held["revision"])
-                #expect(value["epoch"] == held["epoch"])
+                #expect(value["revision"] == stored["revision"])
+                #expect(value["epoch"] == stored["epoch"])
                 #expect(["stale", "refreshing"].contains(value["state"]?.string))
             }
         }
 
-        @Test("a new document is found by polling, and the agent recovers by itself from a source that failed")
+        @Test("polling finds a new document, also after the source has failed")
         func polling() throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"1"}"#, etag: "1"))
             defer { origin.stop() }
@@ -240,7 +245,7 @@ extension Integration {
             }
         }
 
-        @Test("no secret of the settings and no value gets into the log, and nobody else can read the state")
+        @Test("the log contains no secrets and no values, and other users cannot read the state directory")
         func secrets() throws {
             let origin = try RawOrigin.listening(.document(#"{"password":"hidden-value"}"#, etag: "hidden-tag"))
             defer { origin.stop() }

@@ -4,9 +4,9 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("A reload by the packaged units")
+    @Suite("Reload by the packaged units")
     struct PackagedReloadTests {
-        /// The commands of `ExecReload=` in a unit.
+        /// Returns the commands of `ExecReload=` in a unit.
         private func reloadCommands(_ unit: String) throws -> [String] {
             let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
                 .deletingLastPathComponent()
@@ -15,7 +15,7 @@ extension Integration {
                 .map { String($0.dropFirst("ExecReload=".count)) }
         }
 
-        /// Runs the commands as systemd does: one after the other, until one fails.
+        /// Runs the commands in order until one fails, as systemd does.
         private func reload(_ unit: String, _ agent: AgentProcess, _ home: AgentHome) throws -> Command {
             let program = try Products.agent
             let commands = try reloadCommands(unit).map {
@@ -26,7 +26,7 @@ extension Integration {
         }
 
         @Test(
-            "it fails with the reason if the settings are wrong, and else the agent reads them",
+            "a reload fails with the error if the settings are invalid, and applies them otherwise",
             arguments: ["larder.service", "user/larder.service"])
         func reload(unit: String) throws {
             try AgentHome.with { home in
@@ -47,7 +47,7 @@ extension Integration {
         }
 
         @Test(
-            "it reads the settings although a layer file is broken, and prints the error as a warning",
+            "a reload applies the settings despite an invalid layer file, and prints its error as a warning",
             arguments: ["larder.service", "user/larder.service"])
         func brokenLayer(unit: String) throws {
             try AgentHome.with { home in

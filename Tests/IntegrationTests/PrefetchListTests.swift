@@ -6,13 +6,13 @@ import Testing
 
 @testable import LarderCommand
 
-@Suite("The list of a prefetch")
+@Suite("List of a prefetch")
 struct PrefetchListTests {
     private func urls(_ text: String) throws -> [String] {
         try PrefetchList.parse(Array(text.utf8), name: "list").items.map(\.image.url)
     }
 
-    @Test("one URL a line; comments, empty lines, and what other systems put around lines")
+    @Test("a list has one URL per line; comments, empty lines, white space and a byte order mark are skipped")
     func lines() throws {
         #expect(
             try urls("\u{FEFF}https://a/1\r\n\r\n# one of two\n  http://a/2#x \nHTTPS://a/3")
@@ -20,7 +20,7 @@ struct PrefetchListTests {
         #expect(try urls("https://a/1\nhttps://a/2\nhttps://a/1\n") == ["https://a/1", "https://a/2"])
     }
 
-    @Test("a JSON array of URLs and objects")
+    @Test("a list can be a JSON array of URLs and objects")
     func array() throws {
         let digest = String(repeating: "ab", count: 32)
         let text = #"""
@@ -38,7 +38,7 @@ struct PrefetchListTests {
     }
 
     @Test(
-        "a line or element that is not an image is refused with its number and the reason, and not repeated",
+        "an invalid line or element is rejected with its number and the reason, but not its text",
         arguments: [
             ("https://a/1\nsecret\n", 2, "not an http or https URL"), ("ftp://secret/", 1, "not an http or https URL"),
             ("https://a/1 secret", 1, "a space or a control character"), (#"["https://a/1", 7]"#, 2, "must be a URL"),
@@ -56,15 +56,16 @@ struct PrefetchListTests {
     }
 
     @Test(
-        "a list without any entry or with malformed JSON is a mistake", arguments: ["# nothing\n", "[]", "", "[", "[1"])
-    func noList(text: String) {
+        "a list without entries or with malformed JSON is a usage error",
+        arguments: ["# nothing\n", "[]", "", "[", "[1"])
+    func invalidList(text: String) {
         let failure = #expect(throws: Failure.self) { try urls(text) }
         #expect(failure?.status == .usage)
         #expect(failure?.message.hasPrefix("list ") == true, "\(failure?.message ?? "")")
     }
 
     @Test(
-        "a URL without a host or with a user name is refused",
+        "a URL without a host or with a user name is rejected",
         arguments: [
             ("http://", "the URL has no host"), ("https:///1.png", "the URL has no host"),
             ("http://:80/1.png", "the URL has no host"), ("http://?a", "the URL has no host"),
@@ -79,7 +80,7 @@ struct PrefetchListTests {
         #expect(elements.refusals == [.init(number: 1, reason: reason), .init(number: 2, reason: reason)])
     }
 
-    @Test("the images around a refused line or element are kept")
+    @Test("the images around a rejected line or element are kept")
     func others() throws {
         let long = "https://a/" + String(repeating: "x", count: 8183)
         let text = Array("# two\nhttps://a/1\n\(long)\n".utf8) + [0xFF, 0x0A] + Array("no\nhttps://a/2".utf8)
@@ -98,7 +99,7 @@ struct PrefetchListTests {
         #expect(try urls(String(long.dropLast())) == [String(long.dropLast())])
     }
 
-    @Test("portions hold what one request may, and together the whole list in its order")
+    @Test("portions respect the limits of a request, and together are the list in its order")
     func portions() throws {
         let items = (0..<25).map { ImagePrefetch.Item(ImageReference(url: "https://a/\($0)")) }
         let byCount = PrefetchList.portions(items, maxItems: 10, mostBytes: 1 << 20)
@@ -115,7 +116,7 @@ struct PrefetchListTests {
             let parameters = ImagePrefetch.Parameters(Array(portion))
             #expect(JSONValue.building { parameters.write(to: &$0) }.compactText.utf8.count <= 1 << 20)
         }
-        // One that is longer than a request may be is the agent's to refuse.
+        // An image that exceeds the limit is a portion of its own, which the agent rejects.
         #expect(PrefetchList.portions(long, maxItems: 10, mostBytes: 1).count == 300)
     }
 }

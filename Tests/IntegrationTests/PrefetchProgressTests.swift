@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderCommand
 
-@Suite("The progress of a prefetch")
+@Suite("Progress of a prefetch")
 struct PrefetchProgressTests {
     private func line(
         _ done: Int, of total: Int, failed: Int = 0, bytes: Int = 38_000_000, rate: Int = 1_200_000, left: Int? = 71_001
@@ -14,7 +14,7 @@ struct PrefetchProgressTests {
             millisecondsLeft: left)
     }
 
-    @Test("the bar takes the room that the figures leave, and the least important figures go first")
+    @Test("the bar uses the width that the figures leave; the least important figures are dropped first")
     func widths() {
         let half = line(498, of: 1000, failed: 2)
         for (columns, text) in [
@@ -29,7 +29,7 @@ struct PrefetchProgressTests {
         }
     }
 
-    @Test("no line is wider than its terminal, and a wide terminal does not make the bar endless")
+    @Test("a line is never wider than the terminal, and at most 120 columns wide")
     func limits() {
         for columns in 0...300 {
             for one in [line(3, of: 7, failed: 4), line(0, of: 100_000, left: nil), line(1, of: 1, left: 0)] {
@@ -39,7 +39,7 @@ struct PrefetchProgressTests {
         #expect(line(7, of: 7).bar(columns: 60) == "7/7  [===========]  100%   38 MB  1.2 MB/s")
     }
 
-    @Test("a plain line says the same, and a hundred percent only at the end")
+    @Test("a plain line has the same figures, and 100 % only at the end")
     func plain() {
         #expect(
             line(412, of: 1000, failed: 3).plain
@@ -48,19 +48,19 @@ struct PrefetchProgressTests {
         #expect(line(1, of: 1, bytes: 500, rate: 0).plain == "1 of 1 image, 100 %, 500 B, 0 B/s")
     }
 
-    @Test("pace and remaining time are those of the last ten seconds")
+    @Test("rate and remaining time are computed from the last 10 s")
     func meter() {
         var meter = ProgressMeter(PrefetchTally(total: 1000), at: .zero)
         #expect(meter.bytesPerSecond == 0)
         #expect(meter.millisecondsLeft == nil)
-        // 500 were held and are settled at once; then ten images and 1 MB a second come from the network.
+        // 500 images are cached and done at once. Then 10 images and 1 MB per second are downloaded.
         for second in 1...30 {
             let tally = PrefetchTally(done: 500 + second * 10, bytes: second * 1_000_000, total: 1000)
             meter.note(tally, at: .seconds(second))
         }
         #expect(meter.bytesPerSecond == 1_000_000)
         #expect(meter.millisecondsLeft == 20_000)
-        // Then nothing comes any more.
+        // Then no more images arrive.
         let last = PrefetchTally(done: 800, bytes: 30_000_000, total: 1000)
         for second in 31...35 { meter.note(last, at: .seconds(second)) }
         #expect(meter.bytesPerSecond == 500_000)
@@ -71,7 +71,7 @@ struct PrefetchProgressTests {
         #expect(meter.millisecondsLeft == 0)
     }
 
-    @Test("many updates within a moment leave the window as long as it is")
+    @Test("frequent updates do not shorten the window of the rate")
     func manyUpdates() {
         var meter = ProgressMeter(PrefetchTally(total: 100_000), at: .zero)
         for step in 1...20_000 {
@@ -81,7 +81,7 @@ struct PrefetchProgressTests {
         #expect(meter.millisecondsLeft.map { abs($0 - 80_000) < 100 } == true)
     }
 
-    @Test("on a terminal one line is drawn again in its place, at the width of the moment")
+    @Test("on a terminal one line is redrawn in place, at the current width")
     func terminal() async {
         let terminal = FakeTerminal(columns: 60)
         let display = ProgressDisplay(PrefetchTally(total: 10), on: terminal.screen)
@@ -100,7 +100,7 @@ struct PrefetchProgressTests {
         #expect(terminal.lines == ["10/10  [==============]  100%", ""])
     }
 
-    @Test("elsewhere there is a plain line every five seconds, and no control character")
+    @Test("without a terminal a plain line is printed every 5 s, without control characters")
     func noTerminal() async {
         let terminal = FakeTerminal(columns: nil)
         let display = ProgressDisplay(PrefetchTally(total: 100), on: terminal.screen)
@@ -117,7 +117,7 @@ struct PrefetchProgressTests {
     }
 }
 
-/// A terminal as far as the progress uses one, or a file.
+/// A terminal that supports what the progress bar uses; or a file, if it has no columns.
 private final class FakeTerminal: Sendable {
     private struct State {
         var columns: Int?
@@ -130,7 +130,7 @@ private final class FakeTerminal: Sendable {
 
     init(columns: Int?) { state = Mutex(State(columns: columns)) }
 
-    /// What is to be seen.
+    /// The visible lines.
     var lines: [String] { state.withLock { $0.lines } }
 
     var screen: ProgressDisplay.Screen {

@@ -5,9 +5,9 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Settings that change while the agent runs")
+    @Suite("Reload of the settings")
     struct ReloadTests {
-        @Test("a new namespace appears, and one that is gone ends its subscriptions and no others")
+        @Test("a reload adds a namespace, and ends only the subscriptions of a removed one")
         func namespaces() throws {
             try AgentHome.with(settings: "{ namespaces: { old: {} } }") { home in
                 let agent = try home.start()
@@ -35,13 +35,13 @@ extension Integration {
 
                 try client.call("config.set", ["path": "n", "value": 1, "namespace": "new"])
                 try client.call("config.set", ["path": "n", "value": 2])
-                #expect(try client.event()["value"] == ["n": 2], "the other subscription goes on")
+                #expect(try client.event()["value"] == ["n": 2], "the subscription to another namespace has no event")
                 #expect(try agent.status("new")["durability"] == "relaxed")
             }
         }
 
-        @Test("a namespace that comes back has what it had")
-        func namespaceComesBack() throws {
+        @Test("a namespace that is removed and added again has the same content")
+        func namespaceReturns() throws {
             try AgentHome.with(settings: "{ namespaces: { old: {} } }") { home in
                 let agent = try home.start()
                 let client = try agent.connect()
@@ -58,7 +58,7 @@ extension Integration {
             }
         }
 
-        @Test("wrong settings are refused with their error in the log, and those in force stay")
+        @Test("invalid settings are rejected with an error in the log, and the current settings stay")
         func wrongSettings() throws {
             try AgentHome.with(settings: "{ namespaces: { mine: {} } }") { home in
                 let agent = try home.start()
@@ -85,7 +85,7 @@ extension Integration {
             }
         }
 
-        @Test("a settings file that appears after the start is in force once it was read, and must stay from then on")
+        @Test("a settings file that is created later is applied by a reload; its later removal is an error")
         func fileAppears() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -103,7 +103,7 @@ extension Integration {
             }
         }
 
-        @Test("a start with wrong settings is refused with one line and status 78, and --check-settings says the same")
+        @Test("with invalid settings, a start and --check-settings fail with status 78 and the same line")
         func wrongSettingsAtStart() throws {
             try AgentHome.with(settings: "{ limits: { stallSecond: 3 } }") { home in
                 let start = try home.startInVain()
@@ -116,13 +116,13 @@ extension Integration {
                 #expect(check.end == .exit(78))
                 #expect(check.log == start.log)
                 try home.write(settings: "{ limits: { stallSeconds: 3 } }")
-                let right = try Command.run(
+                let corrected = try Command.run(
                     Products.agent, ["--check-settings", "--settings", home.settings], environment: home.environment)
-                #expect(right.end == .exit(0))
+                #expect(corrected.end == .exit(0))
             }
         }
 
-        @Test("--check-settings warns of accounts that the host does not have; the settings are right all the same")
+        @Test("--check-settings warns about accounts that the host does not have, and exits with status 0")
         func unknownAccounts() throws {
             let settings = "{ access: { users: { 'no-such-user': ['read'] }, groups: { root: ['read'] } } }"
             try AgentHome.with(settings: settings) { home in
@@ -136,7 +136,7 @@ extension Integration {
         }
 
         @Test(
-            "an agent for the host says what to do where nobody may anything, for want of access and of the usual group",
+            "without `access` and the group larder, an agent run by root logs how to create the group",
             .enabled(if: geteuid() == 0 && getgrnam("larder") == nil))
         func missingGroup() throws {
             try AgentHome.with { home in
@@ -148,7 +148,7 @@ extension Integration {
             }
         }
 
-        @Test("another source is asked without the former one's validator, and what that one said goes")
+        @Test("a new source is polled without the validator of the previous one, whose document is dropped")
         func sourceExchanged() throws {
             let (first, second) = try (
                 RawOrigin.listening(.document(#"{"from":1,"only":1}"#, etag: "a")),
@@ -168,7 +168,7 @@ extension Integration {
                 try home.write(settings: settings(second))
                 try agent.reload()
                 while try client.event()["value"] != ["from": 2] {}
-                #expect(try second.request()["if-none-match"] == nil, "the validator belongs to the former source")
+                #expect(try second.request()["if-none-match"] == nil, "the validator of the previous source was sent")
                 try home.write(settings: settings(nil))
                 try agent.reload()
                 #expect(try client.event()["value"] == [:])
@@ -176,24 +176,24 @@ extension Integration {
             }
         }
 
-        @Test("a SIGHUP that comes while the agent starts neither ends it nor is missed", arguments: 1...5)
+        @Test("a SIGHUP during the start does not end the agent and is not lost", arguments: 1...5)
         func earlySignal(_: Int) throws {
             try AgentHome.with(settings: "{}") { home in
                 let agent = try home.start { process in
-                    // Before main has begun, nothing can be done about it.
+                    // A signal before main has begun would end the process.
                     let deadline = Deadline.usual
                     while !process.withstands(SIGHUP, as: "larderd") {
-                        if deadline.hasPassed { throw HarnessError("the agent would die of SIGHUP") }
+                        if deadline.hasPassed { throw HarnessError("the agent does not handle SIGHUP") }
                     }
                     try home.write(settings: "{ namespaces: { new: {} } }")
                     process.signal(SIGHUP)
                 }
-                // Either they were read after the change, or they are read again.
+                // The agent has either read the settings after the change, or reads them again.
                 try agent.connect().call("agent.info", until: { $0["namespaces"] == ["default", "new"] })
             }
         }
 
-        @Test("many reloads while clients write and subscribe lose nothing")
+        @Test("reloads do not lose writes or events of connected clients")
         func busyReloads() throws {
             try AgentHome.with(settings: "{ namespaces: { a: {} } }") { home in
                 let agent = try home.start()

@@ -4,12 +4,12 @@ import Testing
 
 @testable import LarderCommand
 
-/// A directory with an agent whose value `a` is 1, and a template of that value.
+/// A home with an agent whose value `a` is 1, and a template of that value.
 private struct RenderScene {
     private let home: AgentHome
     private let tests = Integration.RenderTests()
 
-    /// - Parameter previous: the content of the file that is to be replaced; nil for no file
+    /// - Parameter previous: the content of `app.conf` before the test; nil for no file
     static func with(previous: String? = nil, _ body: (RenderScene) throws -> Void) throws {
         try AgentHome.with(starting: true) { home in
             let scene = RenderScene(home: home)
@@ -40,7 +40,7 @@ private struct RenderScene {
         return larder
     }
 
-    /// Lets the check kill the larder that runs it, while the new file is in place and unchecked.
+    /// Runs larder with a check that kills it, so that the new file stays installed and unchecked.
     func killInPlace() throws {
         let killed = try render("--check", "kill -9 $PPID", "--check-in-place")
         #expect(killed.end == .signal(SIGKILL))
@@ -117,7 +117,7 @@ extension Integration.RenderTests {
         }
     }
 
-    @Test("a --check that does not name the file is refused, because it would check the old one")
+    @Test("a --check that does not name the file is rejected, because it would check the old one")
     func blindCheck() throws {
         try AgentHome.with { home in
             try home.write("t", "{{a}}\n")
@@ -177,7 +177,7 @@ extension Integration.RenderTests {
             try scene.write("app.conf", old)
             try scene.set(new)
             scene.makeFIFO("seen")
-            // Lets each check end when it has seen the new file in place.
+            // Each check ends when this reader has seen the new file.
             let reader = try ChildProcess(
                 "python3",
                 [
@@ -247,7 +247,7 @@ extension Integration.RenderTests {
         }
     }
 
-    @Test("a file that was replaced after larder was killed is not overwritten by the one before")
+    @Test("a file that was replaced after larder was killed is not overwritten by the previous file")
     func replacedAfterKill() throws {
         try RenderScene.with(previous: "old") { scene in
             scene.makeFIFO("wait")
@@ -275,7 +275,7 @@ extension Integration.RenderTests {
                 #expect(refused.log.hasSuffix("the check ended with exit status 1; app.conf stays as it was"))
                 #expect(try scene.names() == [".app.conf.larder-unconfirmed", "app.conf"])
             }
-            // A new file that fails, too, brings the unchecked one back, and it is still unchecked.
+            // If a new file fails its check, too, the unchecked one is restored and is still unchecked.
             try scene.set("2")
             #expect(try scene.render(options + ["false"]).end == .exit(7))
             #expect(try scene.file() == "1\n")
@@ -307,7 +307,7 @@ extension Integration.RenderTests {
         try RenderScene.with(previous: "old") { scene in
             try scene.killInPlace()
             let inode = try scene.status().st_ino
-            // The same inode and the same length.
+            // The correction has the same inode and the same length.
             try scene.write("fix", "3\n")
             #expect(try Command.run("cp", [scene.path("fix"), scene.path("app.conf")]).end == .exit(0))
             #expect(try scene.status().st_ino == inode)

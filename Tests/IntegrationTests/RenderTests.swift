@@ -26,7 +26,7 @@ extension Integration {
             try FileManager.default.contentsOfDirectory(atPath: home.directory).filter { $0.contains("app") }.sorted()
         }
 
-        @Test("a new file is 0640; an existing one keeps its mode and its link, and is replaced, not written to")
+        @Test("a new file has mode 0640; an existing one is replaced atomically, and keeps its mode and link")
         func replacing() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -47,11 +47,11 @@ extension Integration {
                 #expect(try names(home) == ["app.conf", "app.link"])
                 let before = try status(home, "app.conf").st_ino
                 #expect(try larder(home, ["render", "t", "app.conf"]).end == .exit(0))
-                #expect(try status(home, "app.conf").st_ino == before, "what is the same is left alone")
+                #expect(try status(home, "app.conf").st_ino == before, "an unchanged file was replaced")
             }
         }
 
-        @Test("the new file is checked with its final mode and owner before anybody sees it")
+        @Test("the new file has its final mode and owner when it is checked, before it is installed")
         func check() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -82,7 +82,7 @@ extension Integration {
             }
         }
 
-        @Test("a check that fails keeps the old file, says why, and leaves nothing behind")
+        @Test("a failed check is reported, keeps the old file, and leaves no other file")
         func failedCheck() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -102,7 +102,7 @@ extension Integration {
             }
         }
 
-        @Test("--exec runs after a change and after nothing else; its failure is one")
+        @Test("--exec runs only after a change of the content")
         func exec() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -116,17 +116,17 @@ extension Integration {
                 }
                 #expect(try larder(home, arguments + ["--mode", "600"]).end == .exit(0))
                 #expect(try status(home, "app.conf").st_mode & 0o7777 == 0o600)
-                #expect(try text(home, "done").split(separator: "\n").count == 2, "a new mode is no new content")
+                #expect(try text(home, "done").split(separator: "\n").count == 2, "a change of the mode ran --exec")
             }
         }
 
-        @Test("of two that write one output the newer snapshot wins, whoever is the last")
+        @Test("if two calls write one output, the newer snapshot stays, even if its call ends first")
         func concurrent() throws {
             try AgentHome.with { home in
                 _ = try home.start()
                 _ = try larder(home, ["set", "a", "1"])
                 try home.write("t", "{{a}}\n")
-                // While the first checks its file, the configuration changes and another one writes it.
+                // While the first call checks its file, the configuration changes, and a second call writes the file.
                 let program = "'\(try Products.commandLine)' --socket '\(home.socket)'"
                 let (set, render) = (
                     program.replacing(" --socket", with: " set a 2 --socket"),
@@ -144,7 +144,9 @@ extension Integration {
             }
         }
 
-        @Test("a signal during the check reaches it, and leaves no file behind", arguments: [SIGTERM, SIGINT, SIGHUP])
+        @Test(
+            "a signal during the check ends the check and larder, and leaves no file",
+            arguments: [SIGTERM, SIGINT, SIGHUP])
         func signalled(number: CInt) throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -162,7 +164,7 @@ extension Integration {
             }
         }
 
-        @Test("with --watch a command that failed is run again until it succeeds")
+        @Test("with --watch a failed command is repeated until it succeeds")
         func retry() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -190,7 +192,7 @@ extension Integration {
             }
         }
 
-        @Test("all of it without a template, to standard output or a file")
+        @Test("--json and --env print the configuration without a template, or write it to a file")
         func whole() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -208,7 +210,7 @@ extension Integration {
             }
         }
 
-        @Test("what cannot be rendered is told in one line and changes nothing")
+        @Test("a failure to render is reported in one line and changes nothing")
         func failures() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -238,7 +240,7 @@ extension Integration {
             }
         }
 
-        @Test("with --watch every change is rendered; what fails is noted and mended by the next")
+        @Test("with --watch every change is rendered, also after one that failed")
         func watch() throws {
             try AgentHome.with { home in
                 let agent = try home.start()

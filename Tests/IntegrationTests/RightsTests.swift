@@ -4,14 +4,14 @@ import TestSupport
 import Testing
 
 extension Integration {
-    /// With other users, which only root can be.
-    @Suite("What users and groups may do", .enabled(if: geteuid() == 0))
+    /// Connects as other users, which needs root.
+    @Suite("Rights of users and groups", .enabled(if: geteuid() == 0))
     struct RightsTests {
         private static func settings(_ access: String, shop: String = "{ shop: { access: {} } }") -> String {
             "{ socket: { mode: '0666' }, access: \(access), namespaces: \(shop) }"
         }
 
-        @Test("rights come by the user, by its group, by each supplementary group, and by being anybody")
+        @Test("a peer has the rights of its user, its group, its supplementary groups and others, together")
         func accounts() throws {
             let access = """
                 { users: { "4711": ["write"] }, groups: { "4712": ["push"], "4713": ["images"], "4714": ["administer"] }, \
@@ -27,7 +27,7 @@ extension Integration {
                 #expect(try rights(1, 4712, []) == ["read", "push"])
                 #expect(try rights(4711, 4712, [4713, 2, 4714]) == ["read", "write", "push", "administer", "images"])
                 #expect(try rights(4713, 4711, []) == ["read"])
-                // A group's right is the same as a user's, up to its effect.
+                // Rights of groups have the same effect as those of users.
                 let member = try OtherUser.connect(1, groups: [4713, 4714], to: agent, home)
                 #expect(try member.call("image.list")["images"] == [])
                 #expect(try member.call("agent.clients")["clients"]?.count == 1)
@@ -36,7 +36,7 @@ extension Integration {
             }
         }
 
-        @Test("without access in the settings others may nothing, not even read, and are told who lets them")
+        @Test("without `access` in the settings, other users have no rights, and the error names the setting")
         func defaults() throws {
             try AgentHome.with(settings: "{ socket: { mode: '0666' } }") { home in
                 let agent = try home.start()
@@ -52,25 +52,25 @@ extension Integration {
             }
         }
 
-        @Test("what was asked before in the same words, by who may, is not answered to who may not")
-        func sameWords() throws {
+        @Test("a cached reply is not sent to a peer without the right")
+        func cachedReplies() throws {
             let shop = "{ shop: { access: { users: { '4711': ['read'] } } } }"
             try AgentHome.with(settings: Self.settings("{ others: ['read'] }", shop: shop)) { home in
                 let agent = try home.start()
                 try agent.ask("config.set", ["a", 1, "shop"])
-                let (reader, stranger) = try (
+                let (reader, other) = try (
                     OtherUser.connect(4711, to: agent, home), OtherUser.connect(4712, to: agent, home)
                 )
                 for _ in 0..<3 {
                     #expect(try reader.call("config.get", ["a", "shop"])["value"] == 1)
-                    #expect(try stranger.refusal("config.get", ["a", "shop"]).name == "denied")
+                    #expect(try other.refusal("config.get", ["a", "shop"]).name == "denied")
                     #expect(try reader.call("config.get")["value"] == [:])
-                    #expect(try stranger.call("config.get")["value"] == [:])
+                    #expect(try other.call("config.get")["value"] == [:])
                 }
             }
         }
 
-        @Test("a reload takes rights away, and gives them, at once from those who are connected; what was let in ends")
+        @Test("a reload changes rights of connected clients at once, and ends what they may no longer do")
         func reload() throws {
             let all = Self.settings("{ users: { '4711': ['read', 'write'] } }", shop: "{ shop: {} }")
             let less = Self.settings("{ users: { '4711': ['read'] } }")
@@ -96,7 +96,7 @@ extension Integration {
                 #expect(try client.refusal("config.get", ["", "shop"]).name == "denied")
                 #expect(try client.refusal("config.set", ["a", 3]).name == "denied")
                 #expect(try client.call("agent.info")["namespaces"] == ["default"])
-                // What it still may goes on.
+                // The subscription and the wait that are still allowed continue.
                 try agent.ask("config.set", ["a", 2])
                 #expect(try client.event()["value"] == ["a": 2])
                 #expect(try client.reply(to: waits[0])["value"] == 2)
@@ -108,7 +108,7 @@ extension Integration {
             }
         }
 
-        @Test("what waits for the network when its right goes is told so at once; what was handed over is carried out")
+        @Test("requests that wait for the network are denied when their right is removed; a push is completed")
         func waiting() throws {
             let origins = try [RawOrigin.listening(.hang), RawOrigin.listening(.hang)]
             defer { for origin in origins { origin.stop() } }
@@ -129,19 +129,19 @@ extension Integration {
                     client.request("image.get", [.string(origins[1].documentURL + "/a.png")]),
                 ]
                 let push = try client.request("config.push", [["a": 1], "far"])
-                // It was taken, and so were those before it.
+                // The image was requested from its origin, so the agent has accepted the requests before it, too.
                 _ = try origins[1].request()
                 try client.call("agent.ping")
                 try home.write(settings: settings(""))
                 try agent.reload()
                 for request in waiting {
                     do {
-                        Issue.record("it was answered: \(try client.reply(to: request))")
+                        Issue.record("the request was answered: \(try client.reply(to: request))")
                     } catch let refusal as LineClient.Refusal {
                         #expect(refusal.name == "denied" && refusal.detail.contains("right"))
                     }
                 }
-                // The refresh that it stands behind comes to its end.
+                // The push waits for the refresh, which ends now.
                 origins[0].answer(.document(#"{"b":2}"#))
                 origins[0].disconnect()
                 #expect(try client.reply(to: push)["changed"] == true)
@@ -149,7 +149,7 @@ extension Integration {
             }
         }
 
-        @Test("a namespace that comes with an access of its own is never there without; its copy is the agent's alone")
+        @Test("a namespace that is added with its own access is never accessible without it, nor is its copy")
         func privateNamespace() throws {
             let others = "{ others: ['read'] }"
             try AgentHome.with(settings: Self.settings(others, shop: "{}")) { home in
@@ -177,7 +177,7 @@ extension Integration {
             }
         }
 
-        @Test("a refusal is a line of the log, with right, namespace, user, process and command; repeats are joined")
+        @Test("a denial is logged with right, namespace, user, process and command; repeats are combined")
         func log() throws {
             try AgentHome.with(settings: Self.settings("{ others: ['read'] }")) { home in
                 let agent = try home.start()
@@ -196,13 +196,13 @@ extension Integration {
                 #expect(try agent.stop() == .exit(0))
                 let lines = agent.log.split(separator: "\n").filter { $0.contains("config.set was refused") }
                 #expect(lines.count < 50)
-                // None is left untold when the agent ends.
-                let told = lines.map { $0.firstMatch(of: #/\((\d+) times/#).flatMap { Int($0.1) } ?? 1 }
-                #expect(told.reduce(0, +) == 50, "\(lines)")
+                // When the agent has ended, the lines account for all denials.
+                let counts = lines.map { $0.firstMatch(of: #/\((\d+) times/#).flatMap { Int($0.1) } ?? 1 }
+                #expect(counts.reduce(0, +) == 50, "\(lines)")
             }
         }
 
-        @Test("an account that this host does not have lets nobody in and is logged; wrong rights are refused by name")
+        @Test("an account that the host does not have is logged and has no effect; an unknown right is an error")
         func wrongSettings() throws {
             let unknown = "{ users: { 'no-such-user': ['read'] }, groups: { 'no-such-group': ['read'] } }"
             try AgentHome.with(settings: Self.settings(unknown)) { home in
