@@ -15,10 +15,10 @@ extension Integration {
             } } }
             """
 
-        /// Runs a test beside an agent whose configuration holds secrets in every layer.
+        /// Runs `body` with an agent that has secrets in several layers.
         private func withSecrets(_ body: (AgentHome, AgentProcess) throws -> Void) throws {
             try AgentHome.with(settings: Self.settings) { home in
-                // The other user has to get to the socket.
+                // The other user needs access to the socket.
                 chmod(home.directory, 0o755)
                 try home.makeDirectory("config.d")
                 try home.write(
@@ -37,7 +37,7 @@ extension Integration {
             }
         }
 
-        @Test("who runs the agent sees what there is")
+        @Test("the user who runs the agent gets unmasked values")
         func owner() throws {
             try withSecrets { _, agent in
                 let explanation = try agent.ask("config.explain", ["path": "db.password"])
@@ -47,7 +47,7 @@ extension Integration {
             }
         }
 
-        @Test("who has the right to secrets sees what there is", .enabled(if: geteuid() == 0))
+        @Test("a user with the right `secrets` gets unmasked values", .enabled(if: geteuid() == 0))
         func right() throws {
             try withSecrets { home, agent in
                 let client = try OtherUser.connect(4711, to: agent, home)
@@ -57,8 +57,8 @@ extension Integration {
             }
         }
 
-        @Test("another user gets a mask, of the value and of every layer's", .enabled(if: geteuid() == 0))
-        func stranger() throws {
+        @Test("another user gets masked values, also of each layer", .enabled(if: geteuid() == 0))
+        func otherUser() throws {
             try withSecrets { _, agent in
                 func ask(_ method: String, _ params: JSONValue) throws -> JSONValue {
                     let line = LineClient.text(id: 1, method, params) + "\n"
@@ -90,19 +90,19 @@ extension Integration {
                 #expect(!whole.compactText.contains(Self.secret))
                 let plain = try ask("config.explain", ["path": "db.host"])
                 #expect(plain["value"] == "h" && plain["masked"] == nil)
-                // What programs run on is not masked.
+                // config.get, which programs use, does not mask values.
                 #expect(try ask("config.get", ["path": "db.password"])["value"] == .string(Self.secret))
             }
         }
 
-        @Test("no secret is in the log, the status or an error, even where the configuration is refused")
+        @Test("log, status and errors do not contain secrets, even if the configuration is rejected")
         func nowhereElse() throws {
             try withSecrets { home, agent in
                 let client = try agent.connect()
                 let secret = JSONValue.string(Self.secret)
-                var said: [String] = []
+                var texts: [String] = []
                 func refuse(_ method: String, _ params: JSONValue? = nil) throws {
-                    said.append(try client.refusal(method, params).detail)
+                    texts.append(try client.refusal(method, params).detail)
                 }
                 try refuse("config.set", ["path": "tls", "value": ["pin": secret]])
                 try refuse("config.set", ["path": "", "value": secret, "replaceAll": true])
@@ -113,13 +113,13 @@ extension Integration {
                 try refuse("config.set", ["path": "list.0", "value": secret])
                 try home.write("config.d/20.json", #"{"db":{"password":"\#(Self.secret)",}}"#)
                 try refuse("config.refresh")
-                // The watch on the files has seen it, too.
+                // The file watcher has read the file, too.
                 try agent.waitForLog("20.json")
                 try home.write("config.d/20.json", #""\#(Self.secret)""#)
                 try refuse("config.refresh")
-                said.append(try client.call("config.status").compactText)
-                said.append(agent.log)
-                for text in said { #expect(!text.contains(Self.secret), "\(text)") }
+                texts.append(try client.call("config.status").compactText)
+                texts.append(agent.log)
+                for text in texts { #expect(!text.contains(Self.secret), "\(text)") }
             }
         }
     }

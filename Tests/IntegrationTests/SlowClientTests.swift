@@ -6,19 +6,19 @@ import Testing
 extension Integration {
     @Suite("Clients that do not read")
     struct SlowClientTests {
-        private static let impatient =
+        private static let shortStallLimit =
             "{ limits: { stallSeconds: 1 }, namespaces: { default: { durability: 'relaxed' } } }"
 
-        /// Something that no socket's buffer holds.
+        /// A value that is larger than a socket buffer.
         private static let large = JSONValue.string(String(repeating: "x", count: 900_000))
 
-        @Test("a client that takes no byte is dropped and logged with its pid and command; the others notice nothing")
+        @Test("a client that reads nothing is dropped and logged with pid and command; others are not affected")
         func stalled() throws {
-            try AgentHome.with(settings: Self.impatient) { home in
+            try AgentHome.with(settings: Self.shortStallLimit) { home in
                 let agent = try home.start()
-                let (client, deaf, idle) = try (agent.connect(), agent.connect(), agent.connect())
+                let (client, nonReader, idle) = try (agent.connect(), agent.connect(), agent.connect())
                 try client.call("config.set", ["path": "large", "value": Self.large])
-                _ = try deaf.request("config.subscribe", ["large"])
+                _ = try nonReader.request("config.subscribe", ["large"])
                 try idle.call("config.subscribe", ["n"])
                 let line = try agent.waitForLog("does not read was dropped")
                 let command = try String(contentsOfFile: "/proc/self/comm", encoding: .utf8).trimmingCharacters(
@@ -28,39 +28,39 @@ extension Integration {
                     line.contains("peer_command=\(command)") || line.contains("peer_command=\"\(command)\""), "\(line)")
                 let stats = try client.call("agent.stats")
                 #expect(stats["connections"]?["stalled"] == 1)
-                #expect(stats["subscriptions"]?["open"] == 1, "one that has nothing to read is not stalled")
+                #expect(stats["subscriptions"]?["open"] == 1, "an idle subscriber was dropped")
                 #expect(try idle.call("agent.ping") == ["pong": true])
-                deaf.close()
+                nonReader.close()
             }
         }
 
-        @Test("what a client asked for behind a reply that it did not read is not done when it is dropped")
-        func untaken() throws {
-            try AgentHome.with(settings: Self.impatient) { home in
+        @Test("requests behind an unread reply are not executed when their client is dropped")
+        func requestsBehindUnreadReply() throws {
+            try AgentHome.with(settings: Self.shortStallLimit) { home in
                 let agent = try home.start()
-                let (client, deaf) = try (agent.connect(), agent.connect())
+                let (client, nonReader) = try (agent.connect(), agent.connect())
                 try client.call("config.set", ["path": "large", "value": Self.large])
                 let requests = [
                     LineClient.text(id: 1, "config.get", ["large"]),
                     LineClient.text(id: 2, "config.set", ["path": "late", "value": 1]),
                 ]
-                try deaf.send(requests.joined(separator: "\n"))
+                try nonReader.send(requests.joined(separator: "\n"))
                 _ = try agent.waitForLog("does not read was dropped")
                 try client.call("agent.stats", until: { $0["connections"]?["open"] == 1 })
                 #expect(try client.refusal("config.get", ["late"]).name == "notFound")
-                deaf.close()
+                nonReader.close()
             }
         }
 
         @Test("a client that reads slowly, but reads, is not dropped")
         func slow() throws {
-            // Its patience is longer than a busy machine keeps this test from reading.
+            // Longer than a busy machine delays the reads of this test.
             try AgentHome.with(settings: "{ limits: { stallSeconds: 3 } }") { home in
                 let agent = try home.start()
                 let slow = try LineClient(path: home.socket)
                 try agent.ask("config.set", ["path": "large", "value": Self.large])
                 for _ in 0..<2 { _ = try slow.request("config.get", ["large"]) }
-                // Longer than the agent's patience, and never so long without a read.
+                // Reads for longer than stallSeconds, and pauses for less.
                 let end = Deadline.after(.seconds(5))
                 while !end.hasPassed {
                     _ = slow.takePiece(6_000)
@@ -72,7 +72,7 @@ extension Integration {
         }
 
         @Test(
-            "requests that are pipelined without reading are not read, and take no memory",
+            "the agent does not read requests of a client that reads no replies, and uses no memory for them",
             arguments: ["config.get", "agent.info"])
         func backPressure(method: String) throws {
             try AgentHome.with { home in
@@ -82,7 +82,7 @@ extension Integration {
                 try client.call(method)
                 let before = try agent.anonymousBytes()
                 let bytes = Array((LineClient.text(id: 7, method) + "\n").utf8)
-                // Until the agent holds replies that nobody takes; then the socket fills up, and nothing of it is read any more.
+                // Sends until the agent has queued replies and stopped reading, so that the socket stays full.
                 var (sent, isFull, waiting) = (0, 0, 0)
                 let deadline = Deadline.usual
                 while isFull < 20 {
@@ -92,34 +92,36 @@ extension Integration {
                     let clients = try observer.call("agent.clients")["clients"] ?? .null
                     waiting = clients.elements.compactMap { $0["pendingBytes"]?.int }.max() ?? 0
                     isFull = waiting > 0 ? isFull + 1 : 0
-                    if deadline.hasPassed { throw HarnessError("waited in vain for replies that wait") }
+                    if deadline.hasPassed { throw HarnessError("timed out waiting for queued replies") }
                 }
                 #expect(sent > 10 * bytes.count)
                 let after = try agent.anonymousBytes()
-                #expect(after < before + 32_000_000, "\(sent) bytes of requests grew it from \(before) to \(after)")
+                #expect(
+                    after < before + 32_000_000,
+                    "memory grew from \(before) to \(after) bytes after \(sent) bytes of requests")
                 #expect(waiting < 2_000_000)
                 client.close()
                 #expect(try observer.call("agent.ping") == ["pong": true])
             }
         }
 
-        @Test("a subscriber that wakes up gets the newest snapshot and how many it missed, in both modes")
-        func wakesUp() throws {
+        @Test("a subscriber that resumes reading gets the newest snapshot and the number of missed ones")
+        func resumedReading() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
                 let agent = try home.start()
                 let writer = try agent.connect()
                 try writer.call("config.set", ["path": "large", "value": Self.large])
-                let sleepers = try ["snapshot", "patch"].map { mode in
+                let subscribers = try ["snapshot", "patch"].map { mode in
                     let client = try agent.connect()
                     _ = try client.request("config.subscribe", ["mode": .string(mode)])
                     return client
                 }
-                // They have not even read the reply: whoever reads while the agent writes may take the whole event.
+                // The subscribers do not read even the reply, because a read while the agent writes could take the event.
                 try writer.call(
                     "agent.clients",
                     until: { $0["clients"]?.elements.count { ($0["pendingBytes"]?.int ?? 0) > 0 } == 2 })
                 for value in 1...30 { try writer.call("config.set", ["path": "n", "value": .int(value)]) }
-                for client in sleepers {
+                for client in subscribers {
                     let first = try client.event()
                     #expect(first["sequence"] == 1)
                     var (sequence, revision) = (1, try require(first["revision"]?.int, "revision"))
@@ -134,13 +136,13 @@ extension Integration {
                         revision = next
                         value = (event["patch"] ?? event["value"])?["n"]?.int ?? 0
                     }
-                    #expect(sequence < 30, "it was not sent what was past")
+                    #expect(sequence < 30, "missed snapshots were sent")
                     #expect(client.eventsSoFar().isEmpty)
                 }
             }
         }
 
-        @Test("a batch of many large reads that nobody takes is answered up to a bound, and costs no more than that")
+        @Test("the reply to a batch has a maximum size; further requests fail and use no memory")
         func largeBatch() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -163,50 +165,51 @@ extension Integration {
                         clients["clients"]?.elements.contains { ($0["pendingBytes"]?.int ?? 0) > 0 } ?? false
                     })
                 let after = try agent.anonymousBytes()
-                #expect(after < before + 150_000_000, "from \(before) to \(after) bytes")
-                #expect(try writer.call("config.get", ["n"])["value"] == 1, "a notification has no reply to be refused")
+                #expect(after < before + 150_000_000, "memory grew from \(before) to \(after) bytes")
+                #expect(
+                    try writer.call("config.get", ["n"])["value"] == 1, "a notification of the batch was not executed")
 
                 let reply = try client.message()
                 #expect(reply.elements.map { $0["id"]?.int } == Array(1...63))
                 let errors = reply.elements.map { $0["error"]?["data"]?["name"]?.string }
-                // Three documents of 7.2 MB are past 16 MiB.
+                // Three documents of 7.2 MB exceed 16 MiB.
                 #expect(errors == [nil, nil, nil] + Array(repeating: "limitExceeded", count: 60))
                 #expect(reply[59]?["error"]?["data"]?["detail"]?.string?.contains("batch") == true)
-                #expect(try writer.refusal("config.get", ["m"]).name == "notFound", "what is refused is not done")
+                #expect(try writer.refusal("config.get", ["m"]).name == "notFound", "a rejected request was executed")
 
-                // What was begun before: a change that was made is not denied.
-                let begun = [
+                // A change that was started before the limit is reached is made and acknowledged.
+                let early = [
                     LineClient.text(id: 1, "agent.clients"),
                     LineClient.text(id: 2, "config.set", ["path": "m", "value": 1]),
                 ]
-                try client.send("[" + (begun + requests[2..<5]).joined(separator: ",") + "]")
-                let late = try client.message().elements
-                #expect(late.map { $0["id"]?.int } == Array(1...5))
-                let refusals = late.map { $0["error"]?["data"]?["name"]?.string }
-                // There is room for what is only told as long as the documents are not there yet.
+                try client.send("[" + (early + requests[2..<5]).joined(separator: ",") + "]")
+                let replies = try client.message().elements
+                #expect(replies.map { $0["id"]?.int } == Array(1...5))
+                let refusals = replies.map { $0["error"]?["data"]?["name"]?.string }
+                // agent.clients is answered asynchronously. It fails if the documents have reached the limit before.
                 #expect([nil, "limitExceeded"].contains(refusals[0]))
                 #expect(refusals.dropFirst() == [nil, nil, nil, nil])
                 #expect(try client.call("agent.ping") == ["pong": true])
             }
         }
 
-        @Test("subscribers that do not read share one copy of the event that waits for them")
+        @Test("subscribers that do not read share one copy of the queued event")
         func sharedBody() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
                 try agent.ask("config.set", ["path": "large", "value": Self.large])
-                func deaf(_ count: Int) throws -> [LineClient] {
+                func subscribe(_ count: Int) throws -> [LineClient] {
                     try (0..<count).map { _ in
                         let client = try agent.connect()
                         try client.call("config.subscribe", ["large"])
                         return client
                     }
                 }
-                let first = try deaf(2)
+                let first = try subscribe(2)
                 let before = try agent.anonymousBytes()
-                let others = try deaf(60)
+                let others = try subscribe(60)
                 let after = try agent.anonymousBytes()
-                #expect(after < before + 15_000_000, "from \(before) to \(after) bytes")
+                #expect(after < before + 15_000_000, "memory grew from \(before) to \(after) bytes")
                 for client in first + others {
                     let event = try client.event()
                     #expect(event["value"] == Self.large)
@@ -215,7 +218,7 @@ extension Integration {
             }
         }
 
-        @Test("a first event that had to wait says how many snapshots went by since its reply")
+        @Test("a delayed first event has the number of snapshots since the reply to the subscription")
         func lateFirstEvent() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
                 let agent = try home.start()
@@ -233,7 +236,7 @@ extension Integration {
                 #expect(event["sequence"] == 1)
                 #expect(event["revision"]?.int == announced + 5)
                 #expect(event["value"] == 5)
-                #expect(event["skipped"] == 5, "the one that the reply tells of was to be the first event")
+                #expect(event["skipped"] == 5, "the snapshot of the reply was not counted")
             }
         }
     }

@@ -4,18 +4,18 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("A graceful stop")
+    @Suite("Graceful stop")
     struct StopTests {
-        /// What is promised to service managers; the only time that any test asserts.
-        private static let longestStop = Duration.seconds(5)
+        /// The maximum time that is promised to service managers. No other test asserts a time.
+        private static let maxStopTime = Duration.seconds(5)
 
         private func stop(_ agent: AgentProcess) throws {
             let began = ContinuousClock.now
             #expect(try agent.stop() == .exit(0), "\(agent.log)")
-            #expect(.now - began < Self.longestStop)
+            #expect(.now - began < Self.maxStopTime)
         }
 
-        @Test("every subscription gets its end, also behind a half-closed connection, before the socket closes")
+        @Test("every subscription gets an end event before its connection closes, also after a half-close")
         func endEvents() throws {
             try AgentHome.with(settings: "{ namespaces: { default: {}, other: {} } }") { home in
                 let agent = try home.start()
@@ -42,7 +42,7 @@ extension Integration {
             }
         }
 
-        @Test("replies that are due are finished: each set that was taken is answered and on disk")
+        @Test("pending changes are answered, and acknowledged ones are on disk")
         func repliesFinished() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -61,14 +61,14 @@ extension Integration {
                 }
                 let next = try home.start()
                 for (number, value) in acknowledged.enumerated() where value > 0 {
-                    let held = try next.ask("config.get", [.string("n\(number)")])["value"]?.int ?? 0
-                    #expect(held >= value)
+                    let stored = try next.ask("config.get", [.string("n\(number)")])["value"]?.int ?? 0
+                    #expect(stored >= value)
                 }
             }
         }
 
-        @Test("connections that are being accepted do not hold the end up", arguments: 1...10)
-        func acceptedAtTheEnd(_: Int) throws {
+        @Test("new connections do not delay the stop", arguments: 1...10)
+        func newConnections(_: Int) throws {
             try AgentHome.with { home in
                 let agent = try home.start()
                 let clients = try (0..<60).map { _ in try agent.connect() }
@@ -77,7 +77,7 @@ extension Integration {
             }
         }
 
-        @Test("a large reply on its way arrives whole")
+        @Test("a large reply that is being sent arrives completely")
         func largeReply() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -94,15 +94,15 @@ extension Integration {
             }
         }
 
-        @Test("a client that never reads does not hold the end up")
+        @Test("a client that never reads does not delay the stop")
         func clientThatNeverReads() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
                 let text = String(repeating: "x", count: 900_000)
                 try agent.ask("config.set", ["path": "large", "value": .string(text)])
-                let (deaf, watcher) = try (agent.connect(), agent.connect())
-                for _ in 0..<20 { _ = try deaf.request("config.get", ["large"]) }
-                try deaf.send(LineClient.text(id: 99, "config.subscribe", ["large"]))
+                let (nonReader, watcher) = try (agent.connect(), agent.connect())
+                for _ in 0..<20 { _ = try nonReader.request("config.get", ["large"]) }
+                try nonReader.send(LineClient.text(id: 99, "config.subscribe", ["large"]))
                 try watcher.call("config.subscribe", ["n"])
                 #expect(try watcher.event()["exists"] == false)
                 try stop(agent)
@@ -110,7 +110,7 @@ extension Integration {
             }
         }
 
-        @Test("SIGINT stops it as SIGTERM does, and a second signal does no harm")
+        @Test("SIGINT and SIGTERM stop the agent, also if another signal precedes them")
         func signals() throws {
             try AgentHome.with { home in
                 for signals in [[SIGINT], [SIGTERM, SIGTERM], [SIGHUP, SIGTERM]] {
@@ -121,7 +121,7 @@ extension Integration {
             }
         }
 
-        @Test("a service manager that reads nothing does not delay the end")
+        @Test("a service manager that does not read its socket does not delay the stop")
         func fullNotificationSocket() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -130,7 +130,7 @@ extension Integration {
             }
         }
 
-        @Test("the service manager is told that it stops, and nothing is said after \"stopped\"")
+        @Test("the service manager is notified of the stop, and the last log line is \"stopped\"")
         func notification() throws {
             try AgentHome.with { home in
                 let agent = try home.start()

@@ -4,18 +4,18 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Threads that cannot be created")
+    @Suite("Limit of threads")
     struct ThreadLimitTests {
-        /// No other test runs processes of this user, whose threads count together (getrlimit(2)).
+        /// A user that no other test uses, because the limit applies to all processes of a user (getrlimit(2)).
         private static let user = 65_431
 
         @Test(
-            "an agent that may not have enough threads ends with an error that names the limit",
+            "an agent that cannot create its threads exits with an error that names the limit",
             .enabled(if: geteuid() == 0, "only root can become another user"),
             arguments: [1, 2, 4, 8, 12, 200])
         func limit(_ threads: Int) throws {
             try AgentHome.with { home in
-                // The agent cannot create its state directory: with enough threads, that is the error.
+                // The agent cannot create its state directory. With enough threads, this is the error.
                 chmod(home.directory, 0o711)
                 let command = try Command.run(
                     "setpriv",
@@ -29,26 +29,26 @@ extension Integration {
         }
 
         @Test(
-            "an agent that cannot create another thread answers a request that resolves a name, at the latest when it can",
+            "a request that resolves a name is answered, at the latest when threads can be created again",
             .enabled(if: geteuid() == 0, "only root can become another user"))
         func exhausted() throws {
             let limit = 60
             let user = Self.user + 1
-            let become = ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--"]
+            let asUser = ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--"]
             try AgentHome.with { home in
                 chown(home.directory, uid_t(user), gid_t(user))
-                let agent = try home.start(wrapper: become + ["prlimit", "--nproc=\(limit)", "--"]) { _ in
+                let agent = try home.start(wrapper: asUser + ["prlimit", "--nproc=\(limit)", "--"]) { _ in
                     chmod(home.directory + "/notify0", 0o666)
                 }
                 let client = try agent.connect()
-                // Each has root's limit, so all of them start.
+                // These processes have the limit of root, so all of them start.
                 var others: [ChildProcess] = []
                 for _ in 0..<limit {
                     let other = try ChildProcess(
-                        become[0], become.dropFirst() + ["sh", "-c", "echo started; exec sleep 3600"])
+                        asUser[0], asUser.dropFirst() + ["sh", "-c", "echo started; exec sleep 3600"])
                     #expect(try other.line() == "started")
                     others.append(other)
-                    // Threads of tasks end after seconds without work.
+                    // Keeps the task threads of the agent busy, because they end after some seconds without work.
                     _ = try client.imageRefusal("http://localhost:1/", ["policy": "cacheOnly"])
                 }
                 let id = try client.requestImage("http://localhost:1/")
@@ -63,7 +63,7 @@ extension Integration {
             }
         }
 
-        /// The name of a request's error; nil if there was no reply in time.
+        /// Returns the name of a request's error, or nil if there is no reply before the deadline.
         private static func refusal(_ client: LineClient, _ id: Int, until deadline: Deadline) throws -> String? {
             do {
                 throw HarnessError("the agent replied with \(try client.reply(to: id, until: deadline))")

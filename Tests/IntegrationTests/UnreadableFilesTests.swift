@@ -7,16 +7,17 @@ import Testing
 extension Integration {
     @Suite("Files and directories without permission")
     struct UnreadableFilesTests {
-        /// Words before the agent's command that make permissions apply to root as well.
+        /// A command prefix with which file permissions apply to root, too.
         private static let unprivileged =
             geteuid() == 0 ? ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"] : []
 
-        /// Whether a file system can be mounted for one process.
+        /// Whether a process can mount a file system in a mount namespace of its own.
         private static let canMount =
             (try? Command.run("unshare", ["--mount", "true"]).end == .exit(0)) ?? false
 
-        /// Starts an agent that cannot start, and checks that it ends with one line that contains `words`.
-        private func refuses(_ home: AgentHome, _ words: [String], status: CInt = 1, socket: String? = nil) throws {
+        /// Expects that the agent does not start and logs one line that contains all `words`.
+        private func expectFailure(_ home: AgentHome, _ words: [String], status: CInt = 1, socket: String? = nil) throws
+        {
             let command = Self.unprivileged + [try Products.agent] + home.arguments(socket: socket)
             let run = try Command.run(
                 command[0], Array(command[1...]), environment: home.environment, directory: home.directory)
@@ -26,38 +27,38 @@ extension Integration {
             for word in words { #expect(lines.first?.contains(word) == true, "\(run.log)") }
         }
 
-        @Test("a state directory without permission, or that is a file, stops the start with its name and the reason")
+        @Test("a state directory that is a file or not accessible is an error with its name and the reason")
         func stateDirectory() throws {
             try AgentHome.with { home in
                 try home.write("state", "not a directory")
-                try refuses(home, ["state", "Not a directory"])
+                try expectFailure(home, ["state", "Not a directory"])
                 unlink(home.state)
                 try home.makeDirectory("state")
                 chmod(home.state, 0)
                 defer { chmod(home.state, 0o700) }
-                try refuses(home, ["state", "Permission denied"])
+                try expectFailure(home, ["state", "Permission denied"])
             }
         }
 
-        @Test("a socket directory without permission stops the start with its name and the reason")
+        @Test("a socket directory without permission is an error with its name and the reason")
         func socketDirectory() throws {
             try AgentHome.with { home in
                 try home.makeDirectory("run")
                 chmod(home.directory + "/run", 0o500)
                 defer { chmod(home.directory + "/run", 0o700) }
-                try refuses(home, ["run/sock", "Permission denied"], socket: home.directory + "/run/sock")
+                try expectFailure(home, ["run/sock", "Permission denied"], socket: home.directory + "/run/sock")
             }
         }
 
-        @Test("settings without permission stop the start with status 78")
+        @Test("if the settings cannot be read, the agent exits with status 78")
         func settings() throws {
             try AgentHome.with(settings: "{}") { home in
                 chmod(home.settings, 0)
-                try refuses(home, ["larder.json", "may not be read"], status: 78)
+                try expectFailure(home, ["larder.json", "may not be read"], status: 78)
             }
         }
 
-        @Test("without permission for the host's files and the cache, configuration is served and changes are kept")
+        @Test("without permission for layer files and cache, configuration is served and changes are kept")
         func hostAndCache() throws {
             try AgentHome.with { home in
                 try home.makeDirectory("etc/config.d")
@@ -66,20 +67,20 @@ extension Integration {
                 try home.makeDirectory("cache")
                 chmod(home.directory + "/cache", 0)
                 defer { chmod(home.directory + "/cache", 0o700) }
-                try keepsChanges(home, Self.unprivileged)
+                try expectChangesKept(home, Self.unprivileged)
             }
         }
 
-        @Test("an /etc that is empty and cannot be read does not stop the agent", .enabled(if: canMount))
+        @Test("the agent runs with an empty /etc that cannot be read", .enabled(if: canMount))
         func noEtc() throws {
             let mount = #"mount -t tmpfs -o mode=0 tmpfs /etc && exec "$0" "$@""#
             try AgentHome.with { home in
-                try keepsChanges(home, ["unshare", "--mount", "sh", "-c", mount] + Self.unprivileged)
+                try expectChangesKept(home, ["unshare", "--mount", "sh", "-c", mount] + Self.unprivileged)
             }
         }
 
-        /// Starts an agent twice; the second serves what was set over the first.
-        private func keepsChanges(_ home: AgentHome, _ wrapper: [String]) throws {
+        /// Starts two agents in succession, and expects that the second serves a change that the first made.
+        private func expectChangesKept(_ home: AgentHome, _ wrapper: [String]) throws {
             let agent = try home.start(wrapper: wrapper)
             #expect(try agent.ask("config.get")["value"] == [:])
             try agent.ask("config.set", ["path": "kept", "value": true])

@@ -6,7 +6,7 @@ import Testing
 extension Integration {
     @Suite("Limits of a user")
     struct UserLimitTests {
-        /// Nobody, who may read and write.
+        /// The user nobody, who has the rights `read` and `write`.
         private static let user = 65534
 
         private static func settings(_ limits: String) -> String {
@@ -16,7 +16,7 @@ extension Integration {
         }
 
         @Test(
-            "a user who has as many connections as one may have is turned away, and root is not",
+            "connections above connectionsPerUser are rejected; root is exempt",
             .enabled(if: geteuid() == 0))
         func connections() throws {
             try AgentHome.with(settings: Self.settings("connectionsPerUser: 2")) { home in
@@ -48,7 +48,7 @@ extension Integration {
         }
 
         @Test(
-            "subscriptions and requests in flight of all connections of a user are counted together",
+            "subscriptions and requests in flight are counted over all connections of a user",
             .enabled(if: geteuid() == 0))
         func together() throws {
             let limits = "subscriptionsPerUser: 3, requestsInFlightPerUser: 2"
@@ -67,14 +67,14 @@ extension Integration {
                 let forever: JSONValue = ["path": "never", "exists": true]
                 let waits = try clients.map { try $0.request("config.wait", forever) }
                 let own = try agent.connect()
-                // The one that asks is in flight, too.
+                // The agent.stats request itself is in flight, too.
                 try own.call("agent.stats", until: { $0["requests"]?["inFlight"] == 3 })
                 let full = try clients[0].refusal("config.set", ["path": "x", "value": 1])
                 #expect(full.name == "limitExceeded")
                 #expect(full.detail.contains("limits.requestsInFlightPerUser"), "\(full)")
-                #expect(try clients[1].call("config.get")["value"] == [:], "what needs no waiting is served")
+                #expect(try clients[1].call("config.get")["value"] == [:], "a request that does not wait was rejected")
                 try own.call("config.set", ["path": "y", "value": 1])
-                #expect(try own.refusal("config.get", ["x"]).name == "notFound", "what is refused is not done")
+                #expect(try own.refusal("config.get", ["x"]).name == "notFound", "a rejected request was executed")
                 #expect(try clients[1].call("request.cancel", ["id": .int(waits[1])])["cancelled"] == true)
                 #expect(throws: (any Error).self) { try clients[1].reply(to: waits[1]) }
                 try clients[0].call("config.set", ["path": "x", "value": 1])
@@ -89,8 +89,8 @@ extension Integration {
 
         @Test(
             """
-            where too much waits for a user, what is large is refused, what is small is not, and who reads nothing is \
-            closed
+            above queuedBytesPerUser, large replies are rejected, small ones are not, and clients that do not read \
+            are closed
             """)
         func queuedBytes() throws {
             try AgentHome.with(settings: "{ limits: { queuedBytesPerUser: 1048576, stallSeconds: 600 } }") { home in
@@ -99,12 +99,12 @@ extension Integration {
                 let large = JSONValue.string(String(repeating: "x", count: 900_000))
                 try client.call("config.set", ["path": "large", "value": large])
                 try client.call("config.set", ["path": "small", "value": 1])
-                var deaf: [LineClient] = []
+                var nonReaders: [LineClient] = []
                 var refusal: String?
-                // However slow the machine is: those who read nothing are closed after a while, and others come.
+                // On a slow machine the agent may close some of these clients before the limit is reached.
                 while refusal == nil {
-                    deaf.append(try agent.connect())
-                    _ = try deaf.last?.request("config.get", ["large"])
+                    nonReaders.append(try agent.connect())
+                    _ = try nonReaders.last?.request("config.get", ["large"])
                     #expect(try client.call("config.get", ["small"])["value"] == 1)
                     let id = try client.request("config.get", ["large"])
                     let reply = try client.message()
@@ -118,9 +118,9 @@ extension Integration {
                 _ = try agent.waitForLog("more waits for its user than limits.queuedBytesPerUser")
                 let refused = try client.call("agent.stats")["refused"] ?? .null
                 #expect((refused["queuedBytes"]?.int ?? 0) > 0)
-                // Room for one again, when those who are left are no more than may wait.
+                // When the other clients have disconnected, large replies are sent again.
                 #expect(try client.call("agent.ping") == ["pong": true])
-                for one in deaf { one.close() }
+                for one in nonReaders { one.close() }
                 try client.call("agent.stats", until: { $0["connections"]?["open"] == 1 })
                 #expect(try client.call("config.get", ["large"])["value"] == large)
             }
@@ -128,7 +128,7 @@ extension Integration {
 
         private static let small = "{ limits: { queuedBytesPerUser: 1048576, stallSeconds: 600 } }"
 
-        @Test("unfinished lines count for their user; one beyond the limit is refused, and its connection continues")
+        @Test("incomplete lines count towards the limit; a line above it is an error, and its connection stays open")
         func unfinishedLines() throws {
             try AgentHome.with(settings: Self.small) { home in
                 let agent = try home.start()
@@ -151,7 +151,7 @@ extension Integration {
             }
         }
 
-        @Test("long requests that wait count for their user until they end")
+        @Test("long requests count towards the limit while they wait")
         func longRequests() throws {
             try AgentHome.with(settings: Self.small) { home in
                 let agent = try home.start()
@@ -173,9 +173,9 @@ extension Integration {
                         refused = client
                     }
                 }
-                let client = try require(refused, "client that is refused")
+                let client = try require(refused, "a rejected client")
                 #expect(waiting.count == 2)
-                for one in waiting { one.close() }
+                for other in waiting { other.close() }
                 try client.call("agent.stats", until: { $0["connections"]?["open"] == 1 })
                 _ = try client.request("config.wait", wait)
                 #expect(try client.call("agent.ping") == ["pong": true])

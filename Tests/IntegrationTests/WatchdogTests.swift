@@ -4,9 +4,9 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("The watchdog of a service manager")
+    @Suite("Watchdog of the service manager")
     struct WatchdogTests {
-        @Test("a watchdog that cannot be fed is a line in the log, not the end")
+        @Test("a failure to feed the watchdog is logged and does not end the agent")
         func watchdog() throws {
             try AgentHome.with { home in
                 let agent = try home.start(wrapper: ["env", "WATCHDOG_USEC=100000"])
@@ -18,14 +18,15 @@ extension Integration {
             }
         }
 
-        @Test("a store that is deadlocked is named in the log, and the watchdog is fed no more")
+        @Test("a deadlocked store is named in the log before the watchdog times out")
         func deadlock() throws {
             try AgentHome.with(settings: "{ namespaces: { default: {}, other: {} } }") { home in
                 let agent = try home.start(wrapper: ["env", "WATCHDOG_USEC=2000000"])
                 try agent.waitForNotification("WATCHDOG=1")
+                // Blocks the store of the namespace `default`. Release builds do not have this.
                 agent.process.signal(SIGUSR2)
                 try agent.waitForLog("the store of namespace default; unless it comes, the watchdog is not fed")
-                // What is not deadlocked goes on.
+                // The rest of the agent still works.
                 #expect(try agent.ask("agent.ping") == ["pong": true])
                 #expect(try agent.ask("config.get", ["namespace": "other"])["value"] == [:])
                 agent.kill()

@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension Integration {
-    /// With another user, which only root can be: to who runs the agent nothing is denied.
-    @Suite("A namespace that a follower may not read for a while", .enabled(if: geteuid() == 0))
+    /// Runs commands as another user, which needs root. The user who runs the agent has all rights.
+    @Suite("Commands that follow a namespace without access", .enabled(if: geteuid() == 0))
     struct WithdrawnNamespaceTests {
         private static let user = 4711
 
@@ -15,7 +15,7 @@ extension Integration {
         private static let reader = "{ users: { '\(user)': ['read'] } }"
         private static let usual = settings(reader, "shop: {}")
 
-        /// The command line as the other user, who has to be able to read and to run it.
+        /// Runs the command line as the other user, from a copy to which that user has access.
         private struct Commands {
             let home: AgentHome
             let program: String
@@ -24,7 +24,7 @@ extension Integration {
                 self.home = home
                 program = home.directory + "/larder"
                 chmod(home.directory, 0o711)
-                // Not the link: where that leads may be closed to others.
+                // Copies the target of the link, because the other user may not have access to it.
                 let file = try URL(fileURLWithPath: Products.commandLine).resolvingSymlinksInPath()
                 try FileManager.default.copyItem(at: file, to: URL(fileURLWithPath: program))
                 chmod(program, 0o755)
@@ -48,9 +48,9 @@ extension Integration {
         }
 
         @Test(
-            "exec and render with --watch ask until it is back, watch ends and says why",
+            "exec and render with --watch retry until they have access again; watch ends with the error",
             arguments: [
-                // Where there is a namespace that the user must not know of, one that is gone is denied as that is.
+                // Removes the namespace. The user cannot distinguish that from `hidden`, so the error is the same.
                 Self.settings(Self.reader, ""),
                 Self.settings("{}", "shop: {}"),
             ])
@@ -81,7 +81,7 @@ extension Integration {
                 try home.write(settings: Self.usual)
                 try agent.reload()
                 try agent.ask("config.set", ["limit", 2, "shop"])
-                // What the namespace held while it was away may come first.
+                // The value before this change may come first.
                 while try line(exec) != "limit 2" {}
                 try render.waitForLog(": 2")
                 for process in [exec, render] {
@@ -93,7 +93,7 @@ extension Integration {
             }
         }
 
-        @Test("who may not read it from the start is told so at once")
+        @Test("without access at the start, exec and render with --watch fail at once")
         func never() throws {
             try AgentHome.with(settings: Self.usual) { home in
                 _ = try home.start()
