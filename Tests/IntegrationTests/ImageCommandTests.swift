@@ -136,7 +136,7 @@ extension Integration {
             }
         }
 
-        @Test("peek, why, ls, stats, pin, unpin, rm and clear print the state of the cache")
+        @Test("why, pin, unpin, peek, ls, stats, rm and clear print what they find or change")
         func administration() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()

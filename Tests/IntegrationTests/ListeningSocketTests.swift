@@ -6,8 +6,8 @@ import Testing
 extension Integration {
     @Suite("Listening socket")
     struct ListeningSocketTests {
-        /// The arguments of systemd-socket-activate. It passes few environment variables to the agent unless told to, so
-        /// those of a sanitizer are named.
+        /// The arguments of systemd-socket-activate. The variables of a sanitizer are named with `-E`, because it passes
+        /// few environment variables to the agent by default.
         private static func activation(at path: String, of home: AgentHome) throws -> [String] {
             ["-l", path] + ChildProcess.sanitizerVariables.keys.flatMap { ["-E", $0] }
                 + [try Products.agent, "--state-directory", home.state, "--cache-directory", home.directory + "/cache"]
@@ -41,7 +41,7 @@ extension Integration {
             }
         }
 
-        @Test("an agent on an abstract socket from systemd makes no plain copies, also not elsewhere")
+        @Test("an agent on an abstract socket from systemd serves clients and writes no plain copies")
         func abstractSocket() throws {
             try AgentHome.with { home in
                 let name = "larder-test-\(getpid())-\(UInt32.random(in: .min ... .max))"
@@ -137,7 +137,7 @@ extension Integration {
             }
         }
 
-        @Test("an agent does not start if a file that is not a socket has its path, and keeps the file")
+        @Test("an agent does not start if its socket path is another kind of file, and keeps that file")
         func notASocket() throws {
             try AgentHome.with { home in
                 try home.write("sock", "precious")

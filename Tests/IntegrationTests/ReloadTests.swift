@@ -182,7 +182,7 @@ extension Integration {
                 let agent = try home.start { process in
                     // A signal before main has begun would end the process.
                     let deadline = Deadline.usual
-                    while !process.withstands(SIGHUP, as: "larderd") {
+                    while !process.handlesSignal(SIGHUP, inProgram: "larderd") {
                         if deadline.hasPassed { throw HarnessError("the agent does not handle SIGHUP") }
                     }
                     try home.write(settings: "{ namespaces: { new: {} } }")

@@ -262,7 +262,7 @@ extension Integration.RenderTests {
         }
     }
 
-    @Test("an unchecked file is checked in place until a check succeeds if the copy of the previous file is missing")
+    @Test("if the copy of the previous file is missing, an unchecked file is checked until a check succeeds")
     func missingCopy() throws {
         try RenderScene.with(previous: "old") { scene in
             try scene.killInPlace()

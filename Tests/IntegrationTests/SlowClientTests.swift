@@ -72,7 +72,7 @@ extension Integration {
         }
 
         @Test(
-            "the agent does not read requests of a client that reads no replies, and uses no memory for them",
+            "while a client does not read replies, its further requests stay unread and use no memory",
             arguments: ["config.get", "agent.info"])
         func backPressure(method: String) throws {
             try AgentHome.with { home in
@@ -142,7 +142,7 @@ extension Integration {
             }
         }
 
-        @Test("the reply to a batch has a maximum size; further requests fail and use no memory")
+        @Test("the reply to a batch has a maximum size, above which the requests of the batch fail")
         func largeBatch() throws {
             try AgentHome.with { home in
                 let agent = try home.start()

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Limit of threads")
+    @Suite("Thread limit")
     struct ThreadLimitTests {
         /// A user that no other test uses, because the limit applies to all processes of a user (getrlimit(2)).
         private static let user = 65_431
@@ -29,7 +29,7 @@ extension Integration {
         }
 
         @Test(
-            "a request that resolves a name is answered, at the latest when threads can be created again",
+            "without free threads, a name lookup is answered at the latest when one can be created",
             .enabled(if: geteuid() == 0, "only root can become another user"))
         func exhausted() throws {
             let limit = 60

@@ -88,10 +88,7 @@ extension Integration {
         }
 
         @Test(
-            """
-            above queuedBytesPerUser, large replies are rejected, small ones are not, and clients that do not read \
-            are closed
-            """)
+            "above queuedBytesPerUser, large replies are rejected, and clients that do not read are closed")
         func queuedBytes() throws {
             try AgentHome.with(settings: "{ limits: { queuedBytesPerUser: 1048576, stallSeconds: 600 } }") { home in
                 let agent = try home.start()

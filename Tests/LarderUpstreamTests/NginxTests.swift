@@ -26,7 +26,7 @@ struct NginxTests {
         }
     }
 
-    @Test("a compressed document is decoded, and its weak validator is honoured")
+    @Test("a compressed document is decoded, and a request with its weak validator gets 304")
     func compressed() async throws {
         let nginx = try Nginx("gzip on; gzip_min_length 1; gzip_types application/json;")
         let text = "{\"list\":[" + (0..<5_000).map(String.init).joined(separator: ",") + "]}"

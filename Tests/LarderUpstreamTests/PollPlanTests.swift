@@ -93,7 +93,7 @@ struct PollPlanTests {
         for (before, after) in zip(times[1...], times[2...]) { #expect(after - before <= .seconds(18 * 60)) }
     }
 
-    @Test("Retry-After is a lower bound of up to an hour, and the next scheduled time follows it")
+    @Test("Retry-After is a lower bound of up to an hour; the poll is at the next scheduled time")
     func retryAfter() {
         var generator = SeededGenerator(seed: 5)
         for seconds in [1, 30, 90, 3_600, 1_000_000] {

@@ -26,7 +26,7 @@ struct TLSFailureTests {
         #expect(!text.contains("OPENSSL"), "\(text)")
     }
 
-    @Test("certificates outside their validity are reported, the server's own first")
+    @Test("expired and not yet valid certificates are reported, the server's own first")
     func validity() {
         func problem(_ validities: (Int, Int)...) -> String? {
             ServerCertificates(validities: validities.map { ServerCertificates.Validity(begin: $0.0, end: $0.1) })

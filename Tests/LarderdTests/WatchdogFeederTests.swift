@@ -69,7 +69,7 @@ struct WatchdogFeederTests {
         #expect(agent.fed == 12)
     }
 
-    @Test("the watchdog is not fed while a probe does not answer, and the log names the probe before the timeout")
+    @Test("an unanswered probe stops the feeding, and the log names the probe before the timeout")
     func blocked() {
         let agent = Agent()
         let feeder = agent.start()

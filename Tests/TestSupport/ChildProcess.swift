@@ -117,7 +117,7 @@ package final class ChildProcess {
     package func signal(_ number: CInt) { if end == nil { Glibc.kill(pid, number) } }
 
     /// Whether the process runs the program `name` and that program ignores or catches the signal (proc(5)).
-    package func withstands(_ number: CInt, as name: String) -> Bool {
+    package func handlesSignal(_ number: CInt, inProgram name: String) -> Bool {
         guard let file = fopen("/proc/\(pid)/status", "r") else { return false }
         defer { fclose(file) }
         var line = [CChar](repeating: 0, count: 256)
