@@ -51,11 +51,11 @@ extension Integration {
                 let set = try shell(home, "\(variables) exec $LARDER --socket $SOCKET set a 1 3<file")
                 #expect(set.end == .exit(0), "\(set.log)")
                 let report = #"echo $((LISTEN_PID - $$)) $LISTEN_FDS $LISTEN_FDNAMES $NOTIFY_SOCKET $WATCHDOG_USEC"#
-                let become = try shell(
+                let exec = try shell(
                     home,
                     "\(variables) exec $LARDER --socket $SOCKET exec -- /bin/sh -c '\(report) $((WATCHDOG_PID - $$)) $A; cat <&3' 3<file"
                 )
-                #expect(become.output == ["0 1 web /nowhere 7 0 1", "passed on"], "\(become.log)")
+                #expect(exec.output == ["0 1 web /nowhere 7 0 1", "passed on"], "\(exec.log)")
             }
         }
 

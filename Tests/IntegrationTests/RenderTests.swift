@@ -57,10 +57,10 @@ extension Integration {
                 _ = try home.start()
                 _ = try larder(home, ["set", "a", "1"])
                 try home.write("t", "{{a}}\n")
-                let look = "stat -c '%a %u %g' {} >seen; cat \"$LARDER_FILE\" >>seen; test ! -e \"it's app.conf\""
+                let script = "stat -c '%a %u %g' {} >seen; cat \"$LARDER_FILE\" >>seen; test ! -e \"it's app.conf\""
                 let owner = geteuid() == 0 ? ["--owner", "12345:54321"] : []
                 let rendered = try larder(
-                    home, ["render", "t", "it's app.conf", "--mode", "0604", "--check", look] + owner)
+                    home, ["render", "t", "it's app.conf", "--mode", "0604", "--check", script] + owner)
                 #expect(rendered.end == .exit(0), "\(rendered.log)")
                 let ids = geteuid() == 0 ? "12345 54321" : "\(geteuid()) \(getegid())"
                 #expect(try text(home, "seen") == "604 \(ids)\n1\n")

@@ -16,7 +16,7 @@ struct WatchdogFeederTests {
         /// The number of notifications of the watchdog.
         var fed = 0
         /// The number of requests to each probe.
-        var asked: [String: Int] = [:]
+        var requests: [String: Int] = [:]
         var blocked: Set<String> = []
         var waiting: [String: @Sendable () -> Void] = [:]
         /// The error of the next notifications.
@@ -35,7 +35,7 @@ struct WatchdogFeederTests {
         }
 
         private func probe(_ name: String) -> Probe {
-            asked[name, default: 0] += 1
+            requests[name, default: 0] += 1
             // `Probe` takes a sendable closure, but everything runs on one thread here.
             nonisolated(unsafe) let agent = self
             return Probe(name) { answered in
@@ -62,7 +62,7 @@ struct WatchdogFeederTests {
         #expect(agent.fed == 2)
         for _ in 0..<10 { agent.advance(10) }
         #expect(agent.fed == 12)
-        #expect(agent.asked == ["a": 12, "b": 12])
+        #expect(agent.requests == ["a": 12, "b": 12])
         #expect(agent.log.take() == [])
         feeder.stop()
         agent.advance(100)
