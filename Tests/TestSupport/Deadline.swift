@@ -1,6 +1,6 @@
 import Glibc
 
-/// The time limit of a wait. It only ends tests that would otherwise hang, so it is long and says nothing about speed.
+/// The time limit of a wait. It ends tests that would otherwise hang. It is long, because it is not a check of speed.
 package struct Deadline: Sendable {
     private let moment: ContinuousClock.Instant
 
