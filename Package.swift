@@ -2,8 +2,7 @@
 
 import PackageDescription
 
-/// One set of compiler settings for every Swift target: language mode 6 and the stricter defaults that
-/// CONTRIBUTING.md explains. A warning is an error, so that none is ever left for the next reader.
+/// The compiler settings of all Swift targets.
 let strict: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
@@ -14,14 +13,14 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-/// A library or executable target and the modules it may import. The arrows point one way only.
+/// A library or executable target with the modules that it may import.
 func larder(_ name: String, _ dependencies: [Target.Dependency] = [], executable: Bool = false) -> Target {
     executable
         ? .executableTarget(name: name, dependencies: dependencies, swiftSettings: strict)
         : .target(name: name, dependencies: dependencies, swiftSettings: strict)
 }
 
-/// The tests of one target, in the folder that carries its name.
+/// The tests of one target, in the folder of the same name.
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: ["TestSupport"] + dependencies, swiftSettings: strict)
 }
@@ -73,7 +72,7 @@ let package = Package(
         larder(
             "LarderUpstream",
             ["LarderEncoding", "LarderHTTPSemantics", "LarderPlatform", httpClient, nioCore, nioHTTP, nioPosix]),
-        // What a configuration is: no disk, no clock, no logging, no network.
+        // Rules without effects: no disk, clock, log or network.
         larder("LarderConfigModel", ["LarderJSON", "LarderEncoding", "LarderHTTPSemantics", crypto, deque, heap]),
         larder(
             "LarderConfigStorage",
@@ -131,7 +130,7 @@ let package = Package(
                 "CLinuxShims", arguments, crypto,
             ]),
         larder("larder", ["LarderCommand"], executable: true),
-        // No product depends on the load generator and on what the tests share.
+        // Not part of any product: the load generator and code shared by tests.
         .executableTarget(
             name: "larder-bench",
             dependencies: ["LarderJSON", "LarderImages", "LarderSnapshotFile", "CLinuxShims", arguments],

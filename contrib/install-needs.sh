@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs the named Debian packages that are missing, and says so only if it does something.
+# Installs those of the named Debian packages that are missing, and prints their names.
 #
 #   contrib/install-needs.sh libsystemd-dev socat
 #
-# Run as root, or with sudo at hand. Checks that a Swift toolchain is there; that one comes from swift.org, not from apt.
+# Run it as root or with sudo. Also checks that a Swift toolchain, which Debian does not have, is installed.
 set -euo pipefail
 
 missing=()
@@ -14,11 +14,11 @@ if [ "${#missing[@]}" -gt 0 ]; then
   echo "installing: ${missing[*]}" >&2
   sudo=()
   if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || { echo "run this as root, or install: ${missing[*]}" >&2; exit 1; }
+    command -v sudo >/dev/null || { echo "missing packages: ${missing[*]}; install them, or run this as root" >&2; exit 1; }
     sudo=(sudo)
   fi
   log=$(mktemp)
-  # Services that a package would start are not wanted: the scripts start their own, on the loopback.
+  # Packages must not start their services: the scripts start their own, on loopback.
   policy=/usr/sbin/policy-rc.d
   made_policy=no
   if [ ! -e "$policy" ]; then
@@ -39,6 +39,6 @@ if [ "${#missing[@]}" -gt 0 ]; then
 fi
 
 command -v swift >/dev/null || {
-  echo "there is no swift on the PATH; install a toolchain of 6.2 or newer from https://www.swift.org/install/linux/" >&2
+  echo "swift is not in PATH; install toolchain 6.2 or newer from https://www.swift.org/install/linux/" >&2
   exit 1
 }

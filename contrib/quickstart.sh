@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
-# Builds Larder, starts an agent in a temporary directory, and shows its main job on real input: a value set and read,
-# explained, watched and waited for, followed by a program in Python, a file rendered from it, a program run with it, a
-# namespace refreshed from a real nginx, and an image fetched once for ten processes and served without its origin.
+# Builds Larder, starts an agent in a temporary directory and shows what it does:
 #
-#   contrib/quickstart.sh          show it, then stop everything
-#   contrib/quickstart.sh --keep   leave the agent and its origin running, and say how to reach them
+# - sets, reads, explains and watches a value, and waits for one
+# - renders a file from the configuration, and runs a program with it
+# - follows a value in a Python program
+# - refreshes a namespace from nginx
+# - downloads an image once for ten processes, and serves it while nginx is down
 #
-# The exit status is 0 only if all of it happened.
+#   contrib/quickstart.sh          show everything, then stop all programs
+#   contrib/quickstart.sh --keep   leave the agent and nginx running, and print how to reach them
+#
+# Exits with 0 only if each step had the expected result.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,7 +19,7 @@ case "${1:-}" in
   "") ;;
   --keep) keep=yes ;;
   -h | --help)
-    sed -n '2,10s/^# \{0,1\}//p' "$0"
+    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
     exit 0
     ;;
   *)
@@ -44,7 +48,7 @@ say "Building (the first time takes some minutes)"
 swift build --product larderd 2>&1 | tail -n 1
 
 dir=$(mktemp -d -t larder-quickstart.XXXXXX)
-# One program: under the name of larder it is the command line.
+# Both names refer to one program; as `larder` it is the command line.
 mkdir "$dir/bin"
 for name in larderd larder; do ln -s "$(swift build --show-bin-path)/larderd" "$dir/bin/$name"; done
 export PATH="$dir/bin:$PATH"
@@ -63,7 +67,7 @@ stop() {
 }
 trap stop EXIT
 
-# --- a real origin: nginx on the loopback, on a port that the system says is free
+# --- the origin: nginx on a free loopback port
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 mkdir -p "$dir/origin/www" "$dir/origin/tmp"
 chmod 755 "$dir" "$dir/origin" "$dir/origin/www"
@@ -115,7 +119,7 @@ start_origin
 # --- the agent
 cat >"$dir/larder.json" <<JSON
 {
-  images: { allowNetworks: ["127.0.0.0/8"] }, // an origin on this machine is refused otherwise
+  images: { allowNetworks: ["127.0.0.0/8"] }, // origins on this machine are refused by default
   namespaces: {
     default: {},
     shop: { remote: { http: { url: "http://127.0.0.1:$port/shop.json", intervalSeconds: 3600 } } },
@@ -141,7 +145,7 @@ show "larder set search.limit 20"
 show "larder get search.limit"
 expect "larder get" "$(larder get search.limit)" 20
 
-say "The same over the socket, with nothing but socat"
+say "Read it over the socket with socat"
 show "printf '{\"id\":1,\"method\":\"config.get\",\"params\":{\"path\":\"search.limit\"}}' | socat - UNIX-CONNECT:\$LARDER_SOCKET"
 reply=$(printf '{"id":1,"method":"config.get","params":{"path":"search.limit"}}' | socat - "UNIX-CONNECT:$LARDER_SOCKET")
 case "$reply" in *'"value":20'*) ;; *) expect "socat" "$reply" 'a reply with "value":20' ;; esac
@@ -150,7 +154,7 @@ say "Watch it while it changes"
 printf '%s$ larder watch search.limit --count 3 &%s\n' "$bold" "$plain"
 larder watch search.limit --count 3 >"$dir/watch.out" &
 watch=$!
-# The watch prints what is current first; the changes come after that.
+# The watch first prints the current value, then each change.
 for _ in $(seq 100); do [ -s "$dir/watch.out" ] && break; sleep 0.1; done
 show "larder set search.limit 30"
 for _ in $(seq 100); do [ "$(wc -l <"$dir/watch.out")" -ge 2 ] && break; sleep 0.1; done
@@ -160,41 +164,41 @@ watch=''
 sed 's/^/watch: /' "$dir/watch.out"
 expect "watch" "$(paste -sd' ' "$dir/watch.out")" "20 30 40"
 
-say "Which layer says so, and who set it"
+say "Show which layer the value comes from, and who set it"
 show "larder explain search.limit"
-expect "the layer that wins" "$(larder explain search.limit --json | grep -o '"winner":"[a-z]*"')" '"winner":"override"'
+expect "the winning layer" "$(larder explain search.limit --json | grep -o '"winner":"[a-z]*"')" '"winner":"override"'
 
-say "Wait until a value is there"
+say "Wait for a value"
 printf '%s$ larder wait search.enabled=true --timeout 30s &%s\n' "$bold" "$plain"
 larder wait search.enabled=true --timeout 30s >"$dir/wait.out" &
 wait=$!
 show "larder set search.enabled true"
 wait "$wait"
 sed 's/^/wait: /' "$dir/wait.out"
-expect "what was waited for" "$(cat "$dir/wait.out")" true
+expect "the awaited value" "$(cat "$dir/wait.out")" true
 
-say "A file for a program that reads its own format, checked before it is replaced"
+say "Render a file in another format, and check it before the old one is replaced"
 printf 'limit = {{search.limit}}\nenabled = {{search.enabled}}\n' >"$dir/search.conf.mustache"
 show "larder render $dir/search.conf.mustache $dir/search.conf --check 'grep -q limit {}' --exec 'echo reloaded'"
 show "cat $dir/search.conf"
 expect "the rendered file" "$(head -n 1 "$dir/search.conf")" "limit = 40"
 
-say "A program with the configuration as its environment, started again when it changes"
+say "Run a program with the configuration in its environment, and restart it on changes"
 printf '%s$ larder exec --watch --path search -- sh -c '\''echo "limit $LIMIT"; exec sleep 600'\'' &%s\n' "$bold" "$plain"
-# shellcheck disable=SC2016 # the program's shell is to read it
+# shellcheck disable=SC2016 # expanded by the shell that the command starts
 larder exec --watch --path search -- sh -c 'echo "limit $LIMIT"; exec sleep 600' >"$dir/exec.out" &
 watch=$!
 for _ in $(seq 100); do [ -s "$dir/exec.out" ] && break; sleep 0.1; done
 show "larder set search.limit 50"
 for _ in $(seq 100); do [ "$(wc -l <"$dir/exec.out")" -ge 2 ] && break; sleep 0.1; done
 kill "$watch"
-wait "$watch" || expect "the exit status of a program that SIGTERM ended" $? 143
+wait "$watch" || expect "the exit status after SIGTERM" $? 143
 watch=''
 sed 's/^/exec: /' "$dir/exec.out"
-expect "what the program saw" "$(paste -sd' ' "$dir/exec.out")" "limit 40 limit 50"
+expect "the output of the program" "$(paste -sd' ' "$dir/exec.out")" "limit 40 limit 50"
 show "larder history --limit 3"
 
-say "A program that follows the value, with nothing but Python's standard library"
+say "Follow the value in a Python program that uses only the standard library"
 cat >"$dir/subscriber.py" <<'PYTHON'
 import json, os, socket
 
@@ -219,44 +223,44 @@ kill "$subscriber"
 wait "$subscriber" || true
 subscriber=''
 sed 's/^/subscriber: /' "$dir/subscriber.out"
-expect "what the subscriber saw" "$(paste -sd' ' "$dir/subscriber.out")" "limit 50 limit 55 limit 50"
+expect "the output of the subscriber" "$(paste -sd' ' "$dir/subscriber.out")" "limit 50 limit 55 limit 50"
 
-say "And a plain copy for whoever only knows files"
+say "Read the configuration from a plain file"
 for _ in $(seq 100); do grep -q '"limit":50' "$dir/current/default.json" && break; sleep 0.1; done
 show "cat $dir/current/default.json"
-expect "the plain copy" "$(grep -c '"limit":50' "$dir/current/default.json")" 1
+expect "the value in the plain file" "$(grep -c '"limit":50' "$dir/current/default.json")" 1
 
-say "A namespace that comes from a real origin (nginx)"
-larder refresh --namespace shop >/dev/null # the agent did not wait for the first answer, but what follows must
+say "Use a namespace whose remote source is nginx"
+larder refresh --namespace shop >/dev/null # the agent starts without waiting for the first response
 show "larder get --namespace shop checkout.enabled"
-expect "the first answer of nginx" "$(larder get --namespace shop checkout.enabled)" false
+expect "the value in the first response" "$(larder get --namespace shop checkout.enabled)" false
 show "larder refresh --namespace shop"
 show "tail -n 1 $dir/origin/access.log"
-expect "nginx's answer to the second request" "$(tail -n 1 "$dir/origin/access.log" | cut -d' ' -f1)" 304
+expect "the status of the second response" "$(tail -n 1 "$dir/origin/access.log" | cut -d' ' -f1)" 304
 printf '{"version": 2, "checkout": {"enabled": true}}\n' >"$dir/origin/www/shop.json"
 show "larder refresh --namespace shop"
 show "larder get --namespace shop checkout.enabled"
-expect "the changed answer of nginx" "$(larder get --namespace shop checkout.enabled)" true
+expect "the value in the changed response" "$(larder get --namespace shop checkout.enabled)" true
 
-say "Ten processes ask for one image: nginx is asked once, and all get the same file"
+say "Ten processes request one image: Larder downloads it once, and all get the same file"
 image=http://127.0.0.1:$port/logo.png
 show "seq 10 | xargs -P 10 -I{} larder image get $image | sort | uniq -c"
 show "grep logo.png $dir/origin/access.log"
-expect "the requests for the image that nginx had" "$(grep -c logo.png "$dir/origin/access.log")" 1
+expect "the number of requests to nginx" "$(grep -c logo.png "$dir/origin/access.log")" 1
 show "larder image why $image"
 
-say "The origin goes away: the last good configuration and the image stay"
+say "Stop nginx: the last good configuration and the image stay available"
 kill "$origin"
 wait "$origin" 2>/dev/null || true
 origin=''
 printf '%s$ larder refresh --namespace shop%s\n' "$bold" "$plain"
-if larder refresh --namespace shop; then expect "a refresh without an origin" "success" "a failure"; fi
+if larder refresh --namespace shop; then expect "the refresh without nginx" "success" "a failure"; fi
 show "larder get --namespace shop checkout.enabled"
 expect "the last good value" "$(larder get --namespace shop checkout.enabled)" true
 show "larder image get $image -o $dir/logo.png"
-show "cmp $dir/logo.png $dir/origin/www/logo.png && echo 'the same bytes'"
+show "cmp $dir/logo.png $dir/origin/www/logo.png && echo 'identical'"
 
-say "A restart: nothing that was accepted is lost"
+say "Restart the agent: no acknowledged change is lost"
 kill "$agent"
 wait "$agent"
 start_agent
@@ -266,15 +270,15 @@ show "larder status --namespace shop"
 
 if [ "$keep" = yes ]; then
   start_origin
-  say "The agent and its origin keep running"
+  say "The agent and nginx are still running"
   cat <<TEXT
 export LARDER_SOCKET=$LARDER_SOCKET
 export PATH=$dir/bin:\$PATH
-larder status                    # or any other command; larder --help lists them
-kill $agent $origin; rm -r $dir   # when you are done
+larder status                    # larder --help lists the other commands
+kill $agent $origin; rm -r $dir   # to stop both and remove their files
 TEXT
   trap - EXIT
   disown "$agent" "$origin"
   exit 0
 fi
-say "All of it happened"
+say "Done: every step had the expected result"
