@@ -19,7 +19,8 @@ final class Scenario: @unchecked Sendable {
 
     /// What the source would say now.
     struct Upstream {
-        var version = 10
+        /// Starts so high that no push of an older version gets a negative number, which would not be ordered.
+        var version = 1_000
         /// Another one for each change, whatever happens to the version.
         var serial = 1
     }
