@@ -27,16 +27,22 @@ package final class BlobWriter: Sendable {
         var reserved = 0
     }
 
-    private let store: BlobStore
+    private let blobs: BlobFiles
+    /// The name of the temporary file.
     private let name: String
     private let declaredLength: Int?
-    private let state: Mutex<State>
+    private let state = Mutex(State())
 
-    init(_ store: BlobStore, name: String, declaredLength: Int?) {
-        self.store = store
-        self.name = name
+    /// Creates a writer if there is, or can be, space for the declared length; see ``BlobStore/begin(declaredLength:)``.
+    init(_ blobs: BlobFiles, declaredLength: Int?) throws(ImageError) {
+        let length = max(0, declaredLength ?? 0)
+        let limit = blobs.withTable { $0.ledger.limits.bytesPerImage }
+        guard length <= limit else { throw Self.tooLarge(length, limit: limit) }
+        let (space, free) = (blobs.space(of: length), try blobs.freeBytes())
+        let number = try blobs.withTable { table throws(ImageError) in try table.addWriter(space, free: free) }
+        self.blobs = blobs
         self.declaredLength = declaredLength
-        state = Mutex(State())
+        name = "tmp/\(blobs.session)-\(number)"
     }
 
     deinit { discard() }
@@ -58,7 +64,8 @@ package final class BlobWriter: Sendable {
                 throw ImageError(
                     .lengthDisagrees, "the body is longer than the \(declaredLength) bytes that were declared")
             }
-            guard total <= store.limits.bytesPerImage else { throw store.tooLarge(total) }
+            let limit = blobs.withTable { $0.ledger.limits.bytesPerImage }
+            guard total <= limit else { throw Self.tooLarge(total, limit: limit) }
             // Check the header before any byte is written, so that other data never takes disk space.
             switch state.reader.progress {
             case .needMore:
@@ -74,7 +81,7 @@ package final class BlobWriter: Sendable {
             default: try reserve(total, &state)
             }
             do throws(CacheFileError) {
-                if state.file == nil { state.file = try store.files.create(name) }
+                if state.file == nil { state.file = try blobs.files.create(name) }
                 try state.file?.append(bytes)
             } catch {
                 // Part of the bytes may have been written, so the caller cannot retry.
@@ -82,7 +89,7 @@ package final class BlobWriter: Sendable {
                 remove(state)
                 throw error.asImageError
             }
-            store.wrote(bytes.count)
+            blobs.withTable { $0.ledger.wrote(bytes.count) }
             state.hash.update(data: bytes)
             state.end.feed(bytes)
             state.written = total
@@ -102,13 +109,37 @@ package final class BlobWriter: Sendable {
             do throws(ImageError) {
                 blob = try check(&state, expectedDigest)
                 guard let file = state.file else { throw Self.ended }
-                try store.publish(name, file, blob, reserved: state.reserved)
+                try publish(file, blob, reserved: state.reserved)
             } catch {
                 remove(state)
                 throw error
             }
-            try store.makeDurable(blob.digest)
+            try makeDurable(blob.digest)
             return blob
+        }
+    }
+
+    private func publish(_ file: any CacheFile, _ blob: PublishedBlob, reserved: Int) throws(ImageError) {
+        do throws(CacheFileError) {
+            try blobs.publish(name, file, blob, reserved: reserved)
+        } catch {
+            throw error.asImageError
+        }
+    }
+
+    /// Makes the name of the published blob durable. On failure releases the reference, and removes the file if that
+    /// was the last one.
+    private func makeDurable(_ digest: BlobDigest) throws(ImageError) {
+        do throws(CacheFileError) {
+            do throws(CacheFileError) {
+                try blobs.synchronizeDirectory(of: digest)
+            } catch {
+                // The name may not survive a crash, so no row may refer to it.
+                if blobs.withTable({ $0.release(digest, isRow: false) }) { _ = try blobs.removeUnreferenced(digest) }
+                throw error
+            }
+        } catch {
+            throw error.asImageError
         }
     }
 
@@ -146,18 +177,30 @@ package final class BlobWriter: Sendable {
     }
 
     private func check(_ header: ImageHeader) throws(ImageError) {
-        do throws(ImageFormatError) { try store.imageLimits.check(header) } catch { throw ImageError(error) }
+        let limits = blobs.withTable { $0.imageLimits }
+        do throws(ImageFormatError) { try limits.check(header) } catch { throw ImageError(error) }
     }
 
     private func reserve(_ total: Int, _ state: inout State) throws(ImageError) {
-        let space = store.space(of: total)
+        let space = blobs.space(of: total)
         guard space > state.reserved else { return }
-        try store.reserve(space - state.reserved, isNew: state.reserved == 0)
+        let free = try blobs.freeBytes()
+        let (bytes, isNew) = (space - state.reserved, state.reserved == 0)
+        try blobs.withTable { table throws(ImageError) in try table.reserve(bytes, isNew: isNew, free: free) }
         state.reserved = space
     }
 
+    /// Ends the writer without a published image, and removes its file.
     private func remove(_ state: State) {
-        store.abandon(name, reserved: state.reserved, written: state.written)
+        // A file that cannot be removed is an orphan. The next process removes it in a sweep.
+        _ = try? blobs.files.remove(name)
+        blobs.withTable { $0.ledger.settle(reserved: state.reserved, written: state.written) }
+    }
+
+    private static func tooLarge(_ bytes: Int, limit: Int) -> ImageError {
+        ImageError(
+            .tooLarge,
+            "the image has \(bytes) bytes or more, over the limit of \(limit); raise it or serve a smaller one")
     }
 
     private static var ended: ImageError {

@@ -165,7 +165,7 @@ final class ImageMaintenance {
         plan.needsSweep = false
         var (removed, bytes) = (0, 0)
         do throws(ImageError) {
-            var position: BlobStore.SweepPosition? = .start
+            var position: BlobSweeper.Position? = .start
             while let next = position {
                 if Task.isCancelled { return plan.needsSweep = true }
                 let slice = try await disk.sweep(next)

@@ -308,7 +308,7 @@ extension ImageCatalog.State {
             order.touch(slot)
         } else {
             if old != nil { order.remove(slot) }
-            order.insert(slot, fingerprint: entry.key.fingerprint, size: store.space(of: entry.size))
+            order.insert(slot, fingerprint: entry.key.fingerprint, size: store.blobs.space(of: entry.size))
         }
         return old
     }
@@ -338,20 +338,20 @@ struct PinnedBlobs: Sendable {
     /// Adds an image if it is pinned.
     mutating func add(_ entry: ImageEntry) {
         guard entry.isPinned else { return }
-        if images[entry.digest, default: 0] == 0 { bytes += store.space(of: entry.size) }
+        if images[entry.digest, default: 0] == 0 { bytes += store.blobs.space(of: entry.size) }
         images[entry.digest, default: 0] += 1
     }
 
     /// The value of ``bytes`` with another pinned image.
     func bytes(with entry: ImageEntry) -> Int {
-        images[entry.digest] == nil ? bytes + store.space(of: entry.size) : bytes
+        images[entry.digest] == nil ? bytes + store.blobs.space(of: entry.size) : bytes
     }
 
     /// Removes an image if it is pinned.
     mutating func remove(_ entry: ImageEntry) {
         guard entry.isPinned, let number = images[entry.digest] else { return }
         images[entry.digest] = number > 1 ? number - 1 : nil
-        if number == 1 { bytes -= store.space(of: entry.size) }
+        if number == 1 { bytes -= store.blobs.space(of: entry.size) }
     }
 }
 

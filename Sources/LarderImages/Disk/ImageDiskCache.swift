@@ -145,13 +145,13 @@ final class ImageDiskCache: Sendable {
     }
 
     /// Removes the unreferenced files of one slice.
-    func sweep(_ position: BlobStore.SweepPosition) async throws(ImageError) -> BlobStore.SweepSlice {
-        try await blocking.run { [blobs] () throws(ImageError) in try blobs.sweep(position) }
+    func sweep(_ position: BlobSweeper.Position) async throws(ImageError) -> BlobSweeper.Slice {
+        try await blocking.run { [blobs] () throws(ImageError) in try blobs.sweeper.sweep(position) }
     }
 
     /// Returns the blobs whose files another program removed.
     func missing(among digests: [BlobDigest]) async throws(ImageError) -> Set<BlobDigest> {
-        try await blocking.run { [blobs] () throws(ImageError) in try blobs.missing(among: digests) }
+        try await blocking.run { [blobs] () throws(ImageError) in try blobs.sweeper.missing(among: digests) }
     }
 
     // MARK: Start and stop

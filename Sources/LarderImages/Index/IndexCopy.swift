@@ -97,7 +97,7 @@ struct IndexCopy {
     /// tries again.
     private func size(of digest: BlobDigest) throws(ImageError) -> Int? {
         do throws(CacheFileError) {
-            return try files.open(BlobStore.name(digest))?.size()
+            return try files.open(BlobFiles.name(digest))?.size()
         } catch {
             throw error.asImageError
         }

@@ -36,7 +36,7 @@ struct BlobFaultTests {
         for name in filesBelow(path + "/blobs").keys {
             let digest = try #require(BlobDigest(hex: String(name.suffix(64))))
             let file = try #require(try LocalCacheFiles(path: path).open("blobs/" + name))
-            #expect(try BlobStore.hash(file) == digest, "\(label)")
+            #expect(try BlobFiles.hash(file) == digest, "\(label)")
         }
         _ = try store.sweepAll()
         #expect(filesBelow(path + "/blobs").count == rows.digests.count, "\(label)")
@@ -116,7 +116,7 @@ struct BlobFaultTests {
                         } catch {
                             #expect(error.code == .noRoom, "\(error)")
                         }
-                        if number == 0 { _ = try? store.sweep(.start) }
+                        if number == 0 { _ = try? store.sweeper.sweep(.start) }
                         #expect(store.usage.bytes + store.usage.reservedBytes <= limit)
                     }
                 }

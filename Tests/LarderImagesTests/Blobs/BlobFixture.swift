@@ -50,10 +50,10 @@ extension BlobStore {
 
     /// Runs a whole sweep; how many files it removed.
     func sweepAll() throws(ImageError) -> Int {
-        var position: SweepPosition? = .start
+        var position: BlobSweeper.Position? = .start
         var removed = 0
         while let next = position {
-            let slice = try sweep(next)
+            let slice = try sweeper.sweep(next)
             removed += slice.removed
             position = slice.next
         }

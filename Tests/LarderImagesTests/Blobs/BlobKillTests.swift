@@ -23,7 +23,7 @@ struct BlobKillTests {
         var held = Self.rows(path)
         for digest in held { store.adopt(digest, size: 20_000) }
         var generator = SystemRandomNumberGenerator()
-        var position = BlobStore.SweepPosition.start
+        var position = BlobSweeper.Position.start
         while true {
             if Int.random(in: 0..<3, using: &generator) > 0 {
                 let number = Int.random(in: 0..<40, using: &generator)
@@ -38,7 +38,7 @@ struct BlobKillTests {
                 try log.write(contentsOf: Data("-\(digest)\n".utf8))
                 try store.drop(digest)
             }
-            position = try store.sweep(position).next ?? .start
+            position = try store.sweeper.sweep(position).next ?? .start
             // One byte for each step, past whatever else the test program writes to its output.
             FileHandle(fileDescriptor: 3).write(Data([0x2E]))
         }

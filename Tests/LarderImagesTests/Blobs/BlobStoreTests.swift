@@ -36,7 +36,7 @@ struct BlobStoreTests {
         try withDirectory { path in
             let store = try BlobStore(counting: path)
             let first = try store.put(picture(1)).digest
-            let shard = path + "/" + BlobStore.shard(first)
+            let shard = path + "/" + BlobFiles.shard(first.shard)
             #expect(FileManager.default.fileExists(atPath: shard))
             try store.drop(first)
             #expect(!FileManager.default.fileExists(atPath: shard))
@@ -153,7 +153,7 @@ struct BlobStoreTests {
     func canEverHold() throws {
         try withDirectory { path in
             let store = try BlobStore(counting: path)
-            store.state.withLock { $0.ledger.newDirectoryBytes = 4096 }
+            store.blobs.withTable { $0.ledger.newDirectoryBytes = 4096 }
             let held = try store.put(picture(1))
             store.giveToRow(held.digest)
             store.countPin(held.digest, 1)
@@ -239,7 +239,7 @@ struct BlobStoreTests {
                 digests = try (1...2).map { try store.put(picture($0)).digest }
                 try store.markClean()
             }
-            let name = path + "/" + BlobStore.name(digests[0])
+            let name = path + "/" + BlobFiles.name(digests[0])
             try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: name)
             try Data(picture(3)).write(to: URL(filePath: name))
             let store = try BlobStore(counting: path)
@@ -263,7 +263,7 @@ struct BlobStoreTests {
         try withDirectory { path in
             var digests: [BlobDigest] = []
             func damage(_ digest: BlobDigest) throws {
-                let name = path + "/" + BlobStore.name(digest)
+                let name = path + "/" + BlobFiles.name(digest)
                 try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: name)
                 let handle = try #require(FileHandle(forUpdatingAtPath: name))
                 try handle.seek(toOffset: 500)
@@ -315,7 +315,7 @@ struct BlobStoreTests {
         try withDirectory { path in
             let digest: BlobDigest
             do { digest = try BlobStore(path: path).put(picture(1)).digest }
-            let name = path + "/" + BlobStore.name(digest)
+            let name = path + "/" + BlobFiles.name(digest)
             for content in [picture(1), picture(2), [], picture(1, size: 2000)] {
                 try? FileManager.default.removeItem(atPath: name)
                 try Data(content).write(to: URL(filePath: name))
@@ -341,8 +341,8 @@ struct BlobStoreTests {
             try Data(picture(9)).write(to: URL(filePath: path + "/tmp/dead-1"))
             let foreign = [
                 "/blobs/README", "/blobs/\(digests[0].description.prefix(2))/README",
-                "/" + BlobStore.shard(digests[0]) + "/" + String(repeating: "F", count: 64),
-                "/" + BlobStore.shard(digests[0]) + "/" + String(repeating: "f", count: 64),
+                "/" + BlobFiles.shard(digests[0].shard) + "/" + String(repeating: "F", count: 64),
+                "/" + BlobFiles.shard(digests[0].shard) + "/" + String(repeating: "f", count: 64),
             ]
             for name in foreign { try Data("mine".utf8).write(to: URL(filePath: path + name)) }
             let store = try BlobStore(counting: path)
@@ -365,7 +365,7 @@ struct BlobStoreTests {
         try withDirectory { path in
             let digest: BlobDigest
             do { digest = try BlobStore(path: path).put(picture(1)).digest }
-            let shard = path + "/" + BlobStore.shard(digest)
+            let shard = path + "/" + BlobFiles.shard(digest.shard)
             try FileManager.default.moveItem(atPath: shard, toPath: path + "/elsewhere")
             try FileManager.default.createSymbolicLink(atPath: shard, withDestinationPath: path + "/elsewhere")
             let store = try BlobStore(counting: path)

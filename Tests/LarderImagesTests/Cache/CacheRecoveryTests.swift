@@ -20,10 +20,10 @@ struct CacheRecoveryTests {
                 try await fixture.settle()
             }
             // No orderly stop: the process is gone.
-            let damaged = path + "/" + BlobStore.name(digests[0])
+            let damaged = path + "/" + BlobFiles.name(digests[0])
             chmod(damaged, 0o600)
             try Data(repeating: 7, count: 1000).write(to: URL(filePath: damaged))
-            try FileManager.default.removeItem(atPath: path + "/" + BlobStore.name(digests[1]))
+            try FileManager.default.removeItem(atPath: path + "/" + BlobFiles.name(digests[1]))
             let fixture = try await CacheFixture.open(path, clock: clock)
             fixture.serveMany()
             for number in 1...4 {

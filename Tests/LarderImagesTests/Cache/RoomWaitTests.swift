@@ -163,7 +163,7 @@ struct RoomWaitTests {
     @Test("the directories that other writers may add count as room that comes")
     func directories() async throws {
         try await withDownloads(2, bytes: 15_000) { fixture, flights in
-            fixture.cache.disk.blobs.state.withLock { $0.ledger.newDirectoryBytes = 4096 }
+            fixture.cache.disk.blobs.blobs.withTable { $0.ledger.newDirectoryBytes = 4096 }
             let holders = try (0..<3).map { _ in try reserve(400, fixture) }
             #expect(fixture.cache.statistics.reservedBytes == 3 * (400 + 4096))
             let write = Task { try await writeImage(1, for: flights[0], fixture) }

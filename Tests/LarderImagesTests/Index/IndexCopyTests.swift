@@ -70,8 +70,8 @@ struct IndexCopyTests {
                 try index.put([ImageIndexTests.row(99, try store.put(picture(99)))])
             }
             try damage(path + "/index.sqlite")
-            try FileManager.default.removeItem(atPath: path + "/" + BlobStore.name(rows[0].digest))
-            let short = path + "/" + BlobStore.name(rows[1].digest)
+            try FileManager.default.removeItem(atPath: path + "/" + BlobFiles.name(rows[0].digest))
+            let short = path + "/" + BlobFiles.name(rows[1].digest)
             try FileManager.default.removeItem(atPath: short)
             try Data(picture(1).prefix(100)).write(to: URL(filePath: short))
             let left = Self.stale(rows.dropFirst(2))

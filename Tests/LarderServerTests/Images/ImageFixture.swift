@@ -177,7 +177,7 @@ final class ImageFixture: Sendable {
     /// How many references there are to the image of a URL, that of its row included.
     func references(to url: String) throws -> Int {
         let image = try #require(images.cache.peek(ImageRequest(url: url), now: images.clock.now))
-        return store.state.withLock { $0.entries[image.digest]?.references ?? 0 }
+        return store.blobs.withTable { $0.entries[image.digest]?.references ?? 0 }
     }
 
     enum Failure: Error { case socket, end, descriptor }

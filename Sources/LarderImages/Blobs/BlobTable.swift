@@ -1,0 +1,209 @@
+internal import LarderImageFormats
+
+/// The references and the disk space of all blobs of a ``BlobStore``, and its limits. It does no I/O.
+struct BlobTable: Sendable {
+    /// The state of one blob. It is small, because every blob on disk has one in memory.
+    struct Entry: Sendable {
+        private var shortBytes: UInt32
+        private var shortReferences: UInt32
+        private var shortRows: UInt32
+        private var shortPins: UInt32 = 0
+        var isVerified: Bool
+
+        /// - Parameter bytes: the disk space of the blob. 4 GiB and more count as one byte less than 4 GiB.
+        init(bytes: Int, references: Int, rows: Int = 0, isVerified: Bool) {
+            shortBytes = UInt32(clamping: bytes)
+            shortReferences = UInt32(clamping: references)
+            shortRows = UInt32(clamping: rows)
+            self.isVerified = isVerified
+        }
+
+        /// The disk space of the blob.
+        var bytes: Int {
+            get { Int(shortBytes) }
+            set { shortBytes = UInt32(clamping: newValue) }
+        }
+        var references: Int {
+            get { Int(shortReferences) }
+            set { shortReferences = UInt32(clamping: newValue) }
+        }
+        /// The number of references that are rows of the index.
+        var rows: Int {
+            get { Int(shortRows) }
+            set { shortRows = UInt32(clamping: newValue) }
+        }
+        /// The number of rows that are pinned.
+        var pins: Int {
+            get { Int(shortPins) }
+            set { shortPins = UInt32(clamping: newValue) }
+        }
+        /// Whether the blob is leased or pinned and so must not be evicted.
+        fileprivate var isHeld: Bool { references > rows || pins > 0 }
+        /// The disk space of the blob if it is leased, otherwise 0.
+        fileprivate var leasedBytes: Int { references > rows ? bytes : 0 }
+        /// The disk space of the blob if it has leases and no rows, otherwise 0.
+        fileprivate var leftoverBytes: Int { references > 0 && rows == 0 ? bytes : 0 }
+    }
+
+    /// Change the entries only with ``change(_:_:)``.
+    private(set) var entries: [BlobDigest: Entry] = [:]
+    var ledger: SpaceLedger
+    var directories = BlobDirectories()
+    var imageLimits: ImageLimits
+    /// The number of writers so far, which names their temporary files.
+    private var writers = 0
+    private(set) var leasedBytes = 0
+    private(set) var leftoverBytes = 0
+    /// The leased or pinned blobs, each counted once.
+    private(set) var held = (bytes: 0, count: 0)
+
+    init(ledger: SpaceLedger, imageLimits: ImageLimits) {
+        self.ledger = ledger
+        self.imageLimits = imageLimits
+    }
+
+    /// Changes, adds or removes the entry of a blob, and updates the totals.
+    mutating func change<T>(_ digest: BlobDigest, _ body: (inout Entry?) -> T) -> T {
+        count(digest, entries[digest], -1)
+        let result = body(&entries[digest])
+        count(digest, entries[digest], 1)
+        return result
+    }
+
+    private mutating func count(_ digest: BlobDigest, _ entry: Entry?, _ sign: Int) {
+        leasedBytes += sign * (entry?.leasedBytes ?? 0)
+        leftoverBytes += sign * (entry?.leftoverBytes ?? 0)
+        guard let entry, entry.isHeld else { return }
+        held.bytes += sign * entry.bytes
+        held.count += sign
+        directories.countHeld(sign, in: digest.shard)
+    }
+
+    mutating func reserveCapacity(_ count: Int) { entries.reserveCapacity(count) }
+
+    /// Changes the disk space of a shard directory.
+    mutating func setDirectoryBytes(_ bytes: Int, of shard: UInt8) {
+        directories.setBytes(bytes, of: shard)
+        ledger.directoryBytes = directories.bytes
+    }
+
+    // MARK: References
+
+    /// Adds a reference of a row that an earlier process wrote.
+    ///
+    /// - Parameter bytes: the disk space of the blob, used if the blob is new to the table
+    mutating func adopt(_ digest: BlobDigest, bytes: Int) {
+        let isNew = change(digest) { entry in
+            let isNew = entry == nil
+            if isNew { entry = Entry(bytes: bytes, references: 0, isVerified: false) }
+            entry?.references += 1
+            entry?.rows += 1
+            return isNew
+        }
+        if isNew { ledger.add(bytes) }
+    }
+
+    /// Adds a reference. Returns false if there is no such blob, or if `ifVerified` is true and the blob is unverified.
+    mutating func retain(_ digest: BlobDigest, ifVerified: Bool) -> Bool {
+        change(digest) { entry in
+            guard let known = entry, known.isVerified || !ifVerified else { return false }
+            entry?.references += 1
+            return true
+        }
+    }
+
+    /// Releases a reference. Returns whether it was the last one.
+    mutating func release(_ digest: BlobDigest, isRow: Bool) -> Bool {
+        change(digest) { entry in
+            guard let references = entry?.references, references > 0 else { return false }
+            entry?.references = references - 1
+            if isRow { entry?.rows -= 1 }
+            return references == 1
+        }
+    }
+
+    // MARK: Space
+
+    /// The disk space of leased or pinned blobs and of their directories.
+    var heldBytes: Int { held.bytes + directories.heldBytes }
+
+    /// Counts a new writer.
+    ///
+    /// - Parameters:
+    ///   - bytes: the disk space that its declared length takes; 0 if it declares none
+    ///   - free: the free bytes on the disk
+    /// - Returns: the number of the writer
+    /// - Throws: ``ImageError/Code/noRoom`` if those bytes can never fit
+    mutating func addWriter(_ bytes: Int, free: Int) throws(ImageError) -> Int {
+        // Leased blobs without a row do not count: most of them have just been published and can be evicted once they
+        // have a row.
+        guard ledger.canEverHold(bytes, held: heldBytes - leftoverBytes, free: free) else { throw noRoom(for: bytes) }
+        writers += 1
+        return writers
+    }
+
+    /// Reserves disk space for bytes that a writer received; see ``SpaceLedger/reserve(_:isNew:free:)``.
+    mutating func reserve(_ bytes: Int, isNew: Bool, free: Int) throws(ImageError) {
+        if let shortage = ledger.reserve(bytes, isNew: isNew, free: free) { throw noRoom(for: bytes, shortage) }
+    }
+
+    private func noRoom(for bytes: Int, _ shortage: SpaceShortage? = nil) -> ImageError {
+        ImageError(
+            .noRoom,
+            "the cache has no room for another \(bytes) bytes of disk space: \(heldBytes) are leased or pinned, and \(ledger.promisedBytes) are reserved for downloads; raise its limits, free disk space, release or unpin images, or retry later",
+            shortage: shortage)
+    }
+
+    // MARK: Files
+
+    /// Adds a reference to a newly written blob, and settles its writer.
+    ///
+    /// - Parameters:
+    ///   - bytes: the disk space of the blob
+    ///   - reserved: the bytes that the writer reserved
+    mutating func publish(_ blob: PublishedBlob, bytes: Int, reserved: Int) {
+        let known = entries[blob.digest]
+        ledger.settle(reserved: reserved, written: blob.size)
+        if let known { ledger.remove(known.bytes) }
+        change(blob.digest) { entry in
+            entry = Entry(
+                bytes: bytes, references: (known?.references ?? 0) + 1, rows: known?.rows ?? 0, isVerified: true)
+            entry?.pins = known?.pins ?? 0
+        }
+        ledger.add(entries[blob.digest]?.bytes ?? 0)
+    }
+
+    /// Removes and returns the entry of an unreferenced blob, so that no caller can retain it any longer. Its disk space
+    /// counts until the file is removed.
+    mutating func takeUnreferenced(_ digest: BlobDigest) -> (isReferenced: Bool, entry: Entry?) {
+        change(digest) { entry in
+            guard let known = entry else { return (false, nil) }
+            if known.references > 0 { return (true, nil) }
+            entry = nil
+            return (false, known)
+        }
+    }
+
+    /// Restores an entry whose file could not be removed.
+    mutating func restore(_ digest: BlobDigest, _ entry: Entry) { change(digest) { $0 = entry } }
+
+    /// Replaces the estimated disk space of a blob by that of its file.
+    mutating func correctSpace(of digest: BlobDigest, bytes: Int) {
+        let old = change(digest) { entry in
+            defer { entry?.bytes = bytes }
+            return entry?.bytes
+        }
+        guard let old, old != bytes else { return }
+        ledger.remove(old)
+        ledger.add(entries[digest]?.bytes ?? 0)
+    }
+
+    func isReferenced(_ digest: BlobDigest) -> Bool { (entries[digest]?.references ?? 0) > 0 }
+
+    /// Whether a blob can be served without opening its file first.
+    func isVerified(_ digest: BlobDigest) -> Bool { entries[digest]?.isVerified ?? false }
+
+    mutating func setVerified(_ digest: BlobDigest, _ isVerified: Bool) {
+        change(digest) { $0?.isVerified = isVerified }
+    }
+}
