@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Renders the terminal session in contrib/guides/agent-at-work.txt as an SVG picture beside it, for README.md.
+
+  contrib/terminal-picture.py                 write the picture
+  contrib/terminal-picture.py --check         fail if the picture is not the one that the session gives
+  contrib/terminal-picture.py --record DIR    run the commands of the session again, with the larderd in DIR, and write both files
+
+In the session, lines that begin with "$ " are commands, lines that begin with "# " are comments, and all others are output.
+--record starts an agent and an HTTP origin in a temporary directory. Needs Python 3.11 and, for --record, socat.
+"""
+
+import argparse
+import html
+import os
+import pathlib
+import subprocess
+import struct
+import sys
+import tempfile
+import time
+import zlib
+
+SESSION = pathlib.Path(__file__).resolve().parent / "guides" / "agent-at-work.txt"
+PICTURE = SESSION.with_suffix(".svg")
+
+# Sizes in pixels. ADVANCE is the width of a character of usual monospaced fonts, 0.602 em.
+FONT_SIZE, ADVANCE, LINE, MARGIN, BAR = 13, 7.83, 19, 16, 32
+BACKGROUND, BAR_COLOR, OUTPUT, COMMAND, COMMENT, PROMPT = "#0d1117", "#21262d", "#c9d1d9", "#ffffff", "#8b949e", "#7ee787"
+COLUMNS = 104
+
+
+def spans(line):
+    """The parts of a line, each with its color."""
+    if line.startswith("$ "):
+        return [("$", PROMPT), (line[1:], COMMAND)]
+    return [(line, COMMENT if line.startswith("# ") else OUTPUT)]
+
+
+def wrapped(line):
+    """A line as a terminal breaks it."""
+    return [line[start : start + COLUMNS] for start in range(0, max(len(line), 1), COLUMNS)]
+
+
+def text(line, top):
+    parts = "".join(f'<tspan fill="{color}">{html.escape(part, quote=False)}</tspan>' for part, color in spans(line))
+    length = f'textLength="{len(line) * ADVANCE:.1f}" lengthAdjust="spacingAndGlyphs"'
+    return f'<text x="{MARGIN}" y="{top}" xml:space="preserve" {length}>{parts}</text>'
+
+
+def picture(session):
+    lines = [row for line in session.rstrip("\n").split("\n") for row in wrapped(line)]
+    width = round(2 * MARGIN + ADVANCE * max(map(len, lines)))
+    height = BAR + 2 * MARGIN + LINE * len(lines)
+    buttons = [
+        f'<circle cx="{MARGIN + 6 + 20 * place}" cy="{BAR // 2}" r="6" fill="{color}"/>'
+        for place, color in enumerate(("#ff5f57", "#febc2e", "#28c840"))
+    ]
+    texts = [text(line, BAR + MARGIN + LINE * row + FONT_SIZE) for row, line in enumerate(lines) if line]
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}"'
+            f' viewBox="0 0 {width} {height}">',
+            "<title>A terminal session with a Larder agent. Its text is in agent-at-work.txt.</title>",
+            f'<rect width="{width}" height="{height}" rx="8" fill="{BACKGROUND}"/>',
+            f'<path d="M0 {BAR}V8a8 8 0 0 1 8-8H{width - 8}a8 8 0 0 1 8 8V{BAR}z" fill="{BAR_COLOR}"/>',
+            *buttons,
+            f'<g font-family="ui-monospace, SFMono-Regular, Menlo, DejaVu Sans Mono, monospace" font-size="{FONT_SIZE}">',
+            *texts,
+            "</g>",
+            "</svg>",
+            "",
+        ]
+    )
+
+
+def record(session, programs):
+    """Runs the commands of the session in one shell. Returns the session with the output that they have now."""
+    with tempfile.TemporaryDirectory(prefix="larder-session.") as name:
+        directory = pathlib.Path(name)
+        (directory / "bin").mkdir()
+        for program in ("larderd", "larder"):  # under the name larder it is the command line
+            (directory / "bin" / program).symlink_to(pathlib.Path(programs).resolve() / "larderd")
+        processes = []
+        try:
+            port = start_origin(directory, processes)
+            environment = os.environ | {
+                "PATH": f"{directory}/bin:{os.environ['PATH']}",
+                "LARDER_SOCKET": f"{directory}/larder.sock",
+                "ORIGIN": str(processes[0].pid),
+            }
+            start_agent(directory, port, environment, processes)
+            return transcript(session, port, directory, environment)
+        finally:
+            for process in reversed(processes):
+                process.terminate()
+                process.wait()
+
+
+def wait_for(condition):
+    for _ in range(100):
+        try:
+            return condition()
+        except (OSError, subprocess.CalledProcessError, IndexError, ValueError):
+            time.sleep(0.1)
+    sys.exit("terminal-picture.py: the agent or the origin did not start")
+
+
+def logo():
+    """A small PNG image."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(8 * (b"\0" + 8 * b"\x80"))) + chunk(b"IEND", b"")
+
+
+def start_origin(directory, processes):
+    """Starts an HTTP server on a free port, which logs its requests to access.log. Returns the port."""
+    (directory / "www").mkdir()
+    (directory / "www/shop.json").write_text('{"version": 1, "checkout": {"enabled": true}}\n')
+    (directory / "www/logo.png").write_bytes(logo())
+    # The server sends Last-Modified only. A tenth of the age of the file is how long the image is fresh (RFC 9111).
+    changed = time.time() - 864000
+    os.utime(directory / "www/logo.png", (changed, changed))
+    started = directory / "started"
+    serve = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", "www"]
+    with open(directory / "access.log", "wb") as log, open(started, "wb") as output:
+        processes.append(subprocess.Popen(serve, cwd=directory, stdout=output, stderr=log))
+    return wait_for(lambda: int(started.read_text().split(" port ")[1].split()[0].rstrip(".)")))
+
+
+def start_agent(directory, port, environment, processes):
+    """Starts an agent, and waits for the first document of its namespace "shop"."""
+    url = f"http://127.0.0.1:{port}/shop.json"
+    remote = f'remote: {{ http: {{ url: "{url}", intervalSeconds: 3600, firstFetchSplaySeconds: 0 }} }}'
+    (directory / "larder.json").write_text(
+        f'{{ images: {{ allowNetworks: ["127.0.0.0/8"] }}, namespaces: {{ shop: {{ {remote} }} }} }}\n'
+    )
+    command = ["larderd", "--settings", f"{directory}/larder.json", "--socket", f"{directory}/larder.sock"]
+    command += ["--state-directory", f"{directory}/state", "--cache-directory", f"{directory}/cache", "--log-level", "error"]
+    processes.append(subprocess.Popen(command, cwd=directory, env=environment))
+    check = ["larder", "refresh", "--namespace", "shop"]
+    wait_for(lambda: subprocess.run(check, env=environment, check=True, capture_output=True))
+
+
+def transcript(session, port, directory, environment):
+    marker = "--- end of output ---"
+    shell = subprocess.Popen(
+        ["bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=directory, env=environment
+    )
+    lines = []
+    for line in session.rstrip("\n").split("\n"):
+        if line.startswith("# ") or not line:
+            lines.append(line)
+        if not line.startswith("$ "):
+            continue
+        command = line[2:].replace("35979", str(port))
+        lines.append("$ " + command)
+        # The pause lets background commands print what this one causes.
+        shell.stdin.write(f"{command}\nsleep 0.5\necho '{marker}'\n")
+        shell.stdin.flush()
+        while (output := shell.stdout.readline().rstrip("\n")) != marker:
+            lines.append(output)
+    shell.stdin.close()
+    shell.terminate()
+    shell.wait()
+    return "\n".join(lines).replace(f":{port}", ":35979") + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--check", action="store_true")
+    action.add_argument("--record", metavar="DIR")
+    options = parser.parse_args()
+    session = SESSION.read_text(encoding="utf-8")
+    if options.record:
+        session = record(session, options.record)
+        SESSION.write_text(session, encoding="utf-8")
+    if not options.check:
+        PICTURE.write_text(picture(session), encoding="utf-8")
+    elif not PICTURE.exists() or PICTURE.read_text(encoding="utf-8") != picture(session):
+        sys.exit(f"{PICTURE.name} does not match {SESSION.name}; run contrib/terminal-picture.py")
+
+
+main()
