@@ -130,7 +130,7 @@ fi
 
 cp "$deb" "$work/results/first/"
 cp "$upgrade" "$work/results/second/"
-cp README.md "$work/results/"
+cp README.md contrib/guides/install.md "$work/results/"
 install -d -m 755 "$work/test"
 install -m 755 packaging/container/*.py contrib/larder_client.py "$work/test/"
 install -m 755 packaging/container/container-test.service "$root/etc/systemd/system/"
