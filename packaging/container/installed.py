@@ -91,6 +91,7 @@ def manual_pages_completions_schemas_and_examples_are_there():
     wanted += [rf"man1/larder-{verbs}\.1" for verbs in ("config", "render", "exec", "image", "doctor")]
     wanted += ["bash-completion/completions/larder$", "zsh/vendor-completions/_larder$", "fish/.*/larder.fish$"]
     wanted += [r"schemas/.*\.json", r"openrpc\.json", "sysusers.d/larder.conf$", "/etc/larder/|examples/"]
+    wanted += [r"doc/larder/contrib/guides/settings\.md", r"doc/larder/SECURITY\.md"]
     wanted += ["user/larder.socket$", "user/larder.service$", "/swift-backtrace"]
     missing = [one for one in wanted if not any(re.search(one, path) for path in present)]
     expect(not missing, f"not in the package: {', '.join(missing)}")
