@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the seed inputs of the fuzzers from the protocol's transcripts, the images of the tests and the values below.
+"""Writes the seed inputs of the fuzzers from the transcripts, the images of the tests, the guides and the values below.
 
     contrib/fuzz/make-corpus.py DIRECTORY
 
@@ -156,8 +156,8 @@ def fields():
 
 
 def settings():
-    manual = (ROOT / "README.md").read_text()
-    yield from (block for block in re.findall(r"```json5?\n(.*?)```", manual, re.S) if len(block) < 1500)
+    for guide in sorted((ROOT / "contrib/guides").glob("*.md")):
+        yield from (block for block in re.findall(r"```json5?\n(.*?)```", guide.read_text(), re.S) if len(block) < 1500)
     yield "// comment\n{a: 1, 'b': 0.5, \"c\": -1.5e+1, d: [null, true, 1e6,], /* x */ e: 'it\\'s\\n\\u00e9\\ud83d\\ude00',}"
     yield from DOCUMENTS[:4]
 

@@ -1,0 +1,26 @@
+import Foundation
+import Testing
+
+@testable import LarderSettings
+
+@Suite("Settings in the guides")
+struct GuideSettingsTests {
+    @Test("each settings file in the guides is valid")
+    func examples() throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let guides = try FileManager.default.contentsOfDirectory(
+            at: root.appending(path: "contrib/guides"), includingPropertiesForKeys: nil)
+        var count = 0
+        for guide in guides where guide.pathExtension == "md" {
+            let text = try String(contentsOf: guide, encoding: .utf8)
+            for part in text.components(separatedBy: "```json5\n").dropFirst() {
+                let block = try #require(part.components(separatedBy: "\n```").first)
+                let errors = Settings.examine(Array(block.utf8), maximumErrors: 100).errors.map(\.description)
+                #expect(errors == [], "\(guide.lastPathComponent): \(block)")
+                count += 1
+            }
+        }
+        #expect(count >= 10)
+    }
+}
