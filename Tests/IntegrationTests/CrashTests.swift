@@ -46,7 +46,7 @@ extension Integration {
             let lines = client.linesSoFar()
             for line in lines {
                 let reply = try JSONValue(parsing: line)
-                try ledger.acknowledged(require(reply["id"]?.int, "id"), by: index, reply)
+                try ledger.recordReply(reply, to: require(reply["id"]?.int, "id"), of: index)
             }
             return lines.count
         }
@@ -55,7 +55,7 @@ extension Integration {
             for line in client.linesSoFar() {
                 let message = try JSONValue(parsing: line)
                 guard let event = message["params"], let revision = event["revision"]?.int else { continue }
-                try ledger.saw(
+                try ledger.record(
                     revision, of: require(event["namespace"]?.string, "namespace"),
                     epoch: require(event["epoch"]?.string, "epoch"), content: event["value"])
             }

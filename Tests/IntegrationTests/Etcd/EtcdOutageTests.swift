@@ -171,7 +171,7 @@ extension Integration {
                 for number in 2...50 { try gateway.put("/c/changed", "\(number)") }
                 let last = try gateway.put("/c/new", "1")
                 try gateway.compact(last)
-                try relay.mend()
+                try relay.start()
                 #expect(try client.event()["value"] == ["kept": 1, "changed": 50, "new": 1])
                 #expect(try agent.status()["upstream"]?["version"]?.string == "\(last)")
                 try gateway.put("/c/new", "2")
@@ -222,7 +222,7 @@ extension Integration {
                     try client.call("config.subscribe", ["namespace": .string(server.name)])
                     #expect(try client.event()["value"] == ["a": 0])
                 }
-                let leader = try require(try retrying { try servers.first { try $0.leads() } }, "leader")
+                let leader = try require(try retrying { try servers.first { try $0.isLeader() } }, "leader")
                 leader.kill()
                 let other = EtcdGateway(port: try require(servers.first { $0 !== leader }, "follower").clientPort)
                 try retrying { try other.put("/c/a", "1") }

@@ -2,19 +2,21 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A directory with everything that an agent has: settings, state, socket. It outlives the agents that a test starts
-/// in it one after the other, or together.
+/// A temporary directory with the settings, state, cache and socket of agents. A test can start several agents in it,
+/// in sequence or at the same time.
 final class AgentHome {
-    /// Short, because a socket's path may have 107 bytes only.
+    /// A short path: the path of a Unix socket has at most 107 bytes.
     var directory: String { temporary.path }
     private let temporary: TemporaryDirectory
     private var agents: [AgentProcess] = []
 
-    /// Makes a home, runs a test in it, stops the agents that are left, each of which has to end with status 0, and
-    /// removes it.
+    /// Runs a test in a new home. Afterwards stops the agents that are still running and expects each of them to exit
+    /// with status 0.
+    ///
+    /// If the test throws, the state and the log of every agent are recorded as issues.
     /// - Parameters:
-    ///   - settings: the settings file as JSON5; `@` stands for the home's directory.
-    ///   - starting: whether to start an agent before the test
+    ///   - settings: The settings file as JSON5; see ``write(settings:)``.
+    ///   - starting: True to start an agent before the test.
     @discardableResult
     static func with<Result>(
         settings: String? = nil, starting: Bool = false,
@@ -33,7 +35,7 @@ final class AgentHome {
         }
     }
 
-    /// Does the same for an asynchronous test.
+    /// The asynchronous form of `with`.
     @discardableResult
     static func with<Result>(
         settings: String? = nil, starting: Bool = false,
@@ -66,7 +68,7 @@ final class AgentHome {
         }
     }
 
-    /// Records what became of the agents, which often says more than what the test missed.
+    /// Records the state and the log of every agent. They often explain the failure better than the error of the test.
     private func reportAgents() {
         for (index, agent) in agents.enumerated() {
             let end = agent.endIfEnded().map { "\($0)" } ?? "running"
@@ -82,19 +84,22 @@ final class AgentHome {
     var state: String { directory + "/state" }
     var settings: String { directory + "/larder.json" }
 
-    /// Replaces the settings file. Sources are asked without the waits that spread the requests of a fleet.
+    /// Replaces the settings file. `@` in `text` stands for ``directory``.
+    ///
+    /// Turns off the random delays of HTTP, event stream and etcd sources (`firstFetchSplaySeconds` and
+    /// `reconnectSplaySeconds`), provided that the source is written as `{ http: { `, with these spaces.
     func write(settings text: String) throws {
         let first = "firstFetchSplaySeconds: 0, "
         var text = text.replacing("@", with: directory)
-        for (kind, waits) in [("http", first), ("sse", first + Self.reconnect), ("etcd", first + Self.reconnect)] {
-            text = text.replacing("{ \(kind): { ", with: "{ \(kind): { \(waits)")
+        for (kind, splay) in [("http", first), ("sse", first + Self.reconnect), ("etcd", first + Self.reconnect)] {
+            text = text.replacing("{ \(kind): { ", with: "{ \(kind): { \(splay)")
         }
         try write("larder.json", text)
     }
 
     private static let reconnect = "reconnectSplaySeconds: 0, "
 
-    /// Writes a file by renaming it into place, as those do that mean well.
+    /// Replaces a file of the home atomically, by renaming a new file into place.
     func write(_ name: String, _ text: String) throws {
         try text.write(toFile: directory + "/" + name, atomically: true, encoding: .utf8)
     }
@@ -108,23 +113,22 @@ final class AgentHome {
 
     // MARK: The command line
 
-    /// The environment of a client of the agent at ``socket``.
+    /// An environment in which `LARDER_SOCKET` is ``socket``.
     var clientEnvironment: [String: String] { ChildProcess.environment.merging(["LARDER_SOCKET": socket]) { $1 } }
 
-    /// Runs `larder` to its end.
+    /// Runs `larder` and waits until it exits.
     @discardableResult
     func larder(_ arguments: String..., input: String = "") throws -> Command {
         try Command.run(Products.commandLine, arguments, environment: clientEnvironment, input: input)
     }
 
-    /// Starts `larder`.
     func startLarder(_ arguments: String...) throws -> ChildProcess {
         try ChildProcess(Products.commandLine, arguments, environment: clientEnvironment)
     }
 
     // MARK: Agents
 
-    /// The agent's arguments, with some replaced.
+    /// The arguments of an agent. A parameter that is not nil replaces the path in this home.
     func arguments(socket: String? = nil, state: String? = nil, cache: String? = nil) -> [String] {
         var arguments = ["--socket", socket ?? self.socket, "--state-directory", state ?? self.state]
         arguments += ["--cache-directory", cache ?? state.map { $0 + "-cache" } ?? directory + "/cache"]
@@ -132,7 +136,8 @@ final class AgentHome {
         return arguments
     }
 
-    /// The agent's environment: whatever it takes for granted is here, whoever runs the tests.
+    /// The environment of an agent. All directories that it would find through variables are in this home, so that
+    /// the environment of the test process has no influence.
     var environment: [String: String] {
         let own = [
             "HOME": directory, "RUNTIME_DIRECTORY": directory + "/run", "STATE_DIRECTORY": state,
@@ -141,16 +146,17 @@ final class AgentHome {
         return ChildProcess.environment.merging(own) { $1 }
     }
 
-    /// Starts an agent and returns once it says that it is ready.
+    /// Starts an agent and waits until it reports `READY=1`.
     /// - Parameters:
-    ///   - listener: a listening socket that it is handed over, as systemd does it.
-    ///   - meanwhile: what to do before that.
+    ///   - wrapper: A command that runs the agent, such as `prlimit` with its arguments.
+    ///   - listener: A listening socket that is passed to the agent by socket activation, as systemd does.
+    ///   - meanwhile: Called after the process has started and before the wait.
     func start(
         socket: String? = nil, state: String? = nil, wrapper: [String] = [], listener: Descriptor? = nil,
         logLevel: String = "info", meanwhile: (ChildProcess) throws -> Void = { _ in }
     ) throws -> AgentProcess {
-        // The variable that names the agent's own pid cannot be set from here: the agent has it from a shell that it
-        // takes the place of.
+        // LISTEN_PID must be the pid of the agent, which is not known yet. A shell sets it and then becomes the agent by
+        // `exec`.
         let activation = listener == nil ? [] : ["sh", "-c", #"LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@""#]
         let command = activation + wrapper + [try Products.agent] + arguments(socket: socket, state: state)
         let notify = try NotifySocket(path: directory + "/notify\(agents.count)")
@@ -166,7 +172,7 @@ final class AgentHome {
         return agent
     }
 
-    /// Starts an agent and kills it a moment later, ready or not.
+    /// Starts an agent and kills it after `time`, ready or not.
     func startAndKill(after time: Duration) throws {
         let process = try ChildProcess(
             Products.agent, arguments(), environment: environment, directory: directory)
@@ -175,7 +181,7 @@ final class AgentHome {
         process.kill()
     }
 
-    /// Runs an agent that cannot start, to its end.
+    /// Runs an agent that is expected to fail at startup, and waits until it exits.
     func startInVain(socket: String? = nil, state: String? = nil, cache: String? = nil) throws -> Command {
         try Command.run(
             Products.agent, arguments(socket: socket, state: state, cache: cache), environment: environment,

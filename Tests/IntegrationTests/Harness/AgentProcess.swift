@@ -3,7 +3,7 @@ import Glibc
 import LarderJSON
 import TestSupport
 
-/// A running agent.
+/// An agent process that a test started.
 final class AgentProcess {
     let process: ChildProcess
     let socket: String
@@ -17,13 +17,12 @@ final class AgentProcess {
 
     var pid: Int { Int(process.pid) }
 
-    /// Its log so far.
+    /// The log so far.
     var log: String { process.logText }
 
-    /// A new connection to it.
     func connect() throws -> LineClient { try LineClient(path: socket) }
 
-    /// Asks something over a connection of its own.
+    /// Sends a request over a new connection and returns the result.
     @discardableResult
     func ask(_ method: String, _ params: JSONValue? = nil) throws -> JSONValue {
         let client = try connect()
@@ -31,15 +30,15 @@ final class AgentProcess {
         return try client.call(method, params)
     }
 
-    /// What `config.status` says of a namespace.
+    /// The status of a namespace, from `config.status`.
     func status(_ namespace: String = "default") throws -> JSONValue {
-        try require(try ask("config.status", ["namespace": .string(namespace)])["namespaces"]?[0], "a status")
+        try require(try ask("config.status", ["namespace": .string(namespace)])["namespaces"]?[0], "status")
     }
 
-    /// How many bytes of memory it has in use that are no file's: `RssAnon` of `/proc/PID/status` (proc_pid_status(5)).
+    /// The anonymous resident memory in bytes: `RssAnon` of `/proc/PID/status` (proc_pid_status(5)).
     ///
-    /// What it says of itself, `residentBytes`, also counts the pages of its own program that happen to be mapped. Those
-    /// come and go by tens of megabytes as the kernel likes.
+    /// `residentBytes` of `agent.stats` also counts resident pages of the program file. The kernel drops and maps tens of
+    /// megabytes of those at any time.
     func anonymousBytes() throws -> Int {
         let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
         let line = status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
@@ -48,44 +47,44 @@ final class AgentProcess {
 
     // MARK: Signals and end
 
-    /// Waits until the log has a line with this text.
+    /// Waits until a line of the log contains `text`, and returns the line.
     @discardableResult
     func waitForLog(_ text: String, until deadline: Deadline = .usual) throws -> String {
         try process.waitForLog(text, until: deadline)
     }
 
-    /// Has the settings re-read and waits until that is done, well or badly.
+    /// Sends SIGHUP and waits until the agent has finished reloading the settings, successfully or not.
     func reload() throws {
         process.signal(SIGHUP)
         try notify.wait(for: "RELOADING=1", orUntilEndOf: process)
         try notify.wait(for: "READY=1", orUntilEndOf: process)
     }
 
-    /// Waits until it tells the service manager something, such as `STOPPING=1`.
+    /// Waits until the agent sends a line to the service manager, such as `STOPPING=1`.
     func waitForNotification(_ line: String) throws { try notify.wait(for: line, orUntilEndOf: process) }
 
-    /// Fills the service manager's socket, so that it takes nothing more until something is read from it.
+    /// Fills the notification socket, so that it accepts no further message until one is read.
     func fillNotifications() throws { try notify.fill() }
 
-    /// Takes the service manager's socket away, so that it can be told nothing more.
+    /// Removes the notification socket, so that further notifications fail.
     func closeNotifications() { unlink(notify.path) }
 
     func terminate() { process.signal(SIGTERM) }
 
-    /// Stops it as a service manager does.
+    /// Sends SIGTERM and waits until the agent exits.
     func stop() throws -> ChildProcess.End {
         terminate()
         return try process.waitForEnd()
     }
 
-    /// Ends it with no chance to do anything about it.
+    /// Sends SIGKILL.
     func kill() { process.kill() }
 
     func endIfEnded() -> ChildProcess.End? { process.endIfEnded() }
 }
 
-/// What has to be there.
-func require<Value>(_ value: Value?, _ what: @autoclosure () -> String) throws -> Value {
-    guard let value else { throw HarnessError("there is no \(what())") }
+/// Returns `value`, or throws an error with `name` if it is nil.
+func require<Value>(_ value: Value?, _ name: @autoclosure () -> String) throws -> Value {
+    guard let value else { throw HarnessError("missing \(name())") }
     return value
 }

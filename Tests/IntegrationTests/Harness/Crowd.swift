@@ -1,74 +1,76 @@
 import Glibc
 import TestSupport
 
-/// Many subscribers that are read by one thread, and what each of them saw.
+/// Many subscribers that one thread reads. Every event must continue the sequence of its subscriber and have a higher
+/// revision than the event before it.
 final class Crowd {
-    /// One subscriber: the numbers of its events must follow each other.
-    private struct Member {
+    private struct Subscriber {
         var client: LineClient
         var sequence = 0
         var revision = 0
-        /// The revision from which on it counts: that of its first event, or of those which that one stands for.
-        var first = 0
-        /// Events, and snapshots that they stand for.
-        var counted = 0
+        /// The first revision that counts: that of the first event, minus the snapshots that it skipped.
+        var firstRevision = 0
+        /// The number of snapshots that the events delivered or counted as skipped.
+        var accountedSnapshots = 0
     }
 
-    private var members: [Member]
+    private var subscribers: [Subscriber]
     private var polled: [pollfd]
 
-    /// Takes clients that have sent their subscription.
+    /// - Parameter clients: Clients that have sent `config.subscribe`.
     init(_ clients: [LineClient]) {
-        members = clients.map { Member(client: $0) }
+        subscribers = clients.map { Subscriber(client: $0) }
         polled = clients.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
     }
 
-    /// Reads what has come for anybody; waits for something if nothing has, or until the other descriptor can be read.
+    /// Waits until a subscriber has input or `other` is readable, and reads all available events.
     func read(orWaitFor other: CInt = -1, until deadline: Deadline = .usual) throws {
         polled.append(pollfd(fd: other, events: Int16(POLLIN), revents: 0))
         defer { polled.removeLast() }
         if poll(&polled, nfds_t(polled.count), deadline.milliseconds) == 0 {
-            throw HarnessError("waited in vain for events")
+            throw HarnessError("timed out waiting for events")
         }
-        for index in members.indices where polled[index].revents != 0 { try take(index) }
+        for index in subscribers.indices where polled[index].revents != 0 { try readEvents(of: index) }
     }
 
-    /// Reads until each one has seen a revision.
+    /// Reads until every subscriber has received `revision` or a later one.
     func read(upTo revision: Int, until deadline: Deadline = .usual) throws {
-        while members.contains(where: { $0.revision < revision }) { try read(until: deadline) }
+        while subscribers.contains(where: { $0.revision < revision }) { try read(until: deadline) }
     }
 
-    /// Whether each one saw every snapshot, or was told how many it did not see.
-    var hasSeenEverything: Bool { members.allSatisfy { $0.counted == $0.revision - $0.first + 1 } }
+    /// Whether every snapshot was delivered to each subscriber or counted in `skipped`.
+    var hasSeenEverything: Bool {
+        subscribers.allSatisfy { $0.accountedSnapshots == $0.revision - $0.firstRevision + 1 }
+    }
 
-    private func take(_ index: Int) throws {
-        for line in members[index].client.linesSoFar() {
+    private func readEvents(of index: Int) throws {
+        for line in subscribers[index].client.linesSoFar() {
             guard let event = EventNumbers(line) else { continue }
-            var member = members[index]
-            guard event.sequence == member.sequence + 1 else {
-                throw HarnessError("sequence \(event.sequence) after \(member.sequence)")
+            var subscriber = subscribers[index]
+            guard event.sequence == subscriber.sequence + 1 else {
+                throw HarnessError("sequence \(event.sequence) after \(subscriber.sequence)")
             }
-            guard event.revision > member.revision else {
-                throw HarnessError("revision \(event.revision) after \(member.revision)")
+            guard event.revision > subscriber.revision else {
+                throw HarnessError("revision \(event.revision) after \(subscriber.revision)")
             }
-            if member.sequence == 0 { member.first = event.revision - event.skipped }
-            member.counted += 1 + event.skipped
-            member.sequence = event.sequence
-            member.revision = event.revision
-            members[index] = member
+            if subscriber.sequence == 0 { subscriber.firstRevision = event.revision - event.skipped }
+            subscriber.accountedSnapshots += 1 + event.skipped
+            subscriber.sequence = event.sequence
+            subscriber.revision = event.revision
+            subscribers[index] = subscriber
         }
-        if members[index].client.isAtEnd { throw HarnessError("the agent closed the connection of a subscriber") }
+        if subscribers[index].client.isAtEnd { throw HarnessError("the agent closed the connection of a subscriber") }
     }
 }
 
-/// The numbers of an event, taken out of its text: parsing hundreds of thousands of them would take longer than the
-/// agent needs to send them.
+/// The numbers of an event, found by text search. Parsing hundreds of thousands of events as JSON would take longer than
+/// the agent needs to send them.
 struct EventNumbers {
     let sequence: Int
     let revision: Int
     let skipped: Int
 
-    /// Nothing for a reply.
+    /// Nil for a line without `sequence` and `revision`, such as a reply.
     init?(_ line: [UInt8]) {
         let numbers = (line + [0]).withUnsafeBytes { bytes -> (Int, Int, Int)? in
             guard let text = bytes.bindMemory(to: CChar.self).baseAddress,

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// Waits for changes of a directory's names (inotify(7)).
+/// Watches a directory for entries that are created, deleted or moved into it (inotify(7)).
 final class DirectoryChanges {
     private let descriptor: Descriptor
 
@@ -13,7 +13,7 @@ final class DirectoryChanges {
         }
     }
 
-    /// Waits until something holds that depends on the directory's content.
+    /// Waits until `condition` is true. Evaluates it now and after each change of the directory.
     func wait(until deadline: Deadline = .usual, _ purpose: String, _ condition: () throws -> Bool) throws {
         while try !condition() {
             try TestSupport.wait(on: descriptor.number, until: deadline, purpose)

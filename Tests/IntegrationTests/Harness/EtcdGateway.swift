@@ -2,13 +2,13 @@ import Foundation
 import LarderJSON
 import TestSupport
 
-/// Speaks to an etcd member over its JSON gateway, in plain blocking calls.
+/// A client of the JSON gateway of an etcd member, with blocking calls.
 struct EtcdGateway {
     let port: Int
-    /// What to show where the cluster wants to know who asks.
+    /// The token for a cluster with authentication.
     var token: String?
 
-    /// What etcd refused.
+    /// A response with a status other than 200.
     struct Refusal: Error, CustomStringConvertible {
         let status: Int
         let body: String
@@ -22,14 +22,13 @@ struct EtcdGateway {
 
     // MARK: Keys
 
-    /// Puts a value.
-    /// - Returns: the revision of that.
+    /// Returns the revision of the change.
     @discardableResult
     func put(_ key: String, _ value: String) throws -> Int {
         try revision(call("/v3/kv/put", ["key": .string(Self.base64(key)), "value": .string(Self.base64(value))]))
     }
 
-    /// Puts many values, some at a time.
+    /// Puts many values, in transactions of at most 100.
     func put(_ values: [(String, String)]) throws {
         for start in stride(from: 0, to: values.count, by: 100) {
             let puts = values[start..<min(start + 100, values.count)].map { key, value -> JSONValue in
@@ -39,7 +38,7 @@ struct EtcdGateway {
         }
     }
 
-    /// Deletes a key, or with a slash at its end everything below it.
+    /// Deletes a key, or all keys with this prefix if it ends with a slash. Returns the revision of the change.
     @discardableResult
     func delete(_ key: String) throws -> Int {
         var members: [(String, JSONValue)] = [("key", .string(Self.base64(key)))]
@@ -47,14 +46,14 @@ struct EtcdGateway {
         return try revision(call("/v3/kv/deleterange", .object(members)))
     }
 
-    /// Forgets all revisions before one.
+    /// Compacts the history: discards all revisions before `revision`.
     func compact(_ revision: Int) throws {
         try call("/v3/kv/compaction", ["revision": .string("\(revision)"), "physical": true])
     }
 
     // MARK: Users
 
-    /// Makes a user who may read keys below a prefix, and root, and has the cluster ask for passwords from now on.
+    /// Creates root and a user that can read the keys below a prefix, then turns on authentication.
     func enableAuthentication(user: String, password: String, prefix: String) throws {
         try call("/v3/auth/user/add", ["name": "root", "password": "root-password"])
         try call("/v3/auth/role/add", ["name": "root"])
@@ -74,20 +73,21 @@ struct EtcdGateway {
         try call("/v3/auth/enable", [:])
     }
 
-    /// The same gateway as root.
+    /// Returns a gateway that is authenticated as root.
     func asRoot() throws -> EtcdGateway {
-        let answer = try call("/v3/auth/authenticate", ["name": "root", "password": "root-password"])
-        return EtcdGateway(port: port, token: try require(answer["token"]?.string, "token"))
+        let response = try call("/v3/auth/authenticate", ["name": "root", "password": "root-password"])
+        return EtcdGateway(port: port, token: try require(response["token"]?.string, "token"))
     }
 
     // MARK: Calls
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for the response.
+    /// - Throws: ``Refusal`` if the status is not 200.
     @discardableResult
     func call(_ path: String, _ body: JSONValue) throws -> JSONValue {
         let socket = try Descriptor.connected(toPort: port)
         let text = body.compactText
-        // With HTTP/1.0 the answer is not chunked and ends with its connection.
+        // With HTTP/1.0 the response is not chunked and ends when the server closes the connection.
         var head = "POST \(path) HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Length: \(text.utf8.count)\r\n"
         if let token { head += "Authorization: \(token)\r\n" }
         let request = Array((head + "\r\n" + text).utf8)
@@ -96,17 +96,17 @@ struct EtcdGateway {
         }
         let reader = LineReader(socket)
         var lines: [String] = []
-        while let line = try reader.line(until: .usual, "etcd to answer") {
+        while let line = try reader.line(until: .usual, "a response from etcd") {
             lines.append(String(decoding: line, as: UTF8.self))
         }
         let status = lines.first?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
-        let answer = lines.drop { $0 != "\r" }.dropFirst().joined(separator: "\n")
-        guard status == 200 else { throw Refusal(status: status, body: answer) }
-        return try JSONValue(parsing: answer)
+        let responseBody = lines.drop { $0 != "\r" }.dropFirst().joined(separator: "\n")
+        guard status == 200 else { throw Refusal(status: status, body: responseBody) }
+        return try JSONValue(parsing: responseBody)
     }
 
-    private func revision(_ answer: JSONValue) throws -> Int {
-        try require(answer["header"]?["revision"]?.string.flatMap { Int($0) }, "revision")
+    private func revision(_ response: JSONValue) throws -> Int {
+        try require(response["header"]?["revision"]?.string.flatMap { Int($0) }, "revision")
     }
 
     private static func base64(_ text: String) -> String { Data(text.utf8).base64EncodedString() }

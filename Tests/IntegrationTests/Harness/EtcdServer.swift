@@ -2,7 +2,7 @@ import Glibc
 import LarderJSON
 import TestSupport
 
-/// A member of a real etcd cluster, on 127.0.0.1, with its data in a directory of the test's.
+/// A member of a real etcd cluster on 127.0.0.1.
 final class EtcdServer {
     let name: String
     let clientPort: Int
@@ -12,10 +12,10 @@ final class EtcdServer {
     private let cluster: String
     private var process: ChildProcess?
 
-    /// A port for TLS, where the options use it as `@TLS@`.
+    /// The port for TLS. Used only if the options contain `@TLS@`.
     let securePort: Int
 
-    /// A cluster of one, started.
+    /// Starts a cluster of one member.
     static func start(in directory: String, options: [String] = []) throws -> EtcdServer {
         try onFreePorts(in: directory) {
             let (client, peer, secure) = try (LoopbackPort.free(), LoopbackPort.free(), LoopbackPort.free())
@@ -27,14 +27,14 @@ final class EtcdServer {
         }
     }
 
-    /// A cluster of three, started.
+    /// Starts a cluster of three members.
     static func cluster(in directory: String) throws -> [EtcdServer] {
         try onFreePorts(in: directory) {
             let names = ["a", "b", "c"]
             let ports = try names.map { _ in try (LoopbackPort.free(), LoopbackPort.free(), LoopbackPort.free()) }
             let cluster = zip(names, ports).map { "\($0)=http://127.0.0.1:\($1.1)" }.joined(separator: ",")
             let servers = zip(names, ports).map {
-                // Calm enough for a machine with other things to do.
+                // Timeouts that are long enough for a busy machine.
                 EtcdServer(
                     $0, in: directory, ports: $1, cluster: cluster,
                     options: ["--heartbeat-interval", "200", "--election-timeout", "2000"])
@@ -45,7 +45,8 @@ final class EtcdServer {
         }
     }
 
-    /// etcd cannot listen on "any free port", and between finding one and using it another process may take it.
+    /// Retries `start` with other ports. etcd cannot choose a free port itself, so another process can take a port between
+    /// the moment it is found and the moment etcd binds it.
     private static func onFreePorts<Servers>(in directory: String, _ start: () throws -> Servers) throws -> Servers {
         for _ in 0..<5 {
             if let servers = try? start() { return servers }
@@ -54,7 +55,7 @@ final class EtcdServer {
         return try start()
     }
 
-    /// - Parameter options: further ones; `@` stands for the directory, `@TLS@` for the address for TLS
+    /// - Parameter options: Additional options. `@` stands for the directory, `@TLS@` for the client URLs with TLS included.
     init(
         _ name: String, in directory: String, ports: (client: Int, peer: Int, secure: Int), cluster: String,
         options: [String] = []
@@ -68,9 +69,9 @@ final class EtcdServer {
 
     var url: String { "http://127.0.0.1:\(clientPort)" }
 
-    // MARK: Life
+    // MARK: Life cycle
 
-    /// Starts it, with the data that it has, and returns once it serves clients.
+    /// Starts the server with its existing data, and returns once it serves clients.
     func start() throws {
         try launch()
         try waitUntilReady()
@@ -92,7 +93,7 @@ final class EtcdServer {
 
     private func waitUntilReady() throws {
         try process?.waitForLog("serving client traffic insecurely")
-        // A put is the proof that there is a leader; so is its refusal where a user is wanted.
+        // A successful put proves that the cluster has a leader. If authentication is on, its rejection proves the same.
         try retrying {
             do {
                 try EtcdGateway(port: clientPort).put("/harness/\(name)", "ready")
@@ -100,30 +101,30 @@ final class EtcdServer {
         }
     }
 
-    /// Ends it with no chance to do anything about it.
+    /// Sends SIGKILL.
     func kill() { process?.kill() }
 
-    /// Ends it and forgets its data.
+    /// Kills the server and deletes its data.
     func destroy() throws {
         kill()
         try Command.run("rm", ["-rf", directory + "/etcd-" + name])
     }
 
-    /// The same member in another cluster: its id follows from the token.
+    /// Returns this member as part of a different cluster. The cluster ID is derived from the token.
     func moved(toToken token: String) -> EtcdServer {
         EtcdServer(
             name, in: directory, ports: (clientPort, peerPort, securePort), cluster: cluster,
             options: options + ["--initial-cluster-token", token])
     }
 
-    /// Whether it leads its cluster.
-    func leads() throws -> Bool {
+    /// Whether this member is the leader of its cluster.
+    func isLeader() throws -> Bool {
         let status = try EtcdGateway(port: clientPort).call("/v3/maintenance/status", [:])
         return status["leader"]?.string != nil && status["leader"] == status["header"]?["member_id"]
     }
 }
 
-/// Does something again and again until it succeeds.
+/// Repeats `body` every 50 ms until it succeeds. Throws its last error when the deadline has passed.
 @discardableResult
 func retrying<Value>(until deadline: Deadline = .usual, _ body: () throws -> Value) throws -> Value {
     while true {

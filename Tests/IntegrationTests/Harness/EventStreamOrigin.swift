@@ -1,15 +1,15 @@
 import LarderJSON
 import TestSupport
 
-/// The words of event streams, for a ``RawOrigin``.
+/// Event streams as responses of a ``RawOrigin``.
 extension RawOrigin.Answer {
-    /// A stream that begins with a text and goes on with what is sent later.
+    /// An event stream that begins with `text` and stays open for ``RawOrigin/send(_:)``.
     static func stream(_ text: String = "") -> Self {
         .text("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\n" + text)
     }
 
-    /// The same answer, behind which the connection ends, and which says so: what is sent later goes to the streams alone,
-    /// and no other request to this connection.
+    /// This response with `Connection: close`, after which the connection closes. Later ``RawOrigin/send(_:)`` calls
+    /// therefore reach only event streams, and the client sends no further request on this connection.
     var closing: Self {
         guard case .send(let bytes)? = steps?.first, let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else {
             return self
@@ -18,17 +18,16 @@ extension RawOrigin.Answer {
     }
 }
 
-/// An event as a stream carries it.
+/// Returns an event in the `text/event-stream` format.
 func event(_ data: String, type: String? = nil, id: String? = nil) -> String {
     let fields = [type.map { "event: \($0)\n" }, id.map { "id: \($0)\n" }].compactMap { $0 }.joined()
     return fields + data.split(separator: "\n").map { "data: \($0)\n" }.joined() + "\n"
 }
 
 extension RawOrigin {
-    /// The address of a stream.
     var streamURL: String { url + "events" }
 
-    /// The next request for a path.
+    /// Waits for the next request for a path. Discards other requests.
     @discardableResult
     func request(for path: String) throws -> Request {
         while true {
@@ -39,18 +38,18 @@ extension RawOrigin {
 }
 
 extension LineClient {
-    /// Takes events until one has this value.
+    /// Reads events until one has this value.
     func events(until value: JSONValue) throws {
         while try event()["value"] != value {}
     }
 
-    /// Asks for the status of the default namespace until it is as it has to become.
+    /// Requests the status of the default namespace until `condition` accepts it.
     @discardableResult
-    func status(until isRight: (JSONValue) -> Bool) throws -> JSONValue {
+    func status(until condition: (JSONValue) -> Bool) throws -> JSONValue {
         var status: JSONValue = .null
         try call("config.status") { result in
             status = result["namespaces"]?[0] ?? .null
-            return isRight(status)
+            return condition(status)
         }
         return status
     }

@@ -2,19 +2,20 @@ import Glibc
 import LarderJSON
 import TestSupport
 
-/// What clients were told over the lives of many agents in one home, so that it can be held against what the next one
-/// says.
+/// Records everything that the agents of one home sent to clients, to check it against the state that the next agent
+/// serves.
 struct Ledger {
-    /// One client that changes one value again and again. Each change is numbered.
+    /// A client that repeatedly changes one value. Each change has a number.
     struct Writer {
         let namespace: String
-        /// Where in the namespace its value is.
+        /// The member of the document that this writer changes.
         let path: String
         let isPush: Bool
-        /// Whether what was acknowledged must be there after a crash.
+        /// Whether acknowledged changes must survive a crash.
         let isDurable: Bool
-        /// The number of its last change that it sent, and of the last that it was told is made.
+        /// The number of the last change that was sent.
         var sent = 0
+        /// The number of the last change that was acknowledged.
         var acknowledged = 0
 
         func request(_ number: Int) -> String {
@@ -28,7 +29,7 @@ struct Ledger {
                 id: number, "config.set", ["path": .string(path), "value": value, "namespace": .string(namespace)])
         }
 
-        /// A value whose members have to agree with each other.
+        /// A value whose members are all derived from `number`, so that a torn value is detected.
         private static func value(_ number: Int) -> JSONValue {
             let length = number * 37 % 2_000
             return [
@@ -37,27 +38,29 @@ struct Ledger {
             ]
         }
 
-        /// The number of the change that made this value.
+        /// The number of the change that wrote this value.
+        /// - Throws: An error if the members do not match.
         static func number(of value: JSONValue) throws -> Int {
             let number = try require(value["number"]?.int, "number in \(value)")
-            guard value == Self.value(number) else { throw HarnessError("a value that is not whole: \(value)") }
+            guard value == Self.value(number) else { throw HarnessError("torn value: \(value)") }
             return number
         }
     }
 
     var writers: [Writer]
     private var epoch: String?
-    /// The highest revision that anybody was told of, by namespace.
+    /// The highest revision that a client received, by namespace.
     private var highest: [String: Int] = [:]
-    /// What each revision stood for, by namespace.
+    /// The document of each revision, by namespace.
     private var contents: [String: [Int: String]] = [:]
-    /// How many changes were acknowledged.
+    /// The number of acknowledged changes.
     private(set) var acknowledgements = 0
 
     init(writers: [Writer]) { self.writers = writers }
 
-    /// Notes that a client was told of a revision, and of its content if it was told that.
-    mutating func saw(_ revision: Int, of namespace: String, epoch: String, content: JSONValue? = nil) throws {
+    /// Records a revision that a client received, and its document if known.
+    /// - Throws: An error if the epoch has changed or the revision had another document before.
+    mutating func record(_ revision: Int, of namespace: String, epoch: String, content: JSONValue? = nil) throws {
         if let known = self.epoch, known != epoch { throw HarnessError("epoch \(epoch) after \(known)") }
         self.epoch = epoch
         highest[namespace] = max(revision, highest[namespace] ?? 0)
@@ -68,28 +71,29 @@ struct Ledger {
         contents[namespace, default: [:]][revision] = text
     }
 
-    mutating func acknowledged(_ number: Int, by index: Int, _ reply: JSONValue) throws {
+    /// Records the reply to change `number` of a writer.
+    mutating func recordReply(_ reply: JSONValue, to number: Int, of index: Int) throws {
         let result = try LineClient.result(of: reply)
         writers[index].acknowledged = max(number, writers[index].acknowledged)
         acknowledgements += 1
-        try saw(
+        try record(
             require(result["revision"]?.int, "revision"), of: writers[index].namespace,
             epoch: require(result["epoch"]?.string, "epoch"))
     }
 
-    /// Holds what an agent serves after its start against what its predecessors told.
+    /// Checks the state that a new agent serves against the records of the previous agents.
     mutating func check(_ agent: AgentProcess) throws {
         let client = try agent.connect()
         defer { client.close() }
         for namespace in Set(writers.map(\.namespace)) {
-            let held = try client.call("config.get", ["namespace": .string(namespace)])
-            let revision = try require(held["revision"]?.int, "revision")
-            let told = highest[namespace] ?? 0
-            guard revision >= told else {
-                throw HarnessError("\(namespace) is back at revision \(revision) after \(told)")
+            let current = try client.call("config.get", ["namespace": .string(namespace)])
+            let revision = try require(current["revision"]?.int, "revision")
+            let previous = highest[namespace] ?? 0
+            guard revision >= previous else {
+                throw HarnessError("namespace \(namespace) went back from revision \(previous) to \(revision)")
             }
-            let document = try require(held["value"], "value")
-            try saw(revision, of: namespace, epoch: require(held["epoch"]?.string, "epoch"), content: document)
+            let document = try require(current["value"], "value")
+            try record(revision, of: namespace, epoch: require(current["epoch"]?.string, "epoch"), content: document)
             for writer in writers where writer.namespace == namespace {
                 let number = try document[writer.path].map { try Writer.number(of: $0) } ?? 0
                 guard number <= writer.sent, number >= (writer.isDurable ? writer.acknowledged : 0) else {

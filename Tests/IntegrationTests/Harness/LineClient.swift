@@ -2,32 +2,32 @@ import Glibc
 import LarderJSON
 import TestSupport
 
-/// A connection to an agent: lines out, lines in, in plain blocking calls with deadlines.
+/// A connection to an agent. Sends and receives lines with blocking calls that have deadlines.
 final class LineClient {
     private let socket: Descriptor
     private let reader: LineReader
     private let recorder: Recorder?
-    /// Sent bytes of a line that has no LF yet, for the record.
-    private var unfinished: [UInt8] = []
+    /// The sent part of a line whose LF has not been sent yet, for the recorder.
+    private var partialLine: [UInt8] = []
     private var isClosed = false
     private var nextID = 0
     private var replies: [Int: JSONValue] = [:]
     private var events: [JSONValue] = []
-    /// The process through which it is connected, if there is one: it ends with the client.
+    /// The process that relays the connection, if any. It is killed when the client is released.
     var relay: ChildProcess?
 
-    /// What the agent refused.
+    /// An error reply of the agent.
     struct Refusal: Error, Equatable, CustomStringConvertible {
         let code: Int
         let name: String
         let detail: String
-        /// Which of several reasons it is, where the error has some.
+        /// The `reason` of the error, if it has one.
         var reason: String?
         var description: String { "\(name) (\(code))\(reason.map { ", \($0)" } ?? ""): \(detail)" }
     }
 
-    /// Connects.
-    /// - Parameter isRecorded: whether its traffic is kept for the check against the schemas
+    /// Connects to the socket at `path`.
+    /// - Parameter isRecorded: False to omit the traffic from the ``Recorder``.
     init(path: String, isRecorded: Bool = true) throws {
         let socket = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
         self.socket = socket
@@ -41,14 +41,15 @@ final class LineClient {
 
     var descriptor: CInt { socket.number }
 
-    // MARK: Out
+    // MARK: Sending
 
-    /// Sends a line.
+    /// Sends a text and an LF.
     func send(_ text: String, until deadline: Deadline = .usual) throws {
         try send(bytes: Array(text.utf8) + [UInt8(ascii: "\n")], until: deadline)
     }
 
-    /// Sends bytes as they are. While the agent does not read, what it says is taken: it may be waiting for that.
+    /// Sends bytes unchanged. While the socket accepts no more, it receives input: the agent may not read before its own
+    /// output is taken.
     func send(bytes: [UInt8], until deadline: Deadline = .usual) throws {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -58,14 +59,13 @@ final class LineClient {
         }
     }
 
-    /// Sends as much as the socket takes without waiting.
-    /// - Returns: how many bytes that were.
+    /// Sends as much as the socket accepts without blocking. Returns the number of bytes sent.
     func sendWhatFits(_ bytes: ArraySlice<UInt8>) throws -> Int {
         let flags = CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT)
         while true {
             let count = bytes.withUnsafeBytes { Glibc.send(socket.number, $0.baseAddress, $0.count, flags) }
             if count >= 0 {
-                note(bytes.prefix(count))
+                record(bytes.prefix(count))
                 return count
             }
             if errno == EAGAIN { return 0 }
@@ -73,22 +73,22 @@ final class LineClient {
         }
     }
 
-    private func note(_ sent: ArraySlice<UInt8>) {
+    private func record(_ sent: ArraySlice<UInt8>) {
         guard let recorder else { return }
-        unfinished += sent
-        let lines = unfinished.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        partialLine += sent
+        let lines = partialLine.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         for line in lines.dropLast() { recorder.sent(line) }
-        if lines.count > 1 { unfinished = lines.last.map { Array($0) } ?? [] }
+        if lines.count > 1 { partialLine = lines.last.map { Array($0) } ?? [] }
     }
 
-    /// Says that nothing more will be sent. What is on its way arrives.
+    /// Shuts down the writing side of the connection.
     func endInput() {
-        if !unfinished.isEmpty { recorder?.sent(unfinished) }
-        unfinished = []
+        if !partialLine.isEmpty { recorder?.sent(partialLine) }
+        partialLine = []
         shutdown(socket.number, CInt(SHUT_WR))
     }
 
-    /// Goes away, whatever the agent may still want to say.
+    /// Closes the connection, even if replies are outstanding.
     func close() {
         if isClosed { return }
         isClosed = true
@@ -96,25 +96,24 @@ final class LineClient {
         socket.close()
     }
 
-    // MARK: In
+    // MARK: Receiving
 
-    /// The next line; nothing once the agent has closed the connection.
+    /// Waits for the next line. Returns nil once the agent has closed the connection.
     func line(until deadline: Deadline = .usual) throws -> [UInt8]? {
         let line = try reader.line(until: deadline, "a line from the agent")
         if let line { recorder?.received(line) }
         return line
     }
 
-    /// The next message.
+    /// Waits for the next line and parses it.
     func message(until deadline: Deadline = .usual) throws -> JSONValue {
         guard let line = try line(until: deadline) else { throw HarnessError("the agent closed the connection") }
         return try JSONValue(parsing: line, maximumDepth: 256)
     }
 
-    /// Waits until the agent closes the connection.
-    /// - Parameter answersAll: whether all that was asked has to be answered. An agent that stops while its replies are
-    ///   not taken does not read what comes behind.
-    /// - Returns: the messages that came before.
+    /// Waits until the agent closes the connection. Returns the messages received before, starting with unread events.
+    /// - Parameter answersAll: True if every request must have a reply. An agent that stops while its output is blocked
+    ///   does not read the requests that follow.
     @discardableResult
     func untilClosed(_ deadline: Deadline = .usual, answersAll: Bool = true) throws -> [JSONValue] {
         var messages = events
@@ -126,11 +125,10 @@ final class LineClient {
         return messages
     }
 
-    /// Reads without waiting and without looking at what it is.
-    /// - Returns: whether there may be more.
+    /// Reads up to `size` bytes into the buffer without waiting or parsing. Returns false if nothing was read.
     func takePiece(_ size: Int) -> Bool { reader.takePiece(size) }
 
-    /// Reads all lines that have come, without waiting.
+    /// Returns all lines that are available without waiting.
     func linesSoFar() -> [[UInt8]] {
         reader.takeWhatIsThere()
         var lines: [[UInt8]] = []
@@ -141,23 +139,22 @@ final class LineClient {
         return lines
     }
 
-    /// Whether the agent closed the connection. There may be lines left to take.
+    /// Whether the agent has closed the connection. Unread lines may remain.
     var isAtEnd: Bool { reader.isAtEnd }
 
     // MARK: Requests and events
 
-    /// Sends a request.
-    /// - Returns: its id.
+    /// Sends a request and returns its id.
     func request(_ method: String, _ params: JSONValue? = nil) throws -> Int {
         nextID += 1
         try send(Self.text(id: nextID, method, params))
         return nextID
     }
 
-    /// Sends a notification.
+    /// Sends a JSON-RPC notification.
     func notify(_ method: String, _ params: JSONValue? = nil) throws { try send(Self.text(id: nil, method, params)) }
 
-    /// A request's text.
+    /// The text of a request, or of a notification if `id` is nil.
     static func text(id: Int?, _ method: String, _ params: JSONValue? = nil) -> String {
         let members: [(String, JSONValue?)] = [
             ("id", id.map { .int($0) }), ("method", .string(method)), ("params", params),
@@ -165,8 +162,8 @@ final class LineClient {
         return JSONValue.object(members.compactMap { name, value in value.map { (name, $0) } }).compactText
     }
 
-    /// Waits for the reply to a request. What else comes is kept.
-    /// - Throws: ``Refusal``.
+    /// Waits for the reply to a request and returns its result. Keeps other replies and events that arrive in between.
+    /// - Throws: ``Refusal`` if the reply is an error.
     @discardableResult
     func reply(to id: Int, until deadline: Deadline = .usual) throws -> JSONValue {
         while true {
@@ -175,46 +172,46 @@ final class LineClient {
         }
     }
 
-    /// Asks and waits for the result.
+    /// Sends a request and waits for the result.
     @discardableResult
     func call(_ method: String, _ params: JSONValue? = nil, until deadline: Deadline = .usual) throws -> JSONValue {
         try reply(to: try request(method, params), until: deadline)
     }
 
-    /// Asks again and again, for what no event tells, until the result is as it has to become.
-    func call(_ method: String, until isRight: (JSONValue) -> Bool) throws {
+    /// Repeats a request until `condition` accepts the result. For state changes that no event reports.
+    func call(_ method: String, until condition: (JSONValue) -> Bool) throws {
         let deadline = Deadline.usual
         while true {
             let result = try call(method)
-            if isRight(result) { return }
-            if deadline.hasPassed { throw HarnessError("\(method) stays at \(result)") }
-            // So that the agent has something to do besides, and the record stays small.
+            if condition(result) { return }
+            if deadline.hasPassed { throw HarnessError("timed out; the last result of \(method) is \(result)") }
+            // Leaves the agent time for other work and keeps the record small.
             _ = poll(nil, 0, 5)
         }
     }
 
-    /// Asks for something that the agent has to refuse.
+    /// Sends a request that the agent must reject, and returns the error.
     func refusal(_ method: String, _ params: JSONValue? = nil) throws -> Refusal {
         do {
-            throw HarnessError("the agent did it: \(try call(method, params))")
+            throw HarnessError("the agent accepted \(method): \(try call(method, params))")
         } catch let refusal as Refusal {
             return refusal
         }
     }
 
-    /// The params of the next event.
+    /// Waits for the next event and returns its params.
     func event(until deadline: Deadline = .usual) throws -> JSONValue {
         while events.isEmpty { try takeMessage(until: deadline) }
         return events.removeFirst()
     }
 
-    /// The params of the events that came while something else was waited for.
+    /// Returns the params of the events that were received while this client waited for replies.
     func eventsSoFar() -> [JSONValue] {
         defer { events = [] }
         return events
     }
 
-    /// Whether an event or a line was received already, so that the socket may have nothing to read.
+    /// Whether an event or a line is buffered, so that the socket need not be readable.
     var hasReceived: Bool { !events.isEmpty || reader.hasLine }
 
     private func takeMessage(until deadline: Deadline) throws {

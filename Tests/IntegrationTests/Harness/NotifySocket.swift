@@ -1,7 +1,7 @@
 import Glibc
 import TestSupport
 
-/// The service manager's end of sd_notify(3): a datagram socket on which a process says how it is.
+/// The service manager's side of sd_notify(3): a datagram socket that receives the state of a process.
 final class NotifySocket {
     let path: String
     private let descriptor: Descriptor
@@ -15,18 +15,18 @@ final class NotifySocket {
         guard result == 0 else { throw HarnessError.system("bind \(path)") }
     }
 
-    /// Waits for a message with this line, such as `READY=1`.
+    /// Waits for a message that contains this line, such as `READY=1`. Throws if the process ends first.
     func wait(for line: String, until deadline: Deadline = .usual, orUntilEndOf process: ChildProcess) throws {
         while true {
             if let message = receive(), message.split(separator: "\n").contains(where: { $0 == line }) { return }
             if process.takeLog(), let end = process.endIfEnded() {
-                throw HarnessError("ended (\(end)) without \(line); its log:\n\(process.logText)")
+                throw HarnessError("the process ended (\(end)) before it sent \(line); its log:\n\(process.logText)")
             }
             try process.waitForLogOutput(or: descriptor.number, until: deadline, "\(line) from process \(process.pid)")
         }
     }
 
-    /// Sends messages to it until it takes no more, as if the service manager had stopped reading.
+    /// Sends messages to this socket until it accepts no more, as if the service manager had stopped reading.
     func fill() throws {
         let sender = try Descriptor.socket(AF_UNIX, SOCK_DGRAM)
         try withUnixAddress(path) { address, length in

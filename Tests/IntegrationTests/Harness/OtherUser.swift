@@ -1,19 +1,17 @@
 import Glibc
 import TestSupport
 
-/// Users who are not the one that runs the agent: what they say to it goes through a program that runs as that user. Only root
-/// can start one.
+/// Connects to an agent as another user, through a socat process that runs as that user. Requires root.
 enum OtherUser {
-    /// Connects to an agent as a user.
     /// - Parameters:
-    ///   - group: its first group; by default of the same number
-    ///   - groups: its other groups
+    ///   - group: The primary group; by default the same number as the user.
+    ///   - groups: The supplementary groups.
     static func connect(
         _ user: Int, group: Int? = nil, groups: [Int] = [], to agent: AgentProcess, _ home: AgentHome
     ) throws -> LineClient {
-        // It has to get to the socket; who may connect there is the settings' to say.
+        // Lets every user reach the socket. The mode of the socket itself comes from the settings.
         chmod(home.directory, 0o711)
-        // A comma and a colon of its own are for socat itself.
+        // socat parses commas and colons in an address, so those of the command are escaped.
         let numbers = groups.map(String.init).joined(separator: "\\,")
         let others = groups.isEmpty ? "--clear-groups" : "--groups=\(numbers)"
         let program = "socat -t 60 - UNIX-CONNECT\\:\(agent.socket)"
@@ -26,7 +24,7 @@ enum OtherUser {
             ])
         try relay.waitForLog("listening on")
         let client = try LineClient(path: path)
-        // It serves one connection; the next is another's.
+        // This socat serves one connection. The next call binds the path again.
         unlink(path)
         client.relay = relay
         return client

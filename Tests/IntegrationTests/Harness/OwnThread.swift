@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Runs each test of a suite on a thread of its own. These tests wait for processes in plain blocking calls; on the
-/// few threads that run tasks they would hold up every other test.
+/// Runs each test of a suite on a dedicated thread. These tests wait for processes with blocking calls, which would block
+/// the few threads of the task pool and with them all other tests.
 struct OwnThread: TestTrait, SuiteTrait, TestScoping {
     var isRecursive: Bool { true }
 
@@ -15,11 +15,11 @@ struct OwnThread: TestTrait, SuiteTrait, TestScoping {
 }
 
 extension Trait where Self == OwnThread {
-    /// On a thread of its own, where it may wait.
+    /// Runs each test on a dedicated thread, which the test may block.
     static var ownThread: Self { OwnThread() }
 }
 
-/// Runs every piece of work on a new thread.
+/// Runs every job on a new thread.
 private final class ThreadExecutor: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
@@ -30,6 +30,6 @@ private final class ThreadExecutor: TaskExecutor {
     }
 }
 
-/// The suite of all tests that run processes. They run one after the other: each brings a small machine to its limits.
-@Suite("The agent as a process", .serialized, .ownThread)
+/// Contains the tests that start processes. They run one at a time: each of them can use all of a small machine.
+@Suite("Agents and commands as processes", .serialized, .ownThread)
 struct Integration {}

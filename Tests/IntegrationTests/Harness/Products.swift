@@ -1,36 +1,36 @@
 import Foundation
 import TestSupport
 
-/// The programs under test: those built with the tests, beside the tests' own executable.
+/// The paths of the programs under test. They are built with the tests and are in the directory of the test executable.
 enum Products {
-    /// The daemon, unless `LARDER_AGENT` names another, such as an installed one.
+    /// The daemon. `LARDER_AGENT` overrides it, for example with an installed one.
     static var agent: String { get throws { try path("larderd", "LARDER_AGENT") } }
 
-    /// The command line, unless `LARDER_CLI` names another: as it is installed, which is the daemon under its other name.
+    /// The command line as the package installs it: a link `larder` to the daemon. `LARDER_CLI` overrides it.
     static var commandLine: String {
-        get throws { try ProcessInfo.processInfo.environment["LARDER_CLI"] ?? otherName.get() }
+        get throws { try ProcessInfo.processInfo.environment["LARDER_CLI"] ?? commandLineLink.get() }
     }
 
-    /// The command line as a program of its own, for development.
+    /// The command line as a separate program, as it is used in development.
     static var thinCommandLine: String { get throws { try path("larder", nil) } }
 
-    /// A symbolic link to the daemon, in a directory that goes with the tests' process.
-    private static let otherName = Result {
+    /// A symbolic link to the daemon, in a directory that is removed when the test process exits.
+    private static let commandLineLink = Result {
         var template = Array("/tmp/larder-names-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw HarnessError.system("mkdtemp") }
         directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        atexit { Products.removeOtherName() }
-        // Tests start it as other users, too.
+        atexit { Products.removeCommandLineLink() }
+        // Some tests run the link as another user.
         guard chmod(directory, 0o755) == 0, symlink(try agent, directory + "/larder") == 0 else {
             throw HarnessError.system("symlink")
         }
         return directory + "/larder"
     }
 
-    // Written before anybody can read it, by the initialisation of `otherName`, and at the process's end.
+    // Written once, by the initializer of `commandLineLink`. Read only by the exit handler that the initializer registers.
     nonisolated(unsafe) private static var directory = ""
 
-    private static func removeOtherName() {
+    private static func removeCommandLineLink() {
         unlink(directory + "/larder")
         rmdir(directory)
     }

@@ -3,37 +3,37 @@ import Glibc
 import LarderJSON
 import Synchronization
 
-/// Keeps a record of what clients and agent said to each other, in the file that the environment variable
-/// `LARDER_RECORD` names; `contrib/validate-messages.py` checks it against the schemas.
+/// Appends the messages of clients and agents to the file that the environment variable `LARDER_RECORD` names.
+/// `contrib/validate-messages.py` checks that file against the schemas.
 ///
-/// What the agent says to many subscribers in the same words is written down once, and then referred to by its number:
-/// a crowd's record stays a few megabytes, and nobody needs to be left out of it.
+/// A line that the agent sends to many subscribers is written once; repetitions refer to it by number. The record of
+/// thousands of subscribers therefore stays at a few megabytes, and none of them has to be omitted.
 struct Recorder: Sendable {
     private static let file: CInt? = ProcessInfo.processInfo.environment["LARDER_RECORD"].flatMap { path in
         let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
         return descriptor >= 0 ? descriptor : nil
     }
     private static let connections = Atomic<Int>(0)
-    /// The numbers of lines that may come again.
+    /// The numbers of up to 1,000 written lines, and the last number used.
     private static let numbered = Mutex<(numbers: [[UInt8]: Int], last: Int)>(([:], 0))
 
     private let file: CInt
     private let connection: String
 
-    /// A record of a new connection; nil where none is kept.
+    /// Starts the record of a new connection. Nil if `LARDER_RECORD` is not set.
     init?() {
         guard let file = Self.file else { return nil }
         self.file = file
         connection = "\(getpid())-\(Self.connections.add(1, ordering: .relaxed).newValue)"
     }
 
-    /// A line from the client, without its LF.
+    /// Records a line from the client, without its LF.
     func sent(_ line: some Collection<UInt8>) { note("→", Array(line)) }
 
-    /// A line from the agent, without its LF.
+    /// Records a line from the agent, without its LF.
     func received(_ line: some Collection<UInt8>) {
         let line = Array(line)
-        // To refer to a shorter one would save nothing; longer ones are few.
+        // A reference to a shorter line would save nothing; longer lines are rare.
         guard (200...5_000).contains(line.count) else { return note("←", line) }
         Self.numbered.withLock { numbered in
             if let number = numbered.numbers[line] {
@@ -42,12 +42,12 @@ struct Recorder: Sendable {
             if numbered.numbers.count == 1_000 { numbered.numbers = [:] }
             numbered.last += 1
             numbered.numbers[line] = numbered.last
-            // Within the lock, so that nobody refers to what is not there yet.
+            // Within the lock, so that the line is in the file before a reference to it.
             note("←", line, number: numbered.last)
         }
     }
 
-    /// The client does not read on: what is not answered yet may stay so.
+    /// Records that the client stops reading, so that requests may remain unanswered.
     func abandoned() { note("×", nil) }
 
     private func note(_ direction: StaticString, _ line: [UInt8]?, number: Int? = nil) {
@@ -68,7 +68,7 @@ struct Recorder: Sendable {
         write(String(decoding: writer.bytes, as: UTF8.self))
     }
 
-    /// One call for each line: lines of several threads do not mix.
+    /// Writes a line with one system call, so that lines of several threads do not mix.
     private func write(_ text: String) {
         let bytes = Array(text.utf8) + [UInt8(ascii: "\n")]
         _ = Glibc.write(file, bytes, bytes.count)

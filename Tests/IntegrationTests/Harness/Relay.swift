@@ -2,7 +2,8 @@ import Foundation
 import Glibc
 import TestSupport
 
-/// The way to a port, which can be cut, and whose connections can be frozen: open, and silent for ever.
+/// A TCP relay to a port of 127.0.0.1. A test can close its connections, or freeze them so that they stay open and carry
+/// no more data.
 final class Relay {
     let port: Int
     private let target: Int
@@ -12,16 +13,17 @@ final class Relay {
     init(to target: Int) throws {
         port = try LoopbackPort.free()
         self.target = target
-        try mend()
+        try start()
     }
 
-    func mend() throws {
+    /// Accepts connections, also again after ``cut()``.
+    func start() throws {
         process = try ChildProcess(
             "socat", ["-d", "-d", "TCP-LISTEN:\(port),bind=127.0.0.1,reuseaddr,fork", "TCP:127.0.0.1:\(target)"])
         try process?.waitForLog("listening on")
     }
 
-    /// Ends the connections that there are and refuses further ones.
+    /// Closes all connections and refuses new ones.
     func cut() {
         let children = (try? children()) ?? []
         process?.kill()
@@ -29,14 +31,14 @@ final class Relay {
         frozen = []
     }
 
-    /// Freezes the connections that there are.
+    /// Freezes all current connections. New connections still work.
     func freeze() throws {
         let children = try children()
         for child in children { kill(child, SIGSTOP) }
         frozen += children
     }
 
-    /// socat has a process for each connection (proc(5)).
+    /// The socat processes, of which there is one for each connection (proc(5)).
     private func children() throws -> [pid_t] {
         guard let process else { return [] }
         let text = try String(contentsOfFile: "/proc/\(process.pid)/task/\(process.pid)/children", encoding: .utf8)

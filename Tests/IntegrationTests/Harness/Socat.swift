@@ -1,12 +1,12 @@
 import TestSupport
 
-/// What shell scripts do: `… | socat - UNIX-CONNECT:path`.
+/// Runs socat as shell scripts do: `… | socat - UNIX-CONNECT:path`.
 enum Socat {
-    /// How long socat waits for more after its input has ended; by default half a second, too little for a busy machine.
+    /// Makes socat wait up to 60 s for output after the end of its input. The default of 0.5 s is too short for a busy
+    /// machine.
     static let patience = ["-t", "60"]
 
-    /// Pipes a text through socat, whose input ends with it.
-    /// - Returns: the lines that came back.
+    /// Sends a text through socat and returns the lines that the agent sends back.
     static func pipe(_ input: String, to path: String) throws -> [String] {
         let recorder = Recorder()
         for line in input.split(separator: "\n") { recorder?.sent(line.utf8) }

@@ -4,22 +4,23 @@ import TestSupport
 
 /// A way in which an upstream fails.
 enum Outage {
+    /// It is not reachable, or closes connections without a response.
     case down
-    /// It begins to answer, and is gone.
+    /// It disconnects in the middle of a response. A file is truncated.
     case dying
-    /// It answers with what is no configuration.
+    /// It serves an HTML page instead of a configuration.
     case garbage
 }
 
-/// An upstream of any kind that fails when a test says so, and comes back. It begins in an outage.
+/// An upstream whose outages a test controls. It is unavailable at first.
 protocol FailingUpstream: AnyObject {
-    /// The namespace's `remote` in the settings.
+    /// The value of the namespace's `remote` in the settings.
     var settings: String { get }
-    /// Says `{"n":number}` from now on.
+    /// Serves `{"n":number}` from now on.
     func serve(_ number: Int) throws
-    /// Fails from now on.
+    /// Starts an outage.
     func fail(_ outage: Outage) throws
-    /// Is not needed any more.
+    /// Stops the processes and sockets of the upstream.
     func end()
 }
 
@@ -76,7 +77,7 @@ final class FailingEventStream: FailingUpstream {
     func end() { origin.stop() }
 }
 
-/// A real etcd behind a relay, whose connections end when the test says so.
+/// A real etcd server behind a relay, whose connections the test can cut.
 final class FailingEtcd: FailingUpstream {
     private let server: EtcdServer
     private let relay: Relay
@@ -94,7 +95,7 @@ final class FailingEtcd: FailingUpstream {
     }
 
     func serve(_ number: Int) throws {
-        if isCut { try relay.mend() }
+        if isCut { try relay.start() }
         isCut = false
         try put("\(number)")
     }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Outages of sources of every kind")
+    @Suite("Outages of each kind of source")
     struct OutageTests {
         enum Kind: String, CaseIterable, Sendable {
             case http, sse, etcd, file
@@ -19,9 +19,9 @@ extension Integration {
         }
 
         @Test(
-            "the last known good is served throughout, and the first fresh snapshot arrives without anyone asking",
+            "the last good snapshot is served during an outage, and the next one is fetched automatically",
             arguments: Kind.allCases)
-        func comesBack(_ kind: Kind) throws {
+        func recovery(_ kind: Kind) throws {
             try AgentHome.with { home in
                 let upstream = try kind.upstream(in: home)
                 defer { upstream.end() }

@@ -2,29 +2,28 @@ import Foundation
 import LarderJSON
 import TestSupport
 
-/// A subscriber in patch mode that keeps a value over connections that end, by itself or by chance.
+/// A subscriber in patch mode. It keeps its value across interrupted connections and resumes from it.
 final class PatchReader {
-    /// What it holds after an event.
-    struct Reading {
+    /// The value after an event.
+    struct Observation {
         let revision: Int
         let digest: String
     }
 
-    /// The group that it reads; nil for the whole document.
+    /// The group that it subscribes to; nil for the whole document.
     let group: String?
     private let isRecorded: Bool
     private var client: LineClient?
-    /// Whether it closed its half of the connection.
-    private var isSilent = false
-    private var held: (value: JSONValue?, revision: Int, epoch: String)?
-    /// The revision that the reply to the subscription named; nil as long as it has not come.
-    private var replied: Int?
+    private var hasEndedInput = false
+    private var current: (value: JSONValue?, revision: Int, epoch: String)?
+    /// The revision in the reply to `config.subscribe`. Nil until the reply arrives.
+    private var replyRevision: Int?
     private var subscription: JSONValue?
     private var sequence = 0
     private var lastRequest = 0
-    /// What it held after each event that was not looked at yet.
-    private(set) var readings: [Reading] = []
-    /// How many events of which kind it got.
+    /// The values that ``ResumingWriter/check(_:)`` has not checked yet.
+    private(set) var observations: [Observation] = []
+    /// The number of events by kind and reason. The first event of each subscription counts separately.
     private(set) var counts: [String: Int] = [:]
 
     init(group: String?, isRecorded: Bool) {
@@ -33,25 +32,25 @@ final class PatchReader {
     }
 
     var isConnected: Bool { client != nil }
-    /// The revision of what it holds.
-    var revision: Int { held?.revision ?? 0 }
+    /// The revision of the current value, or 0.
+    var revision: Int { current?.revision ?? 0 }
 
-    func forgetReadings() { readings = [] }
+    func clearObservations() { observations = [] }
 
-    // MARK: Coming and going
+    // MARK: Connecting and disconnecting
 
-    /// Connects, and asks for what changed since what it holds.
+    /// Connects and subscribes from the revision of the current value.
     func connect(to agent: AgentProcess) throws {
         client = try LineClient(path: agent.socket, isRecorded: isRecorded)
-        isSilent = false
+        hasEndedInput = false
         try subscribe()
     }
 
     private func subscribe() throws {
         var params: [(String, JSONValue)] = [("mode", "patch")]
         if let group { params.append(("path", .array([.string(group)]))) }
-        if let held { params += [("since", .int(held.revision)), ("epoch", .string(held.epoch))] }
-        (replied, subscription, sequence) = (nil, nil, 0)
+        if let current { params += [("since", .int(current.revision)), ("epoch", .string(current.epoch))] }
+        (replyRevision, subscription, sequence) = (nil, nil, 0)
         try request("config.subscribe", .object(params))
     }
 
@@ -60,32 +59,32 @@ final class PatchReader {
         try client?.send(LineClient.text(id: lastRequest, method, params))
     }
 
-    /// Ends the subscription in one of the ways in which subscriptions end.
-    func leave(_ chance: inout SeededGenerator) throws {
-        switch Int.random(in: 0..<5, using: &chance) {
+    /// Disconnects, half-closes the connection or subscribes again, at random.
+    func interrupt(_ generator: inout SeededGenerator) throws {
+        switch Int.random(in: 0..<5, using: &generator) {
         case 0:
-            // In the middle of a line, which is lost.
-            _ = client?.takePiece(Int.random(in: 1...400, using: &chance))
-            drop()
+            // Disconnects in the middle of a line, which is lost.
+            _ = client?.takePiece(Int.random(in: 1...400, using: &generator))
+            disconnect()
         case 1:
-            try take()
-            drop()
+            try readAvailable()
+            disconnect()
         case 2:
-            // It goes on reading, and has nothing more to say.
+            // The subscription continues after a half-close.
             client?.endInput()
-            isSilent = true
-        case 3 where !isSilent: try subscribeAnew()
-        default: drop()
+            hasEndedInput = true
+        case 3 where !hasEndedInput: try resubscribe()
+        default: disconnect()
         }
     }
 
-    /// Goes away, whatever is on its way.
-    func drop() {
+    /// Closes the connection and drops unread input.
+    func disconnect() {
         client?.close()
         client = nil
     }
 
-    private func subscribeAnew() throws {
+    private func resubscribe() throws {
         guard let client else { return }
         while subscription == nil { try handle(client.message()) }
         try request("config.unsubscribe", ["subscription": subscription ?? .null])
@@ -99,14 +98,14 @@ final class PatchReader {
 
     // MARK: Reading
 
-    /// Takes what has come, without waiting.
-    func take() throws {
+    /// Handles the available messages without waiting.
+    func readAvailable() throws {
         guard let client else { return }
         for line in client.linesSoFar() { try handle(try JSONValue(parsing: line)) }
-        if client.isAtEnd { drop() }
+        if client.isAtEnd { disconnect() }
     }
 
-    /// Waits until it holds a revision, or a later one.
+    /// Handles messages until the current value has `revision` or a later one.
     func read(upTo revision: Int) throws {
         while self.revision < revision {
             guard let client else { throw HarnessError("the connection ended before revision \(revision)") }
@@ -118,35 +117,39 @@ final class PatchReader {
         guard let event = message["params"] else {
             let result = try LineClient.result(of: message)
             subscription = result["subscription"]
-            replied = result["revision"]?.int
+            replyRevision = result["revision"]?.int
             return
         }
-        guard event["subscription"] == subscription, let replied else {
-            throw HarnessError("an event before the reply to its subscription: \(message)")
+        guard event["subscription"] == subscription, let replyRevision else {
+            throw HarnessError("an event arrived before the reply to config.subscribe: \(message)")
         }
         sequence += 1
-        guard event["sequence"]?.int == sequence else { throw HarnessError("event \(sequence) is \(message)") }
+        guard event["sequence"]?.int == sequence else {
+            throw HarnessError("the sequence is not \(sequence): \(message)")
+        }
         let revision = try require(event["revision"]?.int, "revision")
         let epoch = try require(event["epoch"]?.string, "epoch")
         let kind = try require(event["kind"]?.string, "kind")
         count(kind, event["reason"]?.string)
-        var value = held?.value
+        var value = current?.value
         switch kind {
         case "end": return
         case "patch":
             let from = event["from"]?.int
-            guard let held, held.epoch == epoch, from == held.revision || (sequence == 1 && from == replied) else {
-                throw HarnessError("\(held?.revision ?? 0) is held, and this comes: \(message)")
+            guard let current, current.epoch == epoch,
+                from == current.revision || (sequence == 1 && from == replyRevision)
+            else {
+                throw HarnessError("a patch does not apply to revision \(current?.revision ?? 0): \(message)")
             }
-            value = MergePatch.apply(try require(event["patch"], "patch"), to: held.value)
+            value = MergePatch.apply(try require(event["patch"], "patch"), to: current.value)
         default: value = event["value"]
         }
-        if let held, held.epoch == epoch, revision <= held.revision {
-            throw HarnessError("revision \(revision) after \(held.revision)")
+        if let current, current.epoch == epoch, revision <= current.revision {
+            throw HarnessError("revision \(revision) after \(current.revision)")
         }
-        held = (value?.detached(), revision, epoch)
-        readings.append(
-            Reading(revision: revision, digest: ExpectedConfig.digest(of: value.map { ExpectedConfig.text(of: $0) })))
+        current = (value?.detached(), revision, epoch)
+        let digest = ExpectedConfig.digest(of: value.map { ExpectedConfig.text(of: $0) })
+        observations.append(Observation(revision: revision, digest: digest))
     }
 
     private func count(_ kind: String, _ reason: String?) {

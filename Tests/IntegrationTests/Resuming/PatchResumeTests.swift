@@ -3,22 +3,22 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Subscribers in patch mode that come and go")
+    @Suite("Resumed subscriptions in patch mode")
     struct PatchResumeTests {
-        @Test("over 5,000 changes and many starts, what they put together is the agent's snapshot at every event")
+        @Test("patches reproduce the agent's snapshot at every event, across 5,000 changes, reconnects and restarts")
         func resume() throws {
-            var chance = SeededGenerator()
+            var generator = SeededGenerator()
             do {
-                // Documents by chance remove almost everything at times.
+                // Random documents sometimes remove almost all members, which the default limit would reject.
                 try AgentHome.with(settings: "{ namespaces: { default: { maximumDeletionPercent: null } } }") {
-                    try live(in: $0, &chance)
+                    try run(in: $0, &generator)
                 }
             } catch {
-                throw HarnessError("LARDER_TEST_SEED=\(chance.seed): \(error)")
+                throw HarnessError("LARDER_TEST_SEED=\(generator.seed): \(error)")
             }
         }
 
-        private func live(in home: AgentHome, _ chance: inout SeededGenerator) throws {
+        private func run(in home: AgentHome, _ generator: inout SeededGenerator) throws {
             let readers = [nil, nil, nil, "a", "größe", "f.g"].enumerated().map { number, group in
                 PatchReader(group: group, isRecorded: number % 5 == 0)
             }
@@ -28,21 +28,21 @@ extension Integration {
             while writer.changes < 5_000 {
                 for reader in readers {
                     if !reader.isConnected {
-                        if Int.random(in: 0..<3, using: &chance) == 0 { try reader.connect(to: agent) }
-                    } else if Int.random(in: 0..<4, using: &chance) == 0 {
-                        try reader.leave(&chance)
-                    } else if Int.random(in: 0..<2, using: &chance) == 0 {
-                        try reader.take()
+                        if Int.random(in: 0..<3, using: &generator) == 0 { try reader.connect(to: agent) }
+                    } else if Int.random(in: 0..<4, using: &generator) == 0 {
+                        try reader.interrupt(&generator)
+                    } else if Int.random(in: 0..<2, using: &generator) == 0 {
+                        try reader.readAvailable()
                     }
                 }
-                try writer.change(&chance)
+                try writer.change(&generator)
                 for reader in readers { try writer.check(reader) }
-                guard Int.random(in: 0..<60, using: &chance) == 0 else { continue }
+                guard Int.random(in: 0..<60, using: &generator) == 0 else { continue }
                 writer.disconnect()
-                if Int.random(in: 0..<2, using: &chance) == 0 { agent.kill() } else { _ = try agent.stop() }
-                for reader in readers { try reader.take() }
+                if Int.random(in: 0..<2, using: &generator) == 0 { agent.kill() } else { _ = try agent.stop() }
+                for reader in readers { try reader.readAvailable() }
                 agent = try home.start()
-                for reader in readers { reader.drop() }
+                for reader in readers { reader.disconnect() }
                 try writer.connect(to: agent)
             }
             for reader in readers where !reader.isConnected { try reader.connect(to: agent) }
@@ -53,7 +53,7 @@ extension Integration {
             }
             let counts = readers.map(\.counts).reduce(into: [:]) { $0.merge($1, uniquingKeysWith: +) }
             for kind in ["patch", "first patch", "first snapshot, gap", "first snapshot, initial"] {
-                #expect(counts[kind, default: 0] > 0, "\(counts); LARDER_TEST_SEED=\(chance.seed)")
+                #expect(counts[kind, default: 0] > 0, "\(counts); LARDER_TEST_SEED=\(generator.seed)")
             }
         }
     }

@@ -1,15 +1,15 @@
 import LarderJSON
 import TestSupport
 
-/// One who changes a namespace, and knows what each revision has to say.
+/// Changes a namespace at random and computes the expected content of every revision.
 final class ResumingWriter {
     private let groups = ["a", "b", "c", "d", "größe", "f.g"]
     private let names = ["0", "limit", "x y", "ü", "~/"]
-    /// The groups of which digests are kept, and nil for all of them.
+    /// The groups whose digests are kept; nil stands for the whole document.
     private let watched: [String?]
     private var model = ExpectedConfig()
-    /// The digests of what is watched, by revision.
-    private var truth: [Int: [String?: String]] = [:]
+    /// The digests of the watched groups, by revision.
+    private var expectedDigests: [Int: [String?: String]] = [:]
     private var client: LineClient?
     private(set) var changes = 0
     private(set) var revision = 0
@@ -21,14 +21,14 @@ final class ResumingWriter {
         let current = try call("config.get")
         let text = try require(current["value"], "value").compactText
         guard ExpectedConfig.text(of: try JSONValue(parsing: text)) == model.text(of: nil) else {
-            throw HarnessError("the agent says \(text), and should say \(model.text(of: nil) ?? "")")
+            throw HarnessError("the agent serves \(text) instead of \(model.text(of: nil) ?? "")")
         }
-        // What is unchanged may have another number after a start.
-        try note(current)
+        // After a restart, the same content can have another revision.
+        try record(current)
         let status = try require(try call("config.status")["namespaces"]?[0], "status")
         guard status["digest"]?.string == "sha256:" + ExpectedConfig.digest(of: text),
             status["revision"] == current["revision"]
-        else { throw HarnessError("the digest is not that of the document: \(status)") }
+        else { throw HarnessError("digest or revision in config.status do not match the document: \(status)") }
     }
 
     func disconnect() {
@@ -40,22 +40,23 @@ final class ResumingWriter {
         try require(client, "connection").call(method)
     }
 
-    /// Makes some changes, which share writes to the disk and snapshots, and waits until all of them are made.
-    func change(_ chance: inout SeededGenerator) throws {
+    /// Pipelines 1 to 24 random overrides, or pushes one random document, and waits for the replies. Pipelined overrides
+    /// share disk writes and snapshots.
+    func change(_ generator: inout SeededGenerator) throws {
         let client = try require(client, "connection")
-        // A push goes another way than overrides do, so that it does not keep its place among them.
-        if Int.random(in: 0..<8, using: &chance) == 0 { return try push(&chance) }
+        // A push runs in another queue than overrides, so its order among pipelined overrides would be undefined.
+        if Int.random(in: 0..<8, using: &generator) == 0 { return try push(&generator) }
         var requests: [(id: Int, change: (inout ExpectedConfig) -> Void)] = []
-        for _ in 0..<Int.random(in: 1...24, using: &chance) {
-            let (group, name) = (one(of: groups, &chance), one(of: names, &chance))
-            if Int.random(in: 0..<6, using: &chance) > 0 {
-                let text = value(&chance)
+        for _ in 0..<Int.random(in: 1...24, using: &generator) {
+            let (group, name) = (one(of: groups, &generator), one(of: names, &generator))
+            if Int.random(in: 0..<6, using: &generator) > 0 {
+                let text = value(&generator)
                 let params: JSONValue = [
                     "path": [.string(group), .string(name)], "value": try JSONValue(parsing: text),
                 ]
                 requests.append((try client.request("config.set", params), { $0.set(group, name, to: text) }))
             } else {
-                let isWhole = Int.random(in: 0..<3, using: &chance) == 0
+                let isWhole = Int.random(in: 0..<3, using: &generator) == 0
                 let path: JSONValue = isWhole ? [.string(group)] : [.string(group), .string(name)]
                 requests.append(
                     (try client.request("config.unset", ["path": path]), { $0.unset(group, isWhole ? nil : name) }))
@@ -64,15 +65,15 @@ final class ResumingWriter {
         for (id, change) in requests {
             let result = try client.reply(to: id)
             change(&model)
-            try note(result)
+            try record(result)
         }
     }
 
-    private func push(_ chance: inout SeededGenerator) throws {
+    private func push(_ generator: inout SeededGenerator) throws {
         var document: ExpectedConfig.Groups = [:]
-        for group in groups where Int.random(in: 0..<3, using: &chance) > 0 {
-            for name in names where Int.random(in: 0..<2, using: &chance) > 0 {
-                document[group, default: [:]][name] = value(&chance, canHide: false)
+        for group in groups where Int.random(in: 0..<3, using: &generator) > 0 {
+            for name in names where Int.random(in: 0..<2, using: &generator) > 0 {
+                document[group, default: [:]][name] = value(&generator, canHide: false)
             }
         }
         let members = try document.map { group, values in
@@ -80,12 +81,10 @@ final class ResumingWriter {
         }
         let result = try require(client, "connection").call("config.push", ["document": .object(members)])
         model.push(document)
-        try note(result)
+        try record(result)
     }
 
-    /// Changes every group, so that every subscriber gets an event.
-    ///
-    /// - Returns: the revision of each one's event
+    /// Changes every group, so that every subscriber gets an event. Returns the revision of the last event by group.
     func changeEverything() throws -> [String?: Int] {
         var revisions: [String?: Int] = [:]
         for group in groups {
@@ -94,47 +93,49 @@ final class ResumingWriter {
             let result = try require(client, "connection").call(
                 "config.set", ["path": path, "value": try JSONValue(parsing: text)])
             model.set(group, names[0], to: text)
-            try note(result)
+            try record(result)
             revisions[group] = revision
         }
         revisions[nil] = revision
         return revisions
     }
 
-    /// Of several changes in one revision the last one counts.
-    private func note(_ result: JSONValue) throws {
+    /// Records the content of the revision in `result`. If several changes share a revision, the last call wins.
+    private func record(_ result: JSONValue) throws {
         changes += 1
         revision = try require(result["revision"]?.int, "revision")
         var digests: [String?: String] = [:]
         for group in watched { digests[group] = ExpectedConfig.digest(of: model.text(of: group)) }
-        truth[revision] = digests
+        expectedDigests[revision] = digests
     }
 
-    /// Holds what a subscriber read against what it had to read.
+    /// Compares the values that a subscriber had after its events with the expected ones.
     func check(_ reader: PatchReader) throws {
-        for reading in reader.readings {
-            guard let digest = truth[reading.revision]?[reader.group] else {
-                throw HarnessError("an event for revision \(reading.revision), which nobody made")
+        for observation in reader.observations {
+            guard let digest = expectedDigests[observation.revision]?[reader.group] else {
+                throw HarnessError("an event has the unknown revision \(observation.revision)")
             }
-            guard digest == reading.digest else {
-                throw HarnessError("revision \(reading.revision) of \(reader.group ?? "all") was put together wrong")
+            guard digest == observation.digest else {
+                throw HarnessError(
+                    "the subscriber of \(reader.group ?? "all groups") has a wrong value at revision \(observation.revision)"
+                )
             }
         }
-        reader.forgetReadings()
+        reader.clearObservations()
     }
 
-    private func one(of names: [String], _ chance: inout SeededGenerator) -> String {
-        names[Int.random(in: 0..<names.count, using: &chance)]
+    private func one(of names: [String], _ generator: inout SeededGenerator) -> String {
+        names[Int.random(in: 0..<names.count, using: &generator)]
     }
 
-    private func value(_ chance: inout SeededGenerator, canHide: Bool = true) -> String {
-        switch Int.random(in: 0..<12, using: &chance) {
+    private func value(_ generator: inout SeededGenerator, canHide: Bool = true) -> String {
+        switch Int.random(in: 0..<12, using: &generator) {
         case 0: canHide ? "null" : "true"
-        case 1: ["0.1000", "-0", "1e400", "12345678901234567890"][Int.random(in: 0..<4, using: &chance)]
+        case 1: ["0.1000", "-0", "1e400", "12345678901234567890"][Int.random(in: 0..<4, using: &generator)]
         case 2: #"[1,null,{"y":null,"x":[]}]"#
         case 3: #""tab\t, quote\", \u00fc and 😀""#
-        case 4: "\"\(String(repeating: "x", count: Int.random(in: 0...3_000, using: &chance)))\""
-        default: "\(changes * 100 + Int.random(in: 0..<100, using: &chance))"
+        case 4: "\"\(String(repeating: "x", count: Int.random(in: 0...3_000, using: &generator)))\""
+        default: "\(changes * 100 + Int.random(in: 0..<100, using: &generator))"
         }
     }
 }
