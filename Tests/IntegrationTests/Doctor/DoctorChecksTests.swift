@@ -4,10 +4,10 @@ import Testing
 
 @testable import LarderCommand
 
-@Suite("What larder doctor makes of what it finds")
+@Suite("Findings of larder doctor: socket, connection, version and rights")
 struct DoctorChecksTests {
-    @Test("where all is well it says so, with a line for everything")
-    func well() {
+    @Test("a healthy host gets one ok line per check and a summary")
+    func healthyHost() {
         let report = Examination.well.report
         #expect(report.findings.allSatisfy { $0.level == .ok }, "\(Examination.well.complaints)")
         #expect(report.status == .success)
@@ -22,7 +22,7 @@ struct DoctorChecksTests {
         #expect(text.hasSuffix("\n\nAll is well."))
     }
 
-    @Test("without symbols the levels are words, and problems decide on the exit status")
+    @Test("levels are printed as words without symbols; the exit status follows the worst level and reachability")
     func levels() {
         let findings = Finding.Level.allCases.map {
             Finding($0, "disk", "title\u{1B}[2J", detail: ["why"], advice: ["type this"])
@@ -57,7 +57,7 @@ struct DoctorChecksTests {
 
     // MARK: Socket
 
-    @Test("a user who is not in the socket's group is told how to get there, and that it needs a new login")
+    @Test("a user outside the socket's group gets the command that adds the user, or the advice to log in again")
     func groups() throws {
         var examination = Examination.well
         examination.socket.mayConnect = false
@@ -76,7 +76,7 @@ struct DoctorChecksTests {
         #expect(examination.complaints.first?.detail == ["only bob may"])
     }
 
-    @Test("a user without a name is not told to type one")
+    @Test("advice for a user without a name contains no command that needs a user name")
     func namelessUsers() throws {
         var examination = Examination.well
         examination.socket.mayConnect = false
@@ -87,7 +87,7 @@ struct DoctorChecksTests {
         #expect(complaint.advice.allSatisfy { !$0.contains("usermod") && $0.contains("group 990") })
     }
 
-    @Test("a socket that everybody may write to works, but is pointed out")
+    @Test("a world-writable socket is a warning")
     func openSocket() {
         var examination = Examination.well
         var owner = SocketFacts.Owner.well
@@ -96,8 +96,8 @@ struct DoctorChecksTests {
         #expect(examination.complaints.map(\.level) == [.warning])
     }
 
-    @Test("where there is no socket the command is named that makes one")
-    func missing() {
+    @Test("a missing socket is reported with the command that creates it")
+    func missingSocket() {
         var examination = Examination.well
         examination.socket.file = .missing
         examination.socket.mayConnect = false
@@ -118,7 +118,7 @@ struct DoctorChecksTests {
 
     // MARK: Connection, version, rights
 
-    @Test("why there is no answer decides on what to do")
+    @Test("the advice for a failed connection depends on the kind of failure")
     func connections() throws {
         func complaint(_ kind: AgentAnswer.Failure.Kind, listener: String? = nil) throws -> Finding {
             var examination = Examination.well
@@ -136,8 +136,8 @@ struct DoctorChecksTests {
         #expect(try complaint(.denied).level == .skipped)
     }
 
-    @Test("an answer that cannot be read is told in words")
-    func unreadableAnswers() throws {
+    @Test("a reply that cannot be decoded is reported with the decoding error")
+    func undecodableReplies() throws {
         let answer = try JSONValue(parsing: #"{"x":1}"#)
         let error = try #require(throws: WireError.self) { try AgentInfo.Result(from: answer) }
         var examination = Examination.well
@@ -147,7 +147,7 @@ struct DoctorChecksTests {
         #expect(complaint.detail == ["its answer cannot be read: \(error.detail)"])
     }
 
-    @Test("another version and rights that are not there are told")
+    @Test("a version mismatch and missing rights are reported")
     func versionsAndRights() {
         var facts = AgentFacts.well
         facts.info.version = "0.0.1"

@@ -3,8 +3,8 @@ import TestSupport
 
 @testable import LarderCommand
 
-/// A host on which all is well, to be changed by each test in one place.
 extension Examination {
+    /// A healthy host. Each test changes the facts that it is about.
     static var well: Examination {
         Examination(
             socket: .well, service: .units(.well), agent: .facts(.well),
@@ -14,7 +14,7 @@ extension Examination {
             log: [])
     }
 
-    /// What is not well, in the order of the report.
+    /// The findings that are not `ok`, in the order of the report.
     var complaints: [Finding] { report.findings.filter { $0.level != .ok } }
 }
 
@@ -44,7 +44,7 @@ extension ServiceFacts.Units {
         return UnitFacts(printed: all.map { "\($0.key)=\($0.value)\n" }.joined())
     }
 
-    /// The units of a service that does not run and is not waited for.
+    /// The units of a stopped service whose socket unit is inactive too.
     static func down(_ service: [String: String] = ["ActiveState": "inactive", "SubState": "dead"]) -> Self {
         var units = Self.well
         units.service = unit(service)
@@ -60,7 +60,7 @@ extension VolumeFacts.Room {
 }
 
 extension Timestamp {
-    /// When the fixture's agent started is a thousand seconds after this.
+    /// 1,000 s before the agent of the fixture started.
     static let early = Timestamp(milliseconds: 1_700_000_000_000)
 }
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderCommand
 
-@Suite("What larder doctor makes of settings, clock, disk and sources")
+@Suite("Findings of larder doctor: settings, clock, disk, sources, images and clients")
 struct DoctorMoreChecksTests {
     private func settings(_ change: (inout SettingsFacts) -> Void) -> [Finding] {
         var examination = Examination.well
@@ -15,7 +15,7 @@ struct DoctorMoreChecksTests {
         return examination.complaints
     }
 
-    @Test("settings that are wrong, gone, hidden or newer than the agent are told apart")
+    @Test("invalid, missing, unreadable and changed settings files have different findings")
     func settingsFiles() {
         let wrong = settings { $0.state = .wrong(["/etc/larder/larder.json:1:2: colour is not a setting"]) }
         #expect(wrong.map(\.title) == ["/etc/larder/larder.json is wrong"])
@@ -36,7 +36,7 @@ struct DoctorMoreChecksTests {
         #expect(SettingsCheck.findings(Examination.well.settings, facts, .absent).map(\.level) == [.warning])
     }
 
-    @Test("settings that the agent's user may not read are not right, whatever root may read")
+    @Test("settings that the agent's user cannot read are a problem, even if the caller can read them")
     func hiddenSettings() {
         let findings = settings {
             $0.hindered = SettingsFacts.Hindered(
@@ -50,15 +50,15 @@ struct DoctorMoreChecksTests {
                 == "as root: chgrp larder /etc/larder/larder.json; chmod 640 /etc/larder/larder.json")
     }
 
-    @Test("who runs the agent is read from its process")
+    @Test("user and groups of the agent are read from its process status")
     func agentUsers() {
         let status = "Name:\tlarderd\nUid:\t0\t990\t990\t990\nGid:\t991\t991\t991\t991\nGroups:\t7 8 \n"
         #expect(AgentUser(status: status) == AgentUser(user: 990, group: 991, groups: [7, 8]))
         #expect(AgentUser(status: "Name:\tlarderd\n") == nil)
     }
 
-    @Test("settings that were changed are those that the agent has not read since")
-    func settingsThatWereReadAgain() {
+    @Test("settings count as changed only if the file is newer than the last read by the agent")
+    func reloadedSettings() {
         func finding(changed: Int, readAt: Int) -> Finding? {
             func time(_ seconds: Int) -> Timestamp {
                 Timestamp(milliseconds: AgentFacts.start.milliseconds + seconds * 1000)
@@ -79,7 +79,7 @@ struct DoctorMoreChecksTests {
         #expect(finding(changed: 40, readAt: 30)?.advice == ["sudo systemctl reload larder.service"])
     }
 
-    @Test("a clock that is not kept right, that was set, and snapshots from the future")
+    @Test("an unsynchronized clock, a clock that was set back and a snapshot from the future are reported")
     func clocks() {
         var examination = Examination.well
         examination.clock = ClockFacts(isSynchronized: false)
@@ -99,7 +99,7 @@ struct DoctorMoreChecksTests {
             ])
     }
 
-    @Test("a disk that is full, read-only, without inodes, or nearly so")
+    @Test("a disk that is full, nearly full, read-only or out of inodes is reported")
     func disks() {
         func finding(_ change: (inout VolumeFacts.Room) -> Void) -> Finding {
             var room = VolumeFacts.Room.well
@@ -111,16 +111,16 @@ struct DoctorMoreChecksTests {
         #expect(finding { $0.isReadOnly = true }.level == .problem)
         #expect(finding { $0.freeInodes = 0 }.title == "state /s: the file system has no inodes left for new files")
         #expect(finding { $0.freeBytes = 32 << 20 }.level == .warning)
-        #expect(finding { ($0.inodes, $0.freeInodes) = (0, 0) }.level == .ok, "btrfs counts none")
+        #expect(finding { ($0.inodes, $0.freeInodes) = (0, 0) }.level == .ok, "btrfs reports no inode counts")
         func small(free: Int) -> Finding { finding { ($0.bytes, $0.freeBytes) = (1 << 20, free) } }
-        #expect(small(free: 761_000).level == .ok, "a small file system is not full for being small")
+        #expect(small(free: 761_000).level == .ok, "the thresholds of a small file system are shares of its size")
         #expect(small(free: 90_000).level == .warning)
         #expect(small(free: 4096).level == .problem)
         let missing = DiskCheck.findings([VolumeFacts(purpose: "images", path: "/i", state: .missing)])
         #expect(missing.map(\.level) == [.problem])
     }
 
-    @Test("each namespace that is not up to date says why, since when, and what to type")
+    @Test("each namespace that is not up to date is reported with its cause, duration and a command")
     func namespaces() {
         var shop = ConfigStatus.Namespace.well
         shop.namespace = "shop"
@@ -157,7 +157,7 @@ struct DoctorMoreChecksTests {
         #expect(UpstreamCheck.findings(facts) == [Finding(.skipped, "upstream", "not told: you may not")])
     }
 
-    @Test("an image cache of which most requests fail, and clients that are turned away")
+    @Test("an image cache with many failed requests and refused connections are reported")
     func imagesAndClients() {
         var facts = AgentFacts.well
         var stats = AgentStats.Result.well
@@ -186,7 +186,7 @@ struct DoctorMoreChecksTests {
         #expect(DescriptorCheck.findings(.well, openFiles: 1024, .absent).map(\.level) == [.warning])
     }
 
-    @Test("what the limits per user refused is told with the way to see whose it was")
+    @Test("requests refused by the limits per user are reported with the command that lists the clients")
     func limitsPerUser() {
         var facts = AgentFacts.well
         var stats = AgentStats.Result.well

@@ -4,10 +4,10 @@ import Testing
 
 @testable import LarderCommand
 
-@Suite("What larder doctor makes of the service")
+@Suite("Findings of larder doctor: service")
 struct DoctorServiceChecksTests {
     @Test(
-        "each way in which a service fails is explained",
+        "each failure result of the service is explained",
         arguments: [
             ("exit-code", "78", "its settings are wrong"), ("exit-code", "1", "it ended with status 1"),
             ("exit-code", "226", "systemd could not prepare it (exit status 226, systemd.exec(5))"),
@@ -32,7 +32,7 @@ struct DoctorServiceChecksTests {
                 == (result == "start-limit-hit"))
     }
 
-    @Test("a service that waits for its first client is well, one that was started again is not quite")
+    @Test("a service that waits for its first client is ok; restarts and a disabled socket are reported")
     func servicesAtRest() {
         var examination = Examination.well
         var units = ServiceFacts.Units.well
@@ -56,7 +56,7 @@ struct DoctorServiceChecksTests {
         #expect(examination.complaints.map(\.level) == [.skipped])
     }
 
-    @Test("who names the socket of another agent hears nothing of the service")
+    @Test("the service is skipped if the examined socket belongs to another agent")
     func otherAgents() {
         var units = ServiceFacts.Units.down(["ActiveState": "failed", "SubState": "failed", "Result": "exit-code"])
         units.socket = ServiceFacts.Units.unit([
@@ -65,7 +65,7 @@ struct DoctorServiceChecksTests {
         var socket = SocketFacts.well
         #expect(ServiceFacts.units(units).of(socket) == .units(units))
         socket.choice = .option
-        #expect(ServiceFacts.units(units).of(socket) == .units(units), "it is the service's")
+        #expect(ServiceFacts.units(units).of(socket) == .units(units), "the service listens on this socket")
         socket.path = "/tmp/other.sock"
         #expect(ServiceFacts.units(units).of(socket) == .another)
         #expect(ServiceFacts.absent.of(socket) == .absent)
@@ -78,7 +78,7 @@ struct DoctorServiceChecksTests {
         #expect(ServiceFacts.another.howToRestart == ["restart the agent"])
     }
 
-    @Test("an agent that somebody started in another way is to be stopped before the service is started")
+    @Test("an agent that systemd did not start must be stopped before the service is enabled")
     func agentsByHand() throws {
         var examination = Examination.well
         examination.service = .units(.down())
@@ -92,7 +92,7 @@ struct DoctorServiceChecksTests {
             ])
     }
 
-    @Test("units that systemd has, but cannot start, are not called absent")
+    @Test("masked and invalid units are reported as such, not as absent")
     func unusableUnits() {
         var examination = Examination.well
         examination.socket.file = .missing
@@ -132,7 +132,7 @@ struct DoctorServiceChecksTests {
         #expect(complaints.first?.title.hasPrefix("systemd has no larder.service") == true)
     }
 
-    @Test("of the log those lines are shown that say more than that it failed")
+    @Test("the log excerpt omits systemd's generic failure lines if there are other lines")
     func logs() {
         let own = "2026-01-31 host larderd[7]: 1:2: colour is not a setting"
         let cause = "2026-01-31 host systemd[1]: larder.service: Failed at step NAMESPACE spawning /usr/sbin/larderd"

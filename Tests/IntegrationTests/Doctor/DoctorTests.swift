@@ -7,32 +7,33 @@ import Testing
 
 @Suite("larder doctor with real agents", .ownThread)
 struct DoctorTests {
-    /// One finding as `--json` has it.
-    private struct Told {
+    /// A finding in the output of `--json`.
+    private struct ReportedFinding {
         let level: String
         let title: String
         let advice: [String]
     }
 
-    /// Runs the doctor, and returns its exit status and what it says of each thing, all of its lines together.
-    private func examine(_ home: AgentHome, _ arguments: String...) throws -> (Int32, [String: [Told]]) {
+    /// Runs `larder doctor` and returns its exit status and its findings by check.
+    private func examine(_ home: AgentHome, _ arguments: String...) throws -> (Int32, [String: [ReportedFinding]]) {
         let run = try Command.run(
             Products.commandLine, ["doctor", "--json"] + arguments, environment: home.clientEnvironment)
         let report = try JSONValue(parsing: run.text)
-        var told: [String: [Told]] = [:]
+        var findings: [String: [ReportedFinding]] = [:]
         for finding in try #require(report["findings"]).elements {
             let advice = try #require(finding["advice"]).elements.compactMap(\.string)
-            told[finding["check"]?.string ?? "", default: []].append(
-                Told(level: finding["level"]?.string ?? "", title: finding["title"]?.string ?? "", advice: advice))
+            findings[finding["check"]?.string ?? "", default: []].append(
+                ReportedFinding(
+                    level: finding["level"]?.string ?? "", title: finding["title"]?.string ?? "", advice: advice))
         }
-        return (run.status, told)
+        return (run.status, findings)
     }
 
-    @Test("with an agent that serves, everything that concerns it is well")
+    @Test("every check that concerns a running agent is ok")
     func serving() throws {
         try AgentHome.with(settings: "{}", starting: true) { home in
             let (status, told) = try examine(home)
-            // Whether a time server sets the host's clock is no matter of the agent's.
+            // The clock of the test host may be unsynchronized, which is a warning.
             #expect(status == (told.values.joined().contains { $0.level == "warning" } ? 12 : 0))
             for check in ["socket", "connection", "version", "settings", "disk", "upstream", "images"] {
                 #expect(told[check]?.allSatisfy { $0.level == "ok" } == true, "\(check): \(told[check] ?? [])")
@@ -43,7 +44,7 @@ struct DoctorTests {
         }
     }
 
-    @Test("without an agent it says so, and that there is no socket")
+    @Test("without an agent, doctor reports a missing socket and skips the connection")
     func missingSocket() throws {
         try AgentHome.with { home in
             let (status, told) = try examine(home)
@@ -55,7 +56,7 @@ struct DoctorTests {
         }
     }
 
-    @Test("a socket that a killed agent left behind is told from one that somebody serves")
+    @Test("a socket left by a killed agent is reported as a socket without a listener")
     func staleSocket() throws {
         try AgentHome.with { home in
             try home.start().kill()
@@ -66,7 +67,7 @@ struct DoctorTests {
         }
     }
 
-    @Test("a socket that somebody listens on and nobody serves is told with who listens")
+    @Test("a socket whose listener does not reply is reported with the listening process")
     func silentSocket() throws {
         try AgentHome.with { home in
             let listener = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
@@ -81,8 +82,8 @@ struct DoctorTests {
         }
     }
 
-    @Test("something else at the socket's path is named")
-    func noSocket() throws {
+    @Test("a directory at the socket's path is reported as a directory")
+    func directoryAtSocketPath() throws {
         try AgentHome.with { home in
             try FileManager.default.createDirectory(atPath: home.socket, withIntermediateDirectories: false)
             let (status, told) = try examine(home)
@@ -91,7 +92,7 @@ struct DoctorTests {
         }
     }
 
-    @Test("a user who may not connect is told so and who may", .enabled(if: geteuid() == 0))
+    @Test("a user who cannot connect sees the socket's owner and who can connect", .enabled(if: geteuid() == 0))
     func wrongMode() throws {
         try AgentHome.with(settings: "{}", starting: true) { home in
             chmod(home.directory, 0o755)
@@ -106,7 +107,7 @@ struct DoctorTests {
         }
     }
 
-    @Test("wrong settings are told with their line, with and without an agent")
+    @Test("invalid settings are a problem with and without an agent, and the text output names the line")
     func wrongSettings() throws {
         try AgentHome.with(settings: "{}", starting: true) { home in
             try home.write(settings: "{\n  colour: 1,\n}")
@@ -125,7 +126,7 @@ struct DoctorTests {
         }
     }
 
-    @Test("settings that root may read and the agent's user may not are a problem", .enabled(if: geteuid() == 0))
+    @Test("doctor, run by root, determines if the agent's user can read the settings", .enabled(if: geteuid() == 0))
     func hiddenSettings() async throws {
         try await AgentHome.with { home in
             chmod(home.directory, 0o755)
@@ -133,22 +134,22 @@ struct DoctorTests {
             try home.write(settings: "{}")
             for (mode, isReadable) in [(0o600, false), (0o644, true)] as [(mode_t, Bool)] {
                 chmod(path, mode)
-                let nobody = AgentUser(user: 65534, group: 65534, groups: [])
-                // The tests beside this one may keep the machine busy for long.
-                let answer = await nobody.mayRead(path, limit: .seconds(300))
-                #expect(answer == isReadable)
+                let user = AgentUser(user: 65534, group: 65534, groups: [])
+                // The limit is long because parallel tests can keep the machine busy.
+                let mayRead = await user.mayRead(path, limit: .seconds(300))
+                #expect(mayRead == isReadable)
             }
         }
     }
 
-    @Test("a namespace whose source fails is told with the reason")
+    @Test("a namespace whose source fails is a problem, with the command that retries it")
     func failingSource() throws {
         try AgentHome.with { home in
             try home.write(
                 settings:
                     "{namespaces: {shop: {remote: {file: {path: '\(home.directory)/shop.json'}}}}}")
             let agent = try home.start()
-            // The source was asked once this is answered.
+            // The command ends after the first attempt to read the source.
             try home.larder("refresh", "-n", "shop")
             let (status, told) = try examine(home)
             #expect(status == 1)
@@ -158,21 +159,21 @@ struct DoctorTests {
         }
     }
 
-    @Test("a full disk is found where the state is", .enabled(if: geteuid() == 0))
+    @Test("a full disk below the state directory is a problem", .enabled(if: geteuid() == 0))
     func fullDisk() throws {
         try AgentHome.with { home in
             let state = home.state
             try FileManager.default.createDirectory(atPath: state, withIntermediateDirectories: false)
             let mounted = try Command.run(
                 "mount", ["-t", "tmpfs", "-o", "size=4m,mode=0700", "larder-test", state])
-            // Not every container may mount.
+            // Some containers do not allow mounting.
             guard mounted.status == 0 else { return }
             do {
                 let agent = try home.start()
                 var (status, told) = try examine(home)
-                // What the agent writes behind its start may give room back once it is done.
+                // Background writes of the agent can free space when they finish, so the disk is filled repeatedly.
                 for round in 0..<20 where told["disk"]?.first?.level != "problem" {
-                    // Room is taken in ever smaller pieces, until not a byte is left.
+                    // Writes files of 1 MiB, then of 4 KiB, until no space is left.
                     for (index, size) in [1 << 20, 1 << 12].enumerated() {
                         for number in 0..<1024
                         where !FileManager.default.createFile(
