@@ -4,11 +4,11 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("etcd that asks who is there")
+    @Suite("etcd with authentication and TLS")
     struct EtcdAccessTests {
         private static let access = "user: 'larder', passwordFile: '@/password', timeoutSeconds: 5"
 
-        @Test("a user reads with a password, whose exchange and the loss of its token need nobody's help")
+        @Test("the agent authenticates with a password and recovers from a new password and invalidated tokens")
         func password() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -35,7 +35,7 @@ extension Integration {
                 try root.put("/c/a", "2")
                 #expect(try client.event()["value"] == ["a": 2])
 
-                // Every token of the user ends with the old password; so it does by age, or with its server.
+                // A password change invalidates all tokens of the user. So do their age and a restart of the server.
                 try root.call("/v3/auth/user/changepw", ["name": "larder", "password": "hidden-2"])
                 #expect(try client.refusal("config.refresh").detail.contains("invalid user ID or password"))
                 try home.writeSecret("password", "hidden-2")
@@ -53,7 +53,7 @@ extension Integration {
             }
         }
 
-        @Test("a user without the right to read the keys is told so")
+        @Test("the error for a user without permission to read the keys says how to grant it")
         func denied() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -68,8 +68,8 @@ extension Integration {
             }
         }
 
-        @Test("a cluster that asks for no password takes a user all the same, and one that does says what is missing")
-        func noUser() throws {
+        @Test("credentials are accepted without authentication; missing credentials are reported with it")
+        func optionalCredentials() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
                 defer { etcd.kill() }
@@ -78,7 +78,6 @@ extension Integration {
                 try home.writeSecret("password", "hidden")
                 let (agent, client) = try home.startFollowing([etcd], Self.access)
                 #expect(try client.event()["value"] == ["a": 1])
-                // From now on it does.
                 try gateway.enableAuthentication(user: "larder", password: "hidden", prefix: "/c/")
                 try client.call("config.refresh")
                 #expect(try agent.stop() == .exit(0))
@@ -89,7 +88,7 @@ extension Integration {
             }
         }
 
-        @Test("over TLS the cluster's own authority is trusted, and the agent shows its certificate")
+        @Test("over TLS the agent trusts the configured authority and presents its client certificate")
         func tls() throws {
             try AgentHome.with { home in
                 for (name, subject) in [("ca", "authority"), ("server", "127.0.0.1"), ("client", "larder")] {
@@ -130,17 +129,17 @@ extension Integration {
 }
 
 extension AgentHome {
-    /// Writes a file that nobody else can read, by renaming it into place.
+    /// Replaces a file atomically with one of mode 0600.
     fileprivate func writeSecret(_ name: String, _ text: String) throws {
         let path = directory + "/" + name
         guard
             FileManager.default.createFile(
                 atPath: path + ".new", contents: Data(text.utf8), attributes: [.posixPermissions: 0o600])
-        else { throw HarnessError("\(path) cannot be written") }
+        else { throw HarnessError("cannot write \(path)") }
         rename(path + ".new", path)
     }
 
-    /// Makes `NAME.pem` and `NAME.key`, signed by `ca` or, where it is that, by itself.
+    /// Creates `NAME.pem` and `NAME.key`. The certificate `ca` is self-signed; all others are signed by it.
     fileprivate func makeCertificate(_ name: String, _ subject: String) throws {
         var arguments = [
             "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",

@@ -3,15 +3,15 @@ import LarderJSON
 import TestSupport
 import Testing
 
-/// An answer that no etcd gives in good health, and what has to be said about it.
+/// A response that a healthy etcd does not give, and the error that the agent must report.
 struct BadEtcdAnswer: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let answer: RawOrigin.Answer
-    /// What the error's message contains.
+    /// A part of the error's detail.
     let message: String
     var error = "upstreamFailed"
 
-    /// What etcd 3.4 says in a range request's answer, with one key of a value.
+    /// The response of etcd 3.4 to a range request: the key `/c/a` with a value.
     static func good(_ value: Int, revision: Int) -> RawOrigin.Answer {
         let text = Data("\(value)".utf8).base64EncodedString()
         let header = #""header":{"cluster_id":"1","member_id":"2","revision":"\#(revision)","raft_term":"2"}"#
@@ -33,11 +33,11 @@ struct BadEtcdAnswer: Sendable, CustomTestStringConvertible {
             answer: .status("503 Service Unavailable", #"{"code":14,"message":"no leader","details":[]}"#),
             message: "says: no leader"),
         Self(
-            testDescription: "a token that is wanted",
+            testDescription: "an invalid token",
             answer: .status("401 Unauthorized", #"{"code":16,"message":"etcdserver: invalid auth token"}"#),
             message: "check user and password"),
         Self(
-            testDescription: "a value that is no base64",
+            testDescription: "a key that is not base64",
             answer: .document(#"{"header":{"cluster_id":"1","revision":"9"},"kvs":[{"key":"%","mod_revision":"1"}]}"#),
             message: "does not answer as etcd does"),
         Self(
@@ -45,7 +45,7 @@ struct BadEtcdAnswer: Sendable, CustomTestStringConvertible {
             answer: .document(#"{"header":{"cluster_id":"1","revision":"9"}}"#), message: "no key with a value",
             error: "rejected"),
         Self(
-            testDescription: "half an answer",
+            testDescription: "a truncated response",
             answer: .text("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"header\":", thenClose: true),
             message: "closed the connection after"),
         Self(testDescription: "silence", answer: .hang, message: "stays in use"),
@@ -53,15 +53,15 @@ struct BadEtcdAnswer: Sendable, CustomTestStringConvertible {
 }
 
 extension Integration {
-    @Suite("etcd that fails")
+    @Suite("Failures of etcd")
     struct EtcdOutageTests {
         @Test(
-            "the last good snapshot is served, the error says what is wrong, and what comes next is taken, after",
+            "a bad response is reported, the last good snapshot stays, and the next good response is accepted",
             arguments: BadEtcdAnswer.all)
         func badAnswer(_ bad: BadEtcdAnswer) throws {
             let origin = try RawOrigin.listening(BadEtcdAnswer.good(1, revision: 5))
             defer { origin.stop() }
-            // Only where the origin is to be waited for in vain, the wait is short; the good answers have to come within it.
+            // The timeout is short only if it must expire, because the good responses have to arrive within it too.
             let timeout = bad.testDescription == "silence" ? 5 : 60
             let settings =
                 "{ namespaces: { default: { remote: { etcd: { endpoints: ['http://127.0.0.1:\(origin.port)'], "
@@ -80,7 +80,7 @@ extension Integration {
             }
         }
 
-        @Test("of several endpoints the one that works is found, whichever the host begins with")
+        @Test("the agent finds the working endpoint among several, whichever comes first")
         func failover() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -91,9 +91,9 @@ extension Integration {
                 }
                 let gateway = EtcdGateway(port: etcd.clientPort)
                 try gateway.put("/c/a", "1")
-                let (refusing, nobody) = try LoopbackPort.take()
-                defer { close(refusing) }
-                var endpoints = [etcd.url, "http://127.0.0.1:\(garbage.port)", "http://127.0.0.1:\(nobody)"]
+                let (refusingSocket, refusingPort) = try LoopbackPort.take()
+                defer { close(refusingSocket) }
+                var endpoints = [etcd.url, "http://127.0.0.1:\(garbage.port)", "http://127.0.0.1:\(refusingPort)"]
                 for number in 2...4 {
                     try home.write(
                         settings: "{ namespaces: { default: { remote: { etcd: { prefix: '/c', endpoints: "
@@ -106,14 +106,14 @@ extension Integration {
                     try gateway.put("/c/a", "\(number)")
                     #expect(try client.event()["value"] == ["a": .int(number)])
                     #expect(try agent.stop() == .exit(0))
-                    // An agent that has something to serve takes its time before it watches.
+                    // An agent that restores a document delays its first watch, so each agent starts without a state.
                     try Command.run("rm", ["-rf", home.state])
                     endpoints.append(endpoints.removeFirst())
                 }
             }
         }
 
-        @Test("etcd that is down at the start is shown, holds nothing up, and is found once it is there")
+        @Test("if etcd is down when the agent starts, the agent reports it and reads the keys once etcd runs")
         func downAtStart() throws {
             try AgentHome.with { home in
                 let (client, peer) = try (LoopbackPort.free(), LoopbackPort.free())
@@ -131,7 +131,7 @@ extension Integration {
             }
         }
 
-        @Test("a restart of etcd is survived: stale meanwhile, and what is put afterwards arrives")
+        @Test("the namespace is stale while etcd restarts, and later puts arrive")
         func restart() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -154,8 +154,8 @@ extension Integration {
             }
         }
 
-        @Test("what was put, deleted and compacted away while nobody watched is read as it is now")
-        func compactionMeanwhile() throws {
+        @Test("puts and deletions during an outage are picked up, even if their revisions were compacted")
+        func compactionDuringOutage() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
                 defer { etcd.kill() }
@@ -179,7 +179,7 @@ extension Integration {
             }
         }
 
-        @Test("a watch that is dead and looks alive is found out by a reading and replaced")
+        @Test("a watch whose connection is dead but open is detected by a refresh and replaced")
         func deadWatch() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -194,7 +194,7 @@ extension Integration {
                 #expect(try client.event()["value"] == ["a": 2])
                 try relay.freeze()
                 try gateway.put("/c/a", "3")
-                // A reading may itself meet a frozen connection; another one gets its own.
+                // A refresh can itself use a frozen connection. It fails then, and the next one opens a connection.
                 try retrying { try client.call("config.refresh") }
                 #expect(try client.event()["value"] == ["a": 3])
                 try gateway.put("/c/a", "4")
@@ -202,14 +202,14 @@ extension Integration {
             }
         }
 
-        @Test("a cluster of three that loses its leader goes on, and so does the source, whichever member it asked")
+        @Test("the source survives the loss of the cluster's leader, whichever member it watches")
         func leaderLoss() throws {
             try AgentHome.with { home in
                 let servers = try EtcdServer.cluster(in: home.directory)
                 defer { for server in servers { server.kill() } }
                 let first = EtcdGateway(port: servers[0].clientPort)
                 try first.put("/c/a", "0")
-                // One namespace for each member, so that one of them watches the leader.
+                // One namespace per member, so that one of them watches the leader.
                 var settings = "{ namespaces: {"
                 for server in servers {
                     settings += "\(server.name): { remote: { etcd: { endpoints: ["
@@ -235,7 +235,7 @@ extension Integration {
             }
         }
 
-        @Test("another cluster at the same place counts anew; the same one set back is refused until it is forced")
+        @Test("another cluster at the same endpoint is accepted; the same cluster set back is rejected until forced")
         func restoredBackups() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)

@@ -4,9 +4,9 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("etcd as the source")
+    @Suite("etcd as a source")
     struct EtcdTests {
-        @Test("keys below the prefix are a document; puts and deletions arrive, and the version is etcd's revision")
+        @Test("keys below the prefix form a document; puts and deletions arrive; the version is etcd's revision")
         func keys() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -19,7 +19,7 @@ extension Integration {
                 let (agent, client) = try home.startFollowing([etcd])
                 let event = try client.event()
                 #expect(event["value"] == ["search": ["limit": 20, "engines": ["a", "b"]], "banner": "hello"])
-                // The state follows what was published.
+                // The state changes after the publication.
                 try client.call("config.status") { $0["namespaces"]?[0]?["state"] == "fresh" }
                 let status = try agent.status()
                 #expect(status["upstream"]?["kind"] == "etcd")
@@ -37,13 +37,13 @@ extension Integration {
                 let last = try gateway.delete("/c/banner")
                 #expect(try client.event()["value"] == ["search": ["limit": 30, "engines": ["a", "b"]]])
                 #expect(try agent.status()["upstream"]?["version"]?.string == "\(last)")
-                // Another key is none of its business, and a refresh finds nothing new.
+                // A key outside the prefix changes nothing, so a refresh finds no new document.
                 try gateway.put("/config", "still not ours")
                 #expect(try client.call("config.refresh")["notModified"] == true)
             }
         }
 
-        @Test("one key holds a whole document, and another agent takes each value for text")
+        @Test("a single key can hold the whole document, and the format `text` keeps every value as a string")
         func forms() throws {
             try AgentHome.with(settings: "{}") { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -66,7 +66,7 @@ extension Integration {
             }
         }
 
-        @Test("more keys than a page has are read as of one revision")
+        @Test("keys that span several pages are all read")
         func pages() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -80,7 +80,7 @@ extension Integration {
             }
         }
 
-        @Test("keys of one transaction change together, on whatever pages they are and however they come")
+        @Test("keys of one transaction change together, across pages and whether read or watched")
         func transactions() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -105,7 +105,7 @@ extension Integration {
             }
         }
 
-        @Test("of a thousand puts in a row the last one counts, and revisions only grow")
+        @Test("after 1,000 rapid puts the last values are served, and revisions only increase")
         func rapidPuts() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -135,7 +135,7 @@ extension Integration {
             }
         }
 
-        @Test("keys in each other's way refuse the document by name, and the last good one stays until they are gone")
+        @Test("conflicting keys are named and rejected, and the last good document stays until they are gone")
         func conflict() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -157,7 +157,7 @@ extension Integration {
         }
 
         @Test(
-            "keys that are all gone are no empty configuration, unless that is forced; then it stays, over restarts too"
+            "a prefix without keys is rejected unless forced, and the forced empty document survives a restart"
         )
         func allGone() throws {
             try AgentHome.with { home in
@@ -188,14 +188,15 @@ extension Integration {
 }
 
 extension AgentHome {
-    /// The settings for keys below `/c/`.
+    /// Settings with the keys below `/c/` as the source of the default namespace.
+    /// - Parameter more: Additional members of `etcd`.
     static func etcdSettings(_ servers: [EtcdServer], _ more: String = "") -> String {
         let endpoints = servers.map { "\"\($0.url)\"" }.joined(separator: ", ")
         return
             "{ namespaces: { default: { remote: { etcd: { endpoints: [\(endpoints)], prefix: '/c/', \(more) } } } } }"
     }
 
-    /// Starts an agent whose source these servers are, and subscribes to everything.
+    /// Starts an agent with these servers as its source, and a client that subscribes to the whole document.
     func startFollowing(_ servers: [EtcdServer], _ more: String = "") throws -> (AgentProcess, LineClient) {
         try write(settings: Self.etcdSettings(servers, more))
         let agent = try start()
