@@ -1,11 +1,10 @@
 import Foundation
 import TestSupport
 
-/// What the image cache of an agent has on disk.
+/// The files of an agent's image cache.
 struct CacheDirectory {
     let path: String
 
-    /// A file there.
     struct File: Hashable {
         let name: String
         let bytes: Int
@@ -13,13 +12,14 @@ struct CacheDirectory {
 
     init(of home: AgentHome) { path = home.directory + "/cache/images" }
 
-    /// The published images, named by their digests.
+    /// The published images. Their names are their digests.
     var blobs: [File] { files("blobs") }
 
-    /// What is being written.
+    /// The files that are being written.
     var temporary: [File] { files("tmp") }
 
-    /// Bytes of all images, published or being written; one that has both names for a moment counts once.
+    /// The total size in bytes of the published images and the files that are being written. A file that has both names
+    /// while it is published counts once.
     var bytes: Int {
         var inodes: Set<ino_t> = []
         return (paths("blobs") + paths("tmp")).reduce(0) { sum, path in
@@ -28,7 +28,7 @@ struct CacheDirectory {
         }
     }
 
-    /// The disk space of the published images and their directories, as du(1) counts it.
+    /// The disk space in bytes of the published images and their directories, as du(1) counts it.
     var diskBytes: Int {
         let root = path + "/blobs"
         let names = FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? []
@@ -37,11 +37,12 @@ struct CacheDirectory {
         }
     }
 
-    /// Waits until what is on disk is as it has to become. What was removed while a client read it goes behind the reply.
-    func wait(_ purpose: String, until isRight: () throws -> Bool) throws {
+    /// Waits until `condition` is true. The agent can delete files after it has replied.
+    func wait(_ purpose: String, until condition: () throws -> Bool) throws {
         try retrying {
-            if try !isRight() {
-                throw HarnessError("waited in vain for \(purpose); there are \(blobs.count) blobs, \(temporary)")
+            if try !condition() {
+                throw HarnessError(
+                    "timed out waiting for \(purpose); there are \(blobs.count) blobs, temporary files: \(temporary)")
             }
         }
     }
@@ -52,7 +53,7 @@ struct CacheDirectory {
         }
     }
 
-    /// All files below a directory. One that goes away meanwhile is not there.
+    /// All files below a directory. Omits files that are removed during the call.
     private func paths(_ directory: String) -> [String] {
         let root = path + "/" + directory
         let names = FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? []
@@ -66,18 +67,18 @@ struct CacheDirectory {
 }
 
 extension AgentProcess {
-    /// Holds all of its threads for as long as `body` takes: what that sees on disk was there at one moment.
-    func whileHeld<Result>(_ body: () throws -> Result) throws -> Result {
+    /// Stops all threads of the agent (SIGSTOP) during `body`, so that `body` sees the files at one point in time.
+    func whileStopped<Result>(_ body: () throws -> Result) throws -> Result {
         process.signal(SIGSTOP)
         defer { process.signal(SIGCONT) }
-        // A thread stops when its system call is over.
+        // A thread stops only after its current system call.
         try retrying {
             let threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/task")
             for thread in threads {
                 let text = try String(contentsOfFile: "/proc/\(pid)/task/\(thread)/stat", encoding: .utf8)
-                // The state stands behind the program's name, which is in parentheses (proc_pid_stat(5)).
+                // The state follows the program name, which is in parentheses (proc_pid_stat(5)).
                 let state = text[(text.lastIndex(of: ")") ?? text.startIndex)...].dropFirst(2).first
-                if state != "T" { throw HarnessError("thread \(thread) does not stop: \(state ?? "?")") }
+                if state != "T" { throw HarnessError("thread \(thread) is not stopped: \(state ?? "?")") }
             }
         }
         return try body()

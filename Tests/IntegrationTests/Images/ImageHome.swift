@@ -4,11 +4,11 @@ import TestSupport
 import Testing
 
 extension AgentHome {
-    /// Makes a home with an origin of images beside it, for a test that starts its agents itself.
+    /// Runs a test in a new home with an image origin. The test starts the agents itself.
     /// - Parameters:
-    ///   - images: further members of the section `images` of the settings, as JSON5
-    ///   - networks: what the settings allow
-    ///   - gate: what the origin's `/gate/` stands for
+    ///   - images: Additional members of `images` in the settings, as JSON5.
+    ///   - networks: The elements of `allowNetworks` in the settings.
+    ///   - gate: The origin to which the image origin forwards requests below `/gate/`.
     static func withImages(
         _ images: String = "", networks: String = "'127.0.0.1/32'", gate: RawOrigin? = nil,
         _ body: (AgentHome, ImageOrigin) throws -> Void
@@ -20,31 +20,30 @@ extension AgentHome {
         }
     }
 
-    /// Settings with a section `images`. The disk that the tests run on may be as full as it likes.
+    /// Settings with a section `images`. `minimumFreeBytes` is 0, so that tests pass on a nearly full disk.
     static func imageSettings(_ images: String, networks: String = "'127.0.0.1/32'") -> String {
         "{ images: { allowNetworks: [\(networks)], minimumFreeBytes: 0, \(images) } }"
     }
 }
 
 extension LineClient {
-    /// Sends `image.get`.
-    /// - Parameter more: further parameters
-    /// - Returns: its id
+    /// Sends `image.get` and returns the id of the request.
+    /// - Parameter more: Additional parameters.
     func requestImage(_ url: String, _ more: JSONValue = [:]) throws -> Int {
         try request("image.get", MergePatch.apply(["url": .string(url)], to: more))
     }
 
-    /// Asks for an image and waits for it.
+    /// Sends `image.get` and waits for the result.
     func image(_ url: String, _ more: JSONValue = [:]) throws -> JSONValue {
         try reply(to: try requestImage(url, more))
     }
 
-    /// Asks for an image that the agent has to refuse.
+    /// Sends `image.get` for an image that the agent must refuse, and returns the error.
     func imageRefusal(_ url: String, _ more: JSONValue = [:]) throws -> Refusal {
         try refusal("image.get", MergePatch.apply(["url": .string(url)], to: more))
     }
 
-    /// All rows of `image.list`, page after page.
+    /// All rows of `image.list`, read page by page.
     func images(pageSize: Int = 1000) throws -> [JSONValue] {
         var rows: [JSONValue] = []
         var next: JSONValue?
@@ -58,23 +57,23 @@ extension LineClient {
         return rows
     }
 
-    /// The counters of images.
+    /// The member `images` of `agent.stats`.
     func imageStatistics() throws -> JSONValue {
         try require(try call("agent.stats")["images"], "images in agent.stats")
     }
 
-    /// Waits until a counter of images has a value at least.
-    func waitForImages(_ counter: String, atLeast wanted: Int) throws {
-        try call("agent.stats", until: { ($0["images"]?[counter]?.int ?? -1) >= wanted })
+    /// Waits until a member of ``imageStatistics()`` is at least `value`.
+    func waitForImages(_ counter: String, atLeast value: Int) throws {
+        try call("agent.stats", until: { ($0["images"]?[counter]?.int ?? -1) >= value })
     }
 
-    /// Waits until a counter of images has a value.
-    func waitForImages(_ counter: String, toBe wanted: Int) throws {
-        try call("agent.stats", until: { $0["images"]?[counter]?.int == wanted })
+    /// Waits until a member of ``imageStatistics()`` is `value`.
+    func waitForImages(_ counter: String, toBe value: Int) throws {
+        try call("agent.stats", until: { $0["images"]?[counter]?.int == value })
     }
 }
 
-/// A reply to `image.get`, held against what is on disk.
+/// The result of `image.get`, with checks of the file that it names.
 struct ServedImage {
     let path: String
     /// 64 hexadecimal digits.
@@ -87,38 +86,41 @@ struct ServedImage {
         digest = try Self.digest(reply)
     }
 
-    /// The digest of a reply, or of a row of `image.list`.
+    /// The digest in the result of `image.get` or in a row of `image.list`.
     static func digest(_ value: JSONValue) throws -> String {
         let text = try require(value["digest"]?.string, "digest in \(value)")
-        guard text.hasPrefix("sha256:") else { throw HarnessError("the digest of \(value)") }
+        guard text.hasPrefix("sha256:") else { throw HarnessError("no SHA-256 digest in \(value)") }
         return String(text.dropFirst("sha256:".count))
     }
 
     var source: String { reply["source"]?.string ?? "" }
     var freshness: String { reply["freshness"]?.string ?? "" }
 
-    /// The bytes that the file has now, which have to be those that its name stands for.
+    /// Reads the file.
+    /// - Throws: An error if digest or size do not match the result.
     func verifiedBytes() throws -> [UInt8] {
         let bytes = try [UInt8](Data(contentsOf: URL(filePath: path)))
         let found = MadeImage.digest(bytes)
         guard found == digest, path.hasSuffix("/" + digest) else {
-            throw HarnessError("\(path) was served as \(digest), and its bytes are \(found)")
+            throw HarnessError("\(path) was served with digest \(digest), but its digest is \(found)")
         }
-        guard bytes.count == reply["bytes"]?.int else { throw HarnessError("\(bytes.count) bytes: \(reply)") }
+        guard bytes.count == reply["bytes"]?.int else {
+            throw HarnessError("the file has \(bytes.count) bytes: \(reply)")
+        }
         return bytes
     }
 
-    /// Whether it is a certain image, whole.
+    /// Whether the file is exactly `image`.
     func isWhole(_ image: MadeImage) throws -> Bool { try verifiedBytes() == image.bytes }
 }
 
 extension RawOrigin.Answer {
-    /// A whole image, as a well-behaved origin sends it.
+    /// A complete image with `Content-Length`.
     static func image(_ image: MadeImage, _ fields: String..., status: String = "200 OK") -> Self {
         head(status, fields + ["Content-Length: \(image.bytes.count)"], image.bytes)
     }
 
-    /// A head with these fields, and whatever is to follow; then the connection is closed.
+    /// A head with these fields and a body. The connection closes afterwards.
     static func head(_ status: String, _ fields: [String], _ body: some Sequence<UInt8> = []) -> Self {
         let head = ["HTTP/1.1 \(status)", "Connection: close"] + fields
         return .bytes(Array((head.joined(separator: "\r\n") + "\r\n\r\n").utf8) + body, thenClose: true)

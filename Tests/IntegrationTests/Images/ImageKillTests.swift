@@ -6,18 +6,18 @@ import Testing
 extension Integration {
     @Suite("Images after kill -9")
     struct ImageKillTests {
-        /// Homes that live and die beside each other, and how often each of them dies.
+        /// The number of homes that run in parallel, and the number of kills in each.
         private static let (homes, kills) = (4, 75)
         private static let images = (0..<24).map { MadeImage(.allCases[$0 % 4], seed: $0, size: 2_000 + 1_602 * $0) }
-        /// Room for a third of the images, so that there is always one to be evicted.
+        /// Limits the cache to a third of the images, so that evictions are frequent.
         private static let settings = "maximumBytes: 160000, imageBytes: 60000"
 
         @Test(
-            "after kill -9 at 300 random moments of gets, prefetches, evictions and removals, what is served is what its name says, no row lacks its file, and orphans go"
+            "after kill -9 at 300 random moments, bytes match their digests, rows have their files, and orphans are deleted"
         )
         func kills() async throws {
-            let chance = SeededGenerator()
-            print("seed of the kills: \(chance.seed)")
+            let generator = SeededGenerator()
+            print("seed of the kills: \(generator.seed)")
             var template = Array("/tmp/larder-origin-XXXXXX".utf8CString)
             let name = try #require(mkdtemp(&template).map { String(cString: $0) })
             defer { try? FileManager.default.removeItem(atPath: name) }
@@ -25,11 +25,11 @@ extension Integration {
             defer { origin.stop() }
             for (number, image) in Self.images.enumerated() { try origin.put(image, "\(number)") }
             let urls = Self.images.indices.map { origin.url("fresh", "\($0)") }
-            // Each on a thread of its own, where it may wait.
+            // Each child task runs on a dedicated thread, which it may block.
             let served = try await withThrowingTaskGroup(of: Int.self) { group in
                 for home in 0..<Self.homes {
-                    let seed = chance.seed &+ UInt64(home)
-                    group.addTask { try Self.live(urls, SeededGenerator(seed: seed)) }
+                    let seed = generator.seed &+ UInt64(home)
+                    group.addTask { try Self.runHome(urls, SeededGenerator(seed: seed)) }
                 }
                 return try await group.reduce(0, +)
             }
@@ -37,10 +37,10 @@ extension Integration {
             #expect(served > 0)
         }
 
-        @Test("killed 40 times while a damaged index is restored, the next start has every image and every pin")
+        @Test("40 kills while a damaged index is being restored lose no image and no pin")
         func killsWhileRestoring() throws {
-            var chance = SeededGenerator()
-            print("seed of the kills: \(chance.seed)")
+            var generator = SeededGenerator()
+            print("seed of the kills: \(generator.seed)")
             try AgentHome.withImages { home, origin in
                 for (number, image) in Self.images.enumerated() { try origin.put(image, "\(number)") }
                 let urls = Self.images.indices.map { origin.url("fresh", "\($0)") }
@@ -50,11 +50,11 @@ extension Integration {
                 #expect(try first.stop() == .exit(0))
                 let index = URL(filePath: home.directory + "/cache/images/index.sqlite")
                 for _ in 0..<8 {
-                    // With a log that has every page, SQLite would not notice the damage.
+                    // Without the write-ahead log, which can have all pages and would hide the damage from SQLite.
                     try? FileManager.default.removeItem(atPath: index.path + "-wal")
                     try Data(repeating: 0x41, count: 8_192).write(to: index)
                     for _ in 0..<5 {
-                        try home.startAndKill(after: .microseconds(.random(in: 0..<90_000, using: &chance)))
+                        try home.startAndKill(after: .microseconds(.random(in: 0..<90_000, using: &generator)))
                     }
                     let agent = try home.start()
                     let client = try agent.connect()
@@ -73,24 +73,24 @@ extension Integration {
             }
         }
 
-        /// Starts agents in one home, one after the other, each of which is killed.
-        /// - Returns: how many images were served, and found to be what they were served for
-        private static func live(_ urls: [String], _ seeded: SeededGenerator) throws -> Int {
-            var chance = seeded
-            var (served, longest) = (0, 80_000)
+        /// Starts agents in one home, one at a time, and kills each of them.
+        /// - Returns: The number of images that were served and verified.
+        private static func runHome(_ urls: [String], _ seededGenerator: SeededGenerator) throws -> Int {
+            var generator = seededGenerator
+            var (served, maxLifetime) = (0, 80_000)
             try AgentHome.with(settings: AgentHome.imageSettings(settings)) { home in
                 for round in 0..<kills {
-                    // Now and then it does not even get to its start's end.
+                    // Every eighth kill hits an agent that is starting.
                     if round % 8 == 7 {
-                        try home.startAndKill(after: .microseconds(.random(in: 0..<60_000, using: &chance)))
+                        try home.startAndKill(after: .microseconds(.random(in: 0..<60_000, using: &generator)))
                         continue
                     }
                     let agent = try home.start()
                     served += try check(agent, urls)
-                    let time = Duration.microseconds(Int.random(in: 0..<longest, using: &chance))
-                    served += try loadUntilKilled(agent, urls, after: time, &chance)
-                    // An agent that is too slow to serve anything in that time lives longer.
-                    if served == 0 { longest = min(longest * 2, 10_000_000) }
+                    let time = Duration.microseconds(Int.random(in: 0..<maxLifetime, using: &generator))
+                    served += try loadUntilKilled(agent, urls, after: time, &generator)
+                    // On a slow machine, agents get more time until the first image is served.
+                    if served == 0 { maxLifetime = min(maxLifetime * 2, 10_000_000) }
                     #expect(!agent.log.contains("damaged"), "\(agent.log)")
                 }
                 let last = try home.start()
@@ -100,7 +100,7 @@ extension Integration {
             return served
         }
 
-        /// Holds what an agent serves after its start against the bytes on disk.
+        /// Checks that an agent serves every image of its index with the right bytes. Returns the number of images.
         private static func check(_ agent: AgentProcess, _ urls: [String]) throws -> Int {
             let client = try agent.connect()
             defer { client.close() }
@@ -110,34 +110,34 @@ extension Integration {
                 let number = try require(urls.firstIndex(of: url), "\(url) among the URLs")
                 let image = images[number]
                 guard try ServedImage.digest(row) == image.digest else {
-                    throw HarnessError("a row for other bytes: \(row)")
+                    throw HarnessError("a row has the wrong digest: \(row)")
                 }
-                // No row without its file, and no file but a whole one.
                 let served = try ServedImage(try client.image(url, ["policy": "cacheOnly"]))
-                guard try served.isWhole(image) else { throw HarnessError("\(url) is served with other bytes") }
+                guard try served.isWhole(image) else { throw HarnessError("wrong bytes for \(url)") }
             }
             return rows.count
         }
 
-        /// What is on disk when nothing happens any more: the files of rows, and no others.
+        /// Waits until the files on disk are exactly those of the index.
         private static func checkOrphans(_ home: AgentHome, _ agent: AgentProcess) throws {
             let client = try agent.connect()
             defer { client.close() }
             let directory = CacheDirectory(of: home)
-            try directory.wait("orphans to be gone") {
+            try directory.wait("the deletion of orphans") {
                 let rows = try Set(client.images().map { try ServedImage.digest($0) })
                 return directory.temporary.isEmpty && Set(directory.blobs.map(\.name)) == rows
             }
             #expect(try client.imageStatistics()["bytes"]?.int == directory.diskBytes)
         }
 
-        /// Clients that do everything at once until the agent is killed.
+        /// Sends random requests from three clients, kills the agent after `time`, and returns the number of images that
+        /// were served.
         private static func loadUntilKilled(
-            _ agent: AgentProcess, _ urls: [String], after time: Duration, _ chance: inout SeededGenerator
+            _ agent: AgentProcess, _ urls: [String], after time: Duration, _ generator: inout SeededGenerator
         ) throws -> Int {
             let clients = try (0..<3).map { _ in try agent.connect() }
             for client in clients {
-                for _ in 0..<4 { try sendSomething(client, urls, &chance) }
+                for _ in 0..<4 { try sendRandomRequest(client, urls, &generator) }
             }
             var served = 0
             let end = Deadline.after(time)
@@ -149,7 +149,7 @@ extension Integration {
                         let message = try JSONValue(parsing: line)
                         if message["method"] != nil { continue }
                         if try isServedWhole(message) { served += 1 }
-                        try sendSomething(client, urls, &chance)
+                        try sendRandomRequest(client, urls, &generator)
                     }
                 }
             }
@@ -158,32 +158,32 @@ extension Integration {
             return served
         }
 
-        /// Whether a reply serves an image; its bytes have to be right at that moment, since there is a lease on them.
+        /// Whether a reply serves an image. Its lease keeps the file in place, so the bytes must match.
         private static func isServedWhole(_ message: JSONValue) throws -> Bool {
             guard let result = message["result"], result["path"] != nil else {
                 let name = message["error"]?["data"]?["name"]?.string
                 guard name == nil || name == "noRoom" || name == "notFound" || name == "offline" else {
-                    throw HarnessError("an error that nobody expects: \(message)")
+                    throw HarnessError("unexpected error: \(message)")
                 }
                 return false
             }
             let served = try ServedImage(result)
             guard images.contains(where: { $0.digest == served.digest }) else {
-                throw HarnessError("an image that the origin never had: \(message)")
+                throw HarnessError("an image that the origin does not have: \(message)")
             }
             _ = try served.verifiedBytes()
             return true
         }
 
-        private static func sendSomething(
-            _ client: LineClient, _ urls: [String], _ chance: inout SeededGenerator
+        private static func sendRandomRequest(
+            _ client: LineClient, _ urls: [String], _ generator: inout SeededGenerator
         ) throws {
-            let url = JSONValue.string(urls[Int.random(in: urls.indices, using: &chance)])
-            switch Int.random(in: 0..<10, using: &chance) {
+            let url = JSONValue.string(urls[Int.random(in: urls.indices, using: &generator)])
+            switch Int.random(in: 0..<10, using: &generator) {
             case 0..<5: _ = try client.request("image.get", ["url": url])
             case 5: _ = try client.request("image.get", ["url": url, "policy": "networkOnly"])
             case 6..<8:
-                let some = urls.shuffled(using: &chance).prefix(6).map { JSONValue.string($0) }
+                let some = urls.shuffled(using: &generator).prefix(6).map { JSONValue.string($0) }
                 _ = try client.request("image.prefetch", ["urls": .array(some)])
             default: _ = try client.request("image.remove", ["url": url])
             }

@@ -1,21 +1,25 @@
 import Foundation
 import TestSupport
 
-/// A real nginx on 127.0.0.1 with images, which it serves by different rules, and a log of the requests that it saw.
+/// A real nginx on 127.0.0.1 that serves images below several paths, and its access log.
 ///
-/// Below `/fresh/` images stay fresh for a day, below `/brief/` for no second, with `stale-if-error`; `/unkept/` says
-/// `no-store`, `/slow/` sends 64 KiB a second, and `/gate/` hands on what another origin says, piece by piece. `/drawn/` has an
-/// image for every address.
+/// - `/fresh/`: `max-age` of one day
+/// - `/brief/`: `max-age` of 0 with `stale-if-error` of one day
+/// - `/unkept/`: `no-store`
+/// - `/slow/`: limited to 64 KiB per second
+/// - `/gate/`: forwarded to another origin, without buffering
+/// - `/drawn/`: a different SVG image for every path
+/// - `/inward/`: a redirect to 127.0.0.1
 final class ImageOrigin {
-    /// A request that came to its end.
+    /// A finished request in the access log.
     struct Request: Equatable {
         let path: String
         let status: Int
-        /// Bytes of the body that were sent.
+        /// The number of body bytes that were sent.
         let bytes: Int
-        /// What was asked for by `Range`, or nothing.
+        /// The value of `Range`, or an empty string.
         let range: String
-        /// Whether all of the answer was sent.
+        /// Whether the whole response was sent.
         let isComplete: Bool
     }
 
@@ -24,8 +28,8 @@ final class ImageOrigin {
     private let gate: Int
     private var process: ChildProcess?
 
-    /// Starts nginx with a directory of its own below another.
-    /// - Parameter gate: what `/gate/` stands for
+    /// Starts nginx with its files in `origin` below `parent`.
+    /// - Parameter gate: The origin to which requests below `/gate/` are forwarded.
     init(below parent: String, gate: RawOrigin? = nil) throws {
         directory = parent + "/origin"
         self.gate = gate?.port ?? 9
@@ -33,33 +37,33 @@ final class ImageOrigin {
         (process, port) = try Nginx.start(in: directory) { configuration(port: $0) }
     }
 
-    /// Starts it again, at the same port.
+    /// Starts nginx again at the same port.
     func start() throws {
         process = try Nginx.start(in: directory, configuration: configuration(port: port))
     }
 
-    /// Ends it: connections are refused from then on.
+    /// Kills nginx. Connections are refused afterwards.
     func stop() {
         process?.kill()
         process = nil
     }
 
-    func url(_ place: String, _ name: String) -> String { "http://127.0.0.1:\(port)/\(place)/\(name)" }
+    func url(_ location: String, _ name: String) -> String { "http://127.0.0.1:\(port)/\(location)/\(name)" }
 
-    /// Serves an image under a name.
+    /// Stores an image. All locations except `/gate/`, `/drawn/` and `/inward/` serve it.
     func put(_ image: MadeImage, _ name: String) throws {
         try Data(image.bytes).write(to: URL(filePath: directory + "/www/" + name), options: .atomic)
     }
 
-    // MARK: What it saw
+    // MARK: Access log
 
-    /// The requests that have ended so far, in that order.
+    /// The finished requests, in the order in which they ended.
     func requests() throws -> [Request] {
         let text = (try? String(contentsOfFile: directory + "/requests", encoding: .utf8)) ?? ""
         return try text.split(separator: "\n").map { line in
             let words = line.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
             guard words.count == 5, let status = Int(words[1]), let bytes = Int(words[2]) else {
-                throw HarnessError("a line that is none in nginx's log: \(line)")
+                throw HarnessError("invalid line in nginx's access log: \(line)")
             }
             return Request(
                 path: words[0], status: status, bytes: bytes, range: words[3] == "-" ? "" : words[3],
@@ -67,18 +71,20 @@ final class ImageOrigin {
         }
     }
 
-    /// Waits until the requests that have ended are as they have to become.
+    /// Waits until `condition` accepts the finished requests.
     @discardableResult
-    func requests(_ purpose: String, until isRight: ([Request]) -> Bool) throws -> [Request] {
+    func requests(_ purpose: String, until condition: ([Request]) -> Bool) throws -> [Request] {
         try retrying {
             let requests = try requests()
-            if isRight(requests) { return requests }
-            throw HarnessError("waited in vain for \(purpose); nginx saw \(requests)")
+            if condition(requests) { return requests }
+            throw HarnessError("timed out waiting for \(purpose); nginx logged \(requests)")
         }
     }
 
-    /// The paths of the requests, how often each, once a further one is there that begins now: nginx has one thread, and
-    /// by then has seen what was sent to it and closed before.
+    /// The number of requests by path.
+    ///
+    /// Sends a marker request first and waits until nginx has logged it. nginx has one thread, so by then it has also
+    /// handled everything that was sent or closed before.
     func counts() throws -> [String: Int] {
         let marker = "/marker-\(UInt64.random(in: .min ... .max))"
         try PlainRequest.send(marker, port: port)
@@ -122,10 +128,9 @@ final class ImageOrigin {
     }
 }
 
-/// A request without anything around it.
+/// HTTP requests without a client library.
 enum PlainRequest {
-    /// Sends a GET to a port of 127.0.0.1 and waits for the end of its answer.
-    /// - Returns: all of it
+    /// Sends a GET request to a port of 127.0.0.1 and returns the whole response.
     @discardableResult
     static func send(_ path: String, port: Int) throws -> String {
         let socket = try Descriptor.connected(toPort: port)
@@ -134,10 +139,10 @@ enum PlainRequest {
             throw HarnessError.system("send")
         }
         let reader = LineReader(socket)
-        var answer = ""
-        while let line = try reader.line(until: .usual, "an answer from port \(port)") {
-            answer += String(decoding: line, as: UTF8.self) + "\n"
+        var response = ""
+        while let line = try reader.line(until: .usual, "a response from port \(port)") {
+            response += String(decoding: line, as: UTF8.self) + "\n"
         }
-        return answer
+        return response
     }
 }

@@ -4,12 +4,13 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Origins of images that misbehave")
+    @Suite("Misbehaving image origins")
     struct ImageOriginTests {
-        /// What an origin does, and what somebody who asks for its image is told.
+        /// A fault of an origin, and the error that a client gets.
         private struct Case {
-            let what: String
-            /// The answers to the requests, in turn; the last one stays.
+            /// The fault, as a predicate whose subject is the origin. Also the path of the image.
+            let fault: String
+            /// The responses to consecutive requests. The last one repeats.
             let answers: [RawOrigin.Answer]
             let error: String
             var reason: String?
@@ -22,7 +23,7 @@ extension Integration {
             func declaring(_ length: Int, _ body: some Sequence<UInt8>, _ fields: String...) -> RawOrigin.Answer {
                 .head("200 OK", ["Content-Length: \(length)"] + fields, body)
             }
-            func toward(_ location: String) -> [RawOrigin.Answer] {
+            func redirect(to location: String) -> [RawOrigin.Answer] {
                 [.head("302 Found", ["Location: \(location)", "Content-Length: 0"])]
             }
             func whole(_ body: [UInt8], _ fields: String...) -> [RawOrigin.Answer] {
@@ -34,23 +35,23 @@ extension Integration {
             let partial = "Content-Range: bytes 10000-19999/20000"
             return [
                 Case(
-                    what: "ends in the middle, every time", answers: [declaring(20_000, bytes.prefix(10_000))],
+                    fault: "truncates the image every time", answers: [declaring(20_000, bytes.prefix(10_000))],
                     error: "upstreamFailed", reason: "truncated"),
                 Case(
-                    what: "ends in the middle, without a declared length",
+                    fault: "truncates the image without a declared length",
                     answers: [.head("200 OK", [], bytes.prefix(10_000))], error: "imageRefused",
                     reason: "truncatedImage"),
                 Case(
-                    what: "ends in the middle of a chunk",
+                    fault: "closes the connection within a chunk",
                     answers: [
                         .head("200 OK", ["Transfer-Encoding: chunked"], Array("4e20\r\n".utf8) + bytes.prefix(9_000))
                     ],
                     error: "upstreamFailed", reason: "truncated"),
                 Case(
-                    what: "declares less than it sends", answers: [declaring(10_000, bytes)], error: "imageRefused",
+                    fault: "declares less than it sends", answers: [declaring(10_000, bytes)], error: "imageRefused",
                     reason: "truncatedImage"),
                 Case(
-                    what: "changes the image between ranges, every time",
+                    fault: "changes the image between ranges, every time",
                     answers: [
                         declaring(20_000, bytes.prefix(10_000), "ETag: \"a\""),
                         .head(
@@ -59,77 +60,78 @@ extension Integration {
                         declaring(20_000, bytes.prefix(5_000), "ETag: \"c\""),
                     ], error: "upstreamFailed", reason: "truncated"),
                 Case(
-                    what: "sends a part that nobody asked for",
+                    fault: "sends a range that was not requested",
                     answers: [.head("206 Partial Content", [partial, "Content-Length: 10000"], bytes.suffix(10_000))],
                     error: "upstreamFailed"),
-                Case(what: "sends nothing", answers: whole([]), error: "upstreamFailed", reason: "empty"),
+                Case(fault: "sends an empty body", answers: whole([]), error: "upstreamFailed", reason: "empty"),
                 Case(
-                    what: "sends a page named .png", answers: whole(Array("<!DOCTYPE html><title>Login</title>".utf8)),
+                    fault: "sends an HTML page", answers: whole(Array("<!DOCTYPE html><title>Login</title>".utf8)),
                     error: "imageRefused", reason: "notAnImage"),
                 Case(
-                    what: "sends a picture of 64,250 by 64,250 pixels in 59 bytes", answers: whole(bomb),
+                    fault: "sends an image of 64,250 by 64,250 pixels in 59 bytes", answers: whole(bomb),
                     error: "imageRefused", reason: "tooManyPixels"),
                 Case(
-                    what: "compresses what it was asked not to", answers: whole(bytes, "Content-Encoding: gzip"),
+                    fault: "compresses the image against the request", answers: whole(bytes, "Content-Encoding: gzip"),
                     error: "upstreamFailed", reason: "unsupportedEncoding"),
                 Case(
-                    what: "compresses and does not say so", answers: whole([0x1F, 0x8B, 8, 0] + bytes),
+                    fault: "compresses the image without Content-Encoding", answers: whole([0x1F, 0x8B, 8, 0] + bytes),
                     error: "imageRefused", reason: "notAnImage"),
                 Case(
-                    what: "declares more than an image may have", answers: [declaring(200_000, bytes)],
+                    fault: "declares a length above imageBytes", answers: [declaring(200_000, bytes)],
                     error: "imageRefused", reason: "tooLarge"),
                 Case(
-                    what: "sends more than an image may have and declares nothing",
+                    fault: "sends more than imageBytes without a declared length",
                     answers: [.head("200 OK", [], MadeImage(.jpeg, seed: 2, size: 150_000).bytes)],
                     error: "imageRefused", reason: "tooLarge"),
                 Case(
-                    what: "redirects to this host", answers: toward("http://127.0.0.2:\(origin.port)/whole"),
+                    fault: "redirects to this host", answers: redirect(to: "http://127.0.0.2:\(origin.port)/whole"),
                     error: "forbiddenAddress"),
                 Case(
-                    what: "redirects to the cloud's metadata in disguise",
-                    answers: toward("http://[::ffff:169.254.169.254]/latest/"), error: "forbiddenAddress"),
+                    fault: "redirects to cloud metadata as an IPv4-mapped address",
+                    answers: redirect(to: "http://[::ffff:169.254.169.254]/latest/"), error: "forbiddenAddress"),
                 Case(
-                    what: "redirects to a private network", answers: toward("http://10.0.0.1/a.png"),
+                    fault: "redirects to a private network", answers: redirect(to: "http://10.0.0.1/a.png"),
                     error: "forbiddenAddress"),
                 Case(
-                    what: "redirects to a file", answers: toward("file:///etc/passwd"), error: "upstreamFailed",
+                    fault: "redirects to a file", answers: redirect(to: "file:///etc/passwd"), error: "upstreamFailed",
                     reason: "invalidRedirect"),
                 Case(
-                    what: "redirects in a circle", answers: toward("/redirects-in-a-circle"), error: "upstreamFailed",
+                    fault: "redirects in a loop", answers: redirect(to: "/redirects-in-a-loop"),
+                    error: "upstreamFailed",
                     reason: "tooManyRedirects"),
                 Case(
-                    what: "says 304 to a question without a condition, with Location",
+                    fault: "sends a 304 with Location to an unconditional request",
                     answers: [.head("304 Not Modified", ["Location: http://127.0.0.1:\(origin.port)/whole"])],
                     error: "upstreamFailed"),
                 Case(
-                    what: "has no such image", answers: [.head("404 Not Found", ["Content-Length: 0"])],
+                    fault: "does not have the image", answers: [.head("404 Not Found", ["Content-Length: 0"])],
                     error: "upstreamFailed", reason: "status"),
                 Case(
-                    what: "is no HTTP server",
+                    fault: "is not an HTTP server",
                     answers: [.bytes(Array("220 mail.example.org ESMTP\r\n".utf8), thenClose: true)],
                     error: "upstreamFailed", reason: "malformedAnswer"),
             ]
         }
 
-        @Test("each of them is told apart, nothing of theirs is published, and nothing is left on disk")
-        func table() throws {
+        @Test("each fault is reported with its error and reason, no image is published, and no file is left")
+        func faults() throws {
             try withOrigin("imageBytes: 100000") { home, origin in
                 let agent = try home.start()
                 let client = try agent.connect()
                 let cases = Self.cases(origin)
-                // All at once: some of them are tried three times.
+                // All requests run at once, because some downloads are tried three times.
                 let ids = try cases.map { entry in
-                    let path = "/" + entry.what.filter { $0.isLetter || $0 == " " }.replacing(" ", with: "-")
+                    let path = "/" + entry.fault.filter { $0.isLetter || $0 == " " }.replacing(" ", with: "-")
                     origin.answer(inTurn: entry.answers, to: path)
                     return try client.requestImage(origin.address(path))
                 }
                 for (id, entry) in zip(ids, cases) {
                     do {
-                        Issue.record("an origin that \(entry.what): \(try client.reply(to: id))")
+                        Issue.record("an origin that \(entry.fault): \(try client.reply(to: id))")
                     } catch let refusal as LineClient.Refusal {
-                        #expect(refusal.name == entry.error, "an origin that \(entry.what): \(refusal)")
+                        #expect(refusal.name == entry.error, "an origin that \(entry.fault): \(refusal)")
                         if let reason = entry.reason {
-                            #expect(refusal.reason == reason, "an origin that \(entry.what): \(refusal)")
+                            #expect(refusal.reason == reason, "an origin that \(entry.fault): \(refusal)")
                         }
                     }
                 }
@@ -146,7 +148,7 @@ extension Integration {
         }
 
         @Test(
-            "an image whose connection ends in the middle is gone on with where it ended, if it is still the same one")
+            "a download whose connection breaks resumes with a range request if the image is unchanged")
         func resumed() throws {
             try withOrigin { home, origin in
                 let bytes = Self.image.bytes
@@ -170,7 +172,7 @@ extension Integration {
         }
 
         @Test(
-            "an image that changed while its connection was down is fetched from the start, never put together of two")
+            "a download restarts if the image changed after the connection broke, and never mixes two images")
         func changed() throws {
             try withOrigin { home, origin in
                 let other = MadeImage(.png, seed: 2, size: 20_000)
@@ -189,7 +191,7 @@ extension Integration {
             }
         }
 
-        @Test("a 304 that carries Location is no redirect: what is held is current")
+        @Test("a 304 with Location revalidates the cached image and is not a redirect")
         func notModifiedWithLocation() throws {
             try withOrigin { home, origin in
                 let location = "Location: \(origin.address("/elsewhere"))"
@@ -210,8 +212,8 @@ extension Integration {
             }
         }
 
-        @Test("an origin that trickles is waited for as long as the client wants, and no longer")
-        func trickles() throws {
+        @Test("a request to a trickling origin fails at the client's deadline, and the download is aborted")
+        func deadline() throws {
             try withOrigin { home, origin in
                 let head = "HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n"
                 origin.answer(.bytes(Array(head.utf8) + Self.image.bytes.prefix(100), thenClose: false))
@@ -220,19 +222,18 @@ extension Integration {
                 let id = try client.requestImage(origin.address("/slow.png"), ["deadlineMilliseconds": 1000])
                 try origin.request()
                 let refusal = #expect(throws: LineClient.Refusal.self) {
-                    while client.linesAreMissing { origin.send([0]) }
+                    while client.isSilent { origin.send([0]) }
                     try client.reply(to: id)
                 }
                 #expect(refusal?.name == "timeout")
-                // Nobody else waits for it.
                 try origin.disconnection()
                 let directory = CacheDirectory(of: home)
                 try directory.wait("an empty cache") { directory.bytes == 0 }
             }
         }
 
-        @Test("addresses that are not of the Internet are not asked unless the settings say so, redirected or not")
-        func inward() throws {
+        @Test("non-public addresses are refused unless the settings allow them, directly and as redirect targets")
+        func nonPublicAddresses() throws {
             try AgentHome.withImages(networks: "'127.0.0.2/32'") { home, origin in
                 try origin.put(Self.image, "inner.png")
                 let agent = try home.start()
@@ -254,8 +255,8 @@ extension Integration {
         }
 
         @Test(
-            "failures are remembered as long as they are likely to last, and not over a restart or against networkOnly")
-        func remembered() throws {
+            "a failed download is cached, and networkOnly bypasses and replaces the cached failure")
+        func cachedFailure() throws {
             try withOrigin { home, origin in
                 origin.answer(.head("404 Not Found", ["Content-Length: 0"]), to: "/gone.png")
                 let agent = try home.start()
@@ -263,7 +264,7 @@ extension Integration {
                 let url = origin.address("/gone.png")
                 for _ in 0..<3 { #expect(try client.imageRefusal(url).name == "upstreamFailed") }
                 try origin.request()
-                // Asked once: the next request that the origin sees is for something else.
+                // The origin received one request for this image: the next one is for another image.
                 _ = try client.image(origin.address("/there.png"))
                 #expect(try origin.request()[":path"] == "/there.png")
                 origin.answer(.image(Self.image), to: "/gone.png")
@@ -273,7 +274,7 @@ extension Integration {
         }
 
         @Test(
-            "signed addresses are one image: by cacheKey within an origin, and by the members that the settings ignore")
+            "signed URLs are one image if they share a cacheKey or differ only in ignored query parameters")
         func signed() throws {
             try AgentHome.withImages { home, origin in
                 try origin.put(Self.image, "signed.png")
@@ -298,13 +299,12 @@ extension Integration {
 }
 
 extension RawOrigin {
-    /// The address of a path.
     func address(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
 }
 
 extension LineClient {
-    /// Whether nothing has come yet; waits for something a while.
-    fileprivate var linesAreMissing: Bool {
+    /// Waits up to 200 ms for input. False if there is some.
+    fileprivate var isSilent: Bool {
         var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&polled, 1, 200) == 0
     }

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Images without a network, and over restarts")
+    @Suite("Images during outages and across restarts")
     struct ImageOutageTests {
         private static let fresh = MadeImage(.png, seed: 1, size: 3_000)
         private static let brief = MadeImage(.jpeg, seed: 2, size: 4_000)
@@ -20,7 +20,7 @@ extension Integration {
         }
 
         @Test(
-            "while the origin is away, what is held is served as the policy says, the rest fails at once, and all recovers by itself"
+            "while the origin is down, cached images are served by policy and others fail; then downloads recover"
         )
         func outage() throws {
             try withOrigin { home, origin in
@@ -39,7 +39,7 @@ extension Integration {
                 }
                 let first = try ServedImage(try client.image(brief, ["policy": "cacheFirst"]))
                 #expect(try first.isWhole(Self.brief))
-                // It has to be asked about, nobody answers, and stale-if-error lets it be served.
+                // Revalidation fails, and stale-if-error permits the stale image.
                 let stale = try ServedImage(try client.image(brief))
                 #expect(stale.freshness == "stale")
                 #expect(try stale.isWhole(Self.brief))
@@ -49,7 +49,7 @@ extension Integration {
                 }
                 #expect(try client.imageRefusal(missing, ["policy": "cacheOnly"]).name == "notFound")
                 #expect(try client.imageRefusal(fresh, ["policy": "networkOnly"]).name == "offline")
-                // Over a restart too.
+                // The same holds after a restart.
                 client.close()
                 #expect(try agent.stop() == .exit(0))
                 let again = try home.start()
@@ -61,7 +61,7 @@ extension Integration {
                 try origin.start()
                 let recovered = try retrying { try ServedImage(try reader.image(missing)) }
                 #expect(try recovered.isWhole(Self.missing))
-                // The stale one is asked about again.
+                // The stale image is revalidated.
                 let revalidated = try retrying {
                     let served = try ServedImage(try reader.image(brief))
                     guard served.freshness == "revalidated" else { throw HarnessError("\(served.reply)") }
@@ -72,7 +72,7 @@ extension Integration {
             }
         }
 
-        @Test("a restart keeps every image, and asks the origin for none")
+        @Test("a restart keeps every image and sends no request to the origin")
         func restart() throws {
             try AgentHome.withImages { home, origin in
                 let images = (0..<40).map { MadeImage(.allCases[$0 % 4], seed: $0, size: 1_000 + 2 * $0) }
@@ -105,7 +105,7 @@ extension Integration {
             }
         }
 
-        @Test("a damaged index is restored with its pins, and its images are asked for again before they are served")
+        @Test("a damaged index is restored with its pins, and its images are stale until they are revalidated")
         func damagedIndex() throws {
             try withOrigin { home, origin in
                 let urls = [origin.url("fresh", "fresh.png"), origin.url("fresh", "missing.gif")]
@@ -114,7 +114,7 @@ extension Integration {
                 try first.ask("image.pin", ["url": .string(urls[0])])
                 #expect(try first.stop() == .exit(0))
                 let directory = home.directory + "/cache/images"
-                // With a log that has every page, SQLite would not notice the damage.
+                // The write-ahead log can have all pages and would hide the damage from SQLite.
                 try? FileManager.default.removeItem(atPath: directory + "/index.sqlite-wal")
                 try Data((0..<8_192).map { UInt8(truncatingIfNeeded: $0 * 31) })
                     .write(to: URL(filePath: directory + "/index.sqlite"))
@@ -139,7 +139,7 @@ extension Integration {
             }
         }
 
-        @Test("an image whose file was damaged behind an unclean stop is fetched again, and never served as it is")
+        @Test("an image whose file is damaged after kill -9 is fetched again before it is served")
         func damagedBlob() throws {
             try withOrigin { home, origin in
                 let url = origin.url("fresh", "fresh.png")
@@ -158,7 +158,7 @@ extension Integration {
             }
         }
 
-        @Test("a second agent on one cache directory refuses to start, and names the first's pid")
+        @Test("a second agent with the same cache directory refuses to start and names the pid of the first")
         func twoAgents() throws {
             try withOrigin { home, origin in
                 let first = try home.start()
@@ -169,10 +169,9 @@ extension Integration {
                 #expect(second.end == .exit(1))
                 #expect(second.log.contains("\(first.pid)"), "\(second.log)")
                 #expect(second.log.contains(home.directory + "/cache"), "\(second.log)")
-                // The first one has noticed nothing.
                 #expect(try ServedImage(try first.ask("image.get", ["url": .string(url)])).isWhole(Self.fresh))
                 first.kill()
-                // Nobody has to clean up after one that was killed.
+                // The lock of a killed agent does not prevent a start.
                 let third = try home.start()
                 #expect(try ServedImage(try third.ask("image.get", ["url": .string(url)])).isWhole(Self.fresh))
             }

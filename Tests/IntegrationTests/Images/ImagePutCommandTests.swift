@@ -16,11 +16,11 @@ extension Integration {
                 directory: home.directory)
         }
 
-        @Test("a file is stored under its URL, from a path or from standard input, and replaces what is held")
+        @Test("a file or standard input is stored under its URL and replaces the cached image")
         func put() throws {
             try AgentHome.withImages { home, _ in
                 _ = try home.start()
-                // The second one does not fit into a line.
+                // The second image is larger than the longest request line.
                 for (seed, size) in [(1, 2000), (2, 3_000_000)] {
                     let image = MadeImage(seed: seed, size: size)
                     try Data(image.bytes).write(to: URL(filePath: home.directory + "/today.png"))
@@ -42,7 +42,7 @@ extension Integration {
             }
         }
 
-        @Test("what cannot be stored is one line on standard error and a documented status")
+        @Test("a failure is one line on standard error and a documented exit status")
         func failures() throws {
             try AgentHome.withImages("imageBytes: 100000, maximumBytes: 250000") { home, _ in
                 _ = try home.start()
@@ -60,7 +60,7 @@ extension Integration {
             }
         }
 
-        @Test("descriptors that a client passes and no request uses do not stay open in the agent")
+        @Test("the agent closes descriptors that a client passes and no request uses")
         func unused() throws {
             try AgentHome.withImages { home, _ in
                 let agent = try home.start()
@@ -85,7 +85,7 @@ extension Integration {
                             .contains("memfd:unused") ?? false
                     }
                 }
-                // They are closed by another thread than that of the connection.
+                // Another thread than that of the connection closes the descriptors.
                 while try open() > 0 { sched_yield() }
             }
         }

@@ -4,11 +4,11 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Images and room on disk")
+    @Suite("Disk space of the image cache")
     struct ImageSpaceTests {
         private static let limit = 2_000_000
 
-        /// What the index says: the bytes of its images, each once.
+        /// The sizes in bytes of the images in the index, by digest.
         private func indexed(_ client: LineClient) throws -> [String: Int] {
             var bytes: [String: Int] = [:]
             for row in try client.images() {
@@ -18,13 +18,13 @@ extension Integration {
         }
 
         @Test(
-            "a client reads what it has a lease on while the cache is filled three times over, within its limit at every moment"
+            "a leased image stays readable while the cache turns over three times, always within its limit"
         )
         func lease() throws {
             try AgentHome.withImages("maximumBytes: \(Self.limit), imageBytes: 1000000") { home, origin in
-                let held = MadeImage(.jpeg, seed: 0, size: 300_000)
-                try origin.put(held, "held.jpeg")
-                // No two of a size, and of sizes that fill no block.
+                let leased = MadeImage(.jpeg, seed: 0, size: 300_000)
+                try origin.put(leased, "leased.jpeg")
+                // All sizes differ, and none is a multiple of a block.
                 let others = (1...60).map { MadeImage(.png, seed: $0, size: 90_001 + 397 * $0) }
                 for (number, image) in others.enumerated() { try origin.put(image, "\(number).png") }
                 #expect(others.reduce(0) { $0 + $1.bytes.count } > 3 * Self.limit)
@@ -32,10 +32,10 @@ extension Integration {
                 let agent = try home.start()
                 let directory = CacheDirectory(of: home)
                 let reader = try agent.connect()
-                let served = try ServedImage(try reader.image(origin.url("fresh", "held.jpeg")))
-                // By its name, again and again: a lease is on the name, not only on the bytes behind it.
+                let served = try ServedImage(try reader.image(origin.url("fresh", "leased.jpeg")))
+                // Opens the file by name for each piece: the lease keeps the name, not only the content.
                 var read: [UInt8] = []
-                func readOn() throws {
+                func readNextPiece() throws {
                     let file = try FileHandle(forReadingFrom: URL(filePath: served.path))
                     defer { try? file.close() }
                     try file.seek(toOffset: UInt64(read.count))
@@ -48,42 +48,42 @@ extension Integration {
                 var summary: JSONValue?
                 var samples: [Int] = []
                 while summary == nil {
-                    samples.append(try agent.whileHeld { directory.bytes })
-                    // It has to get on, too.
+                    samples.append(try agent.whileStopped { directory.bytes })
+                    // Lets the agent make progress between samples.
                     _ = poll(nil, 0, 5)
-                    try readOn()
+                    try readNextPiece()
                     for line in writer.linesSoFar() {
                         let message = try JSONValue(parsing: line)
                         if message["id"] != nil { summary = try LineClient.result(of: message) }
                     }
                     if writer.isAtEnd { throw HarnessError("the agent closed the connection") }
                 }
-                let most = try require(samples.max(), "sample")
-                print("\(samples.count) samples of the bytes on disk, at most \(most) of \(Self.limit)")
-                #expect(most <= Self.limit)
+                let maxBytes = try require(samples.max(), "sample")
+                print("\(samples.count) samples of the bytes on disk, at most \(maxBytes) of \(Self.limit)")
+                #expect(maxBytes <= Self.limit)
                 #expect(summary?["fetched"] == 60, "\(summary as Any)")
                 writer.close()
-                while read.count < held.bytes.count { try readOn() }
-                #expect(read == held.bytes)
+                while read.count < leased.bytes.count { try readNextPiece() }
+                #expect(read == leased.bytes)
 
                 let observer = try agent.connect()
-                try directory.wait("bytes on disk that are those of the index and of what is on lease") {
+                try directory.wait("files that match the index and the lease") {
                     var expected = try indexed(observer)
-                    expected[served.digest] = held.bytes.count
+                    expected[served.digest] = leased.bytes.count
                     return directory.blobs.reduce(into: [:]) { $0[$1.name] = $1.bytes } == expected
                         && directory.temporary.isEmpty
                 }
                 #expect(try observer.imageStatistics()["bytes"]?.int == directory.diskBytes)
                 #expect(try observer.imageStatistics()["evictions"]?.int ?? 0 > 30)
-                // When nobody reads it any more, it goes with its row, or stays with it.
+                // Without the lease, the file exists only if the index has its row.
                 reader.close()
-                try directory.wait("bytes on disk that are those of the index") {
+                try directory.wait("files that match the index") {
                     try Set(directory.blobs.map(\.name)) == Set(indexed(observer).keys)
                 }
             }
         }
 
-        @Test("equal bytes at several addresses are there once, and stay until the last of them is removed")
+        @Test("equal images at several URLs share one file, which is deleted with the last of them")
         func equalBytes() throws {
             try AgentHome.withImages { home, origin in
                 let image = MadeImage(.gif, seed: 5, size: 5_000)
@@ -104,15 +104,15 @@ extension Integration {
                 for name in ["a.gif", "b.gif"] { #expect(try remove(name) == true) }
                 #expect(try ServedImage(try client.image(origin.url("fresh", "c.gif"))).isWhole(image))
                 #expect(try remove("c.gif") == true)
-                // The lease on it is the last reference.
+                // The lease of this client is the last reference to the file.
                 #expect(directory.blobs.count == 1)
                 client.close()
                 try directory.wait("an empty cache") { directory.bytes == 0 }
             }
         }
 
-        @Test("an agent whose limit was lowered meanwhile is ready and answers before it has made room")
-        func lowered() throws {
+        @Test("an agent that starts with a lowered limit serves requests before it has evicted images")
+        func loweredLimit() throws {
             try AgentHome.withImages { home, origin in
                 for number in 0..<100 {
                     try origin.put(MadeImage(.png, seed: number, size: 20_000), "\(number).png")
@@ -128,7 +128,7 @@ extension Integration {
                 let second = try home.start()
                 let client = try second.connect()
                 #expect(try client.call("config.get")["value"] == [:])
-                // It makes room by itself, and is of use meanwhile.
+                // The agent evicts images in the background and serves requests meanwhile.
                 let served = try ServedImage(try client.image(origin.url("fresh", "99.png")))
                 #expect(try served.verifiedBytes().count == 20_000)
                 try directory.wait("a cache within its limit") { directory.diskBytes <= 100_000 }
@@ -137,8 +137,8 @@ extension Integration {
         }
 
         @Test(
-            "a full disk: what is held is served, the rest is refused with a reason, and nothing held is harmed",
-            .enabled("needs root, to mount a small file system of its own") { SmallDisk.isPossible })
+            "on a full disk, cached images are served and stay intact, and other requests fail with a reason",
+            .enabled("needs root to mount a small file system") { SmallDisk.isPossible })
         func fullDisk() throws {
             try AgentHome.withImages { home, origin in
                 let disk = try SmallDisk(at: home.directory + "/cache", bytes: 4 << 20)
@@ -147,25 +147,25 @@ extension Integration {
                 for (number, image) in images.enumerated() { try origin.put(image, "\(number).webp") }
                 let agent = try home.start()
                 let client = try agent.connect()
-                // Pinned, so that none of them can make room for the next.
-                var held: [Int] = []
+                // All images are pinned, so that none can be evicted for the next.
+                var pinned: [Int] = []
                 var refusal: LineClient.Refusal?
                 for number in images.indices where refusal == nil {
                     do {
                         try client.call("image.pin", ["url": .string(origin.url("fresh", "\(number).webp"))])
-                        held.append(number)
+                        pinned.append(number)
                     } catch let error as LineClient.Refusal {
                         refusal = error
                     }
                 }
-                #expect(held.count > 5)
+                #expect(pinned.count > 5)
                 #expect(refusal.map { ["noRoom", "storageFailed"].contains($0.name) } == true, "\(refusal as Any)")
-                for number in held {
+                for number in pinned {
                     let served = try ServedImage(try client.image(origin.url("fresh", "\(number).webp")))
                     #expect(served.source == "hit")
                     #expect(try served.isWhole(images[number]))
                 }
-                // There is room only if one that could not be pinned any more gives way.
+                // There is space only if the image whose pin failed is in the cache and can be evicted.
                 do {
                     let more = try ServedImage(try client.image(origin.url("fresh", "39.webp")))
                     #expect(try more.isWhole(images[39]))
@@ -174,20 +174,20 @@ extension Integration {
                 }
                 // Images can be unpinned and removed even if not a single block is free.
                 let filler = try disk.fill()
-                try client.call("image.unpin", ["url": .string(origin.url("fresh", "\(held[0]).webp"))])
+                try client.call("image.unpin", ["url": .string(origin.url("fresh", "\(pinned[0]).webp"))])
                 client.close()
                 let next = try agent.connect()
-                try next.call("image.remove", ["url": .string(origin.url("fresh", "\(held[0]).webp"))])
+                try next.call("image.remove", ["url": .string(origin.url("fresh", "\(pinned[0]).webp"))])
                 try FileManager.default.removeItem(atPath: filler)
                 // Downloads resume when there is space again.
                 let last = try retrying { try ServedImage(try next.image(origin.url("fresh", "39.webp"))) }
                 #expect(try last.isWhole(images[39]))
                 next.close()
                 #expect(try agent.stop() == .exit(0))
-                // And nothing of what was held is missing after a restart.
+                // After a restart, all pinned images are still there.
                 let again = try home.start()
                 let reader = try again.connect()
-                for number in held.dropFirst() {
+                for number in pinned.dropFirst() {
                     let served = try ServedImage(
                         try reader.image(origin.url("fresh", "\(number).webp"), ["policy": "cacheOnly"]))
                     #expect(try served.isWhole(images[number]))
@@ -199,11 +199,11 @@ extension Integration {
     }
 }
 
-/// A file system in memory with little room.
+/// A small file system in memory (tmpfs).
 struct SmallDisk {
     private let path: String
 
-    /// Whether this process may mount one; says so if not, since a test is left out then.
+    /// Whether this process can mount a tmpfs. Prints a note if it cannot, because a test is skipped then.
     static let isPossible: Bool = {
         do {
             try withTemporaryDirectory { try SmallDisk(at: $0, bytes: 1 << 20).remove() }
@@ -229,6 +229,6 @@ struct SmallDisk {
         return file
     }
 
-    /// Unmounts the file system, also while a process has a file open on it.
+    /// Unmounts the file system, even if a process has a file on it open.
     func remove() { _ = try? Command.run("umount", ["-l", path]) }
 }

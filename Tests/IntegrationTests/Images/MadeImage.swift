@@ -1,8 +1,8 @@
 import Crypto
 import TestSupport
 
-/// A valid image of a size to the byte, different for every seed. Decoders show a small grey picture; the rest is filler where
-/// each format lets programs put what is their own.
+/// A valid image of an exact size in bytes, different for every seed. It is a small grey picture and filler, in a private
+/// chunk or a comment that decoders ignore.
 struct MadeImage: Sendable {
     enum Format: String, CaseIterable, Sendable {
         case png, jpeg, gif, webp
@@ -11,7 +11,7 @@ struct MadeImage: Sendable {
     let format: Format
     let bytes: [UInt8]
 
-    /// - Parameter size: 200 bytes or more; even for WebP, whose parts have even sizes
+    /// - Parameter size: At least 200 bytes. Must be even for WebP, whose chunks have even sizes.
     init(_ format: Format = .png, seed: Int, size: Int) {
         self.format = format
         var filler = Filler(seed: seed)
@@ -21,10 +21,10 @@ struct MadeImage: Sendable {
         case .gif: bytes = Self.gif(size, &filler)
         case .webp: bytes = Self.webp(size, &filler)
         }
-        precondition(bytes.count == size, "\(format) of \(bytes.count) bytes in place of \(size)")
+        precondition(bytes.count == size, "\(format) of \(bytes.count) bytes instead of \(size)")
     }
 
-    /// The SHA-256, as the agent writes it.
+    /// The SHA-256 in lower-case hexadecimal digits.
     var digest: String { Self.digest(bytes) }
 
     static func digest(_ bytes: some Sequence<UInt8>) -> String {
@@ -43,11 +43,11 @@ struct MadeImage: Sendable {
 
     private static func png(_ size: Int, _ filler: inout Filler) -> [UInt8] {
         let start = pngStart(width: 16, height: 16)
-        // Each row has its filter's number in front of it.
+        // Each row begins with the number of its filter.
         let pixels = (0..<16).flatMap { _ in [0] + [UInt8](repeating: 0x80, count: 16) }
         let picture = chunk("IDAT", zlib(pixels))
         let end = chunk("IEND", [])
-        // A private chunk that is safe to copy, of which decoders take no notice.
+        // A private chunk that is safe to copy, which decoders ignore.
         let room = size - start.count - picture.count - end.count - 12
         return start + chunk("laRr", filler.bytes(room)) + picture + end
     }
@@ -77,7 +77,7 @@ struct MadeImage: Sendable {
     private static func jpeg(_ size: Int, _ filler: inout Filler) -> [UInt8] {
         func segment(_ marker: UInt8, _ data: [UInt8]) -> [UInt8] { [0xFF, marker] + big(data.count + 2, 2) + data }
         let head: [UInt8] = [0xFF, 0xD8] + segment(0xE0, Array("JFIF\0".utf8) + [1, 1, 0, 0, 1, 0, 1, 0, 0])
-        // One code of one bit in each table: no difference, and end of block.
+        // Each Huffman table has a single code of one bit: no difference, and end of block.
         let tables =
             segment(0xDB, [0] + [UInt8](repeating: 1, count: 64))
             + segment(0xC4, [0x00, 1] + [UInt8](repeating: 0, count: 16))
@@ -87,7 +87,7 @@ struct MadeImage: Sendable {
         var room = size - head.count - tables.count - picture.count - end.count
         var comments: [UInt8] = []
         while room > 0 {
-            // Never so much that what is left has no room for another segment's head.
+            // Leaves at least 4 bytes for the header of another segment.
             let length = room <= 65_537 ? room : min(65_537, room - 4)
             comments += segment(0xFE, filler.bytes(length - 4))
             room -= length
@@ -103,7 +103,7 @@ struct MadeImage: Sendable {
         var room = size - head.count - end.count
         var comment: [UInt8] = []
         while room > 0 {
-            // A block has one byte at least, behind that of its length.
+            // A block has a length byte and at least one data byte.
             let length = room == 257 ? 254 : min(256, room)
             comment += [UInt8(length - 1)] + filler.bytes(length - 1)
             room -= length
@@ -135,14 +135,14 @@ struct MadeImage: Sendable {
     }
 }
 
-/// Random bytes, the same ones for the same seed.
+/// Random bytes that depend only on the seed.
 private struct Filler {
     private var generator: SeededGenerator
 
     init(seed: Int) { generator = SeededGenerator(seed: UInt64(bitPattern: Int64(seed))) }
 
     mutating func bytes(_ count: Int) -> [UInt8] {
-        precondition(count >= 0, "an image so small has no room for what it needs")
+        precondition(count >= 0, "the size is too small for this format")
         return [UInt8](unsafeUninitializedCapacity: count + 8) { buffer, filled in
             var offset = 0
             while offset < count {
@@ -155,7 +155,7 @@ private struct Filler {
     }
 }
 
-/// The checksum of PNG's chunks (ISO 3309).
+/// The checksum of PNG chunks (ISO 3309).
 private enum Checksum {
     private static let table: [UInt32] = (0..<256).map { number in
         (0..<8).reduce(UInt32(number)) { value, _ in value & 1 == 1 ? 0xEDB8_8320 ^ (value >> 1) : value >> 1 }

@@ -4,12 +4,12 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("A cache of images that cannot be used")
+    @Suite("Unusable image caches")
     struct UnusableCacheTests {
-        @Test("configuration is served without it, and everybody who asks is told why")
+        @Test("without a usable image cache, configuration is served and image requests get the reason")
         func unusable() throws {
             try AgentHome.with(settings: AgentHome.imageSettings("")) { home in
-                // No directory can be made there, as on a disk that is read-only or full.
+                // A file in place of the directory: creating the directory fails, as on a read-only or full disk.
                 try home.write("cache", "a file")
                 let agent = try home.start()
                 let client = try agent.connect()
@@ -27,7 +27,7 @@ extension Integration {
             }
         }
 
-        @Test("a cache that a newer agent wrote is not touched, and configuration is served without it")
+        @Test("a cache that a newer agent wrote is left unchanged, and configuration is served without it")
         func newer() throws {
             try AgentHome.with(settings: AgentHome.imageSettings("")) { home in
                 #expect(try home.start().stop() == .exit(0))
@@ -59,7 +59,7 @@ extension Integration {
             }
         }
 
-        @Test("another agent that has the directory is no such reason: the start is refused")
+        @Test("an agent does not start without its cache if another agent uses the cache directory")
         func inUse() throws {
             try AgentHome.with(settings: AgentHome.imageSettings("")) { home in
                 _ = try home.start()

@@ -3,12 +3,12 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("One image, many clients")
-    struct ImageCrowdTests {
+    @Suite("Concurrent requests for one image")
+    struct ConcurrentImageRequestTests {
         private static let image = MadeImage(.png, seed: 1, size: 400_000)
 
-        /// An origin that stops in the middle of an image until a test says so. It is never silent for long, nor too slow
-        /// to be borne: that the machine is slow is no reason to give it up.
+        /// An origin that stops in the middle of an image until ``sendTheRest()``. Calls of ``sendSome()`` keep the agent
+        /// from aborting the download as stalled or too slow on a busy machine.
         private final class SlowOrigin {
             let origin: RawOrigin
             private var sent = 50_000
@@ -22,7 +22,7 @@ extension Integration {
                 origin = try .listening(.bytes(Array(head.utf8) + image.bytes.prefix(sent), thenClose: false))
             }
 
-            /// Sends a little more if there was nothing for a second.
+            /// Sends 2,500 bytes if more than 1 s has passed since the last call that sent some.
             func sendSome() {
                 guard sent < 390_000, lastTime.duration(to: .now) > .seconds(1) else { return }
                 origin.send(Array(image.bytes[sent..<(sent + 2_500)]))
@@ -33,8 +33,8 @@ extension Integration {
             func sendTheRest() { origin.send(Array(image.bytes.dropFirst(sent))) }
         }
 
-        /// 1,000 clients that wait for one image, of which the origin has sent a part.
-        private func withCrowd(
+        /// Runs `body` while 1,000 clients wait for one image, of which the origin has sent a part.
+        private func withWaitingClients(
             _ body: (AgentHome, AgentProcess, ImageOrigin, SlowOrigin, [(client: LineClient, id: Int)]) throws -> Void
         ) throws {
             raiseDescriptorLimit()
@@ -44,25 +44,25 @@ extension Integration {
                 let agent = try home.start()
                 let url = origin.url("gate", "one.png")
                 let clients = try (0..<1_000).map { _ in try agent.connect() }
-                let crowd = try clients.map { (client: $0, id: try $0.requestImage(url)) }
+                let waiters = try clients.map { (client: $0, id: try $0.requestImage(url)) }
                 try slow.origin.request()
                 try agent.connect().call("agent.stats") { statistics in
                     slow.sendSome()
                     return (statistics["images"]?["joined"]?.int ?? 0) >= 999
                         && (statistics["images"]?["downloadedBytes"]?.int ?? 0) > 0
                 }
-                try body(home, agent, origin, slow, crowd)
+                try body(home, agent, origin, slow, waiters)
                 for client in clients { client.close() }
             }
         }
 
-        @Test("1,000 clients ask for one image at once: its origin sees one request, and each client has all of it")
+        @Test("1,000 concurrent requests for one image cause one download, and each client gets the whole image")
         func atOnce() throws {
-            try withCrowd { home, _, origin, slow, crowd in
+            try withWaitingClients { home, _, origin, slow, waiters in
                 slow.sendTheRest()
                 var sources: [String: Int] = [:]
-                for (number, member) in crowd.enumerated() {
-                    let served = try ServedImage(try member.client.reply(to: member.id))
+                for (number, waiter) in waiters.enumerated() {
+                    let served = try ServedImage(try waiter.client.reply(to: waiter.id))
                     #expect(served.digest == Self.image.digest)
                     sources[served.source, default: 0] += 1
                     if number.isMultiple(of: 100) { #expect(try served.isWhole(Self.image)) }
@@ -73,49 +73,49 @@ extension Integration {
             }
         }
 
-        @Test("half of 1,000 clients go away or cancel in the middle: the others have their image, by the same request")
+        @Test("if half of 1,000 clients disconnect or cancel, the others get the image from the same download")
         func halfCancels() throws {
-            try withCrowd { _, _, origin, slow, crowd in
-                for (number, member) in crowd.enumerated() where number < 500 {
+            try withWaitingClients { _, _, origin, slow, waiters in
+                for (number, waiter) in waiters.enumerated() where number < 500 {
                     if number.isMultiple(of: 2) {
-                        member.client.close()
+                        waiter.client.close()
                     } else {
-                        let reply = try member.client.call("request.cancel", ["id": .int(member.id)])
+                        let reply = try waiter.client.call("request.cancel", ["id": .int(waiter.id)])
                         #expect(reply["cancelled"] == true)
                         let refusal = #expect(throws: LineClient.Refusal.self) {
-                            try member.client.reply(to: member.id)
+                            try waiter.client.reply(to: waiter.id)
                         }
                         #expect(refusal?.name == "cancelled")
                     }
                     slow.sendSome()
                 }
                 slow.sendTheRest()
-                for member in crowd[500...] {
-                    let served = try ServedImage(try member.client.reply(to: member.id))
+                for waiter in waiters[500...] {
+                    let served = try ServedImage(try waiter.client.reply(to: waiter.id))
                     #expect(served.digest == Self.image.digest)
                 }
-                let last = try ServedImage(try crowd[999].client.image(origin.url("gate", "one.png")))
+                let last = try ServedImage(try waiters[999].client.image(origin.url("gate", "one.png")))
                 #expect(last.source == "hit")
                 #expect(try last.isWhole(Self.image))
                 #expect(try origin.counts() == ["/gate/one.png": 1])
             }
         }
 
-        @Test("all of 1,000 clients go away: the origin sees the connection close, and nothing is left on disk")
+        @Test("if all 1,000 clients disconnect or cancel, the download is aborted and no file is left")
         func allCancel() throws {
-            try withCrowd { home, agent, origin, slow, crowd in
+            try withWaitingClients { home, agent, origin, slow, waiters in
                 let directory = CacheDirectory(of: home)
                 #expect(directory.temporary.count == 1)
-                for (number, member) in crowd.enumerated() {
+                for (number, waiter) in waiters.enumerated() {
                     if number.isMultiple(of: 2) {
-                        member.client.close()
+                        waiter.client.close()
                     } else {
-                        try member.client.call("request.cancel", ["id": .int(member.id)])
+                        try waiter.client.call("request.cancel", ["id": .int(waiter.id)])
                     }
                 }
-                // nginx closes its own side when its client is gone.
+                // nginx closes its connection to the slow origin when the agent disconnects.
                 try slow.origin.disconnection()
-                try origin.requests("a request that was broken off") { requests in
+                try origin.requests("an aborted request") { requests in
                     requests.contains { $0.path == "/gate/one.png" && !$0.isComplete }
                 }
                 try directory.wait("an empty cache") { directory.bytes == 0 }
@@ -124,14 +124,14 @@ extension Integration {
                 #expect(try client.imageStatistics()["reservedBytes"] == 0)
                 #expect(try client.images().isEmpty)
                 #expect(try origin.counts() == ["/gate/one.png": 1])
-                // It is not held against the image that nobody waited for it.
+                // The cancelled download is not cached as a failure.
                 slow.origin.answer(.image(Self.image))
                 #expect(try ServedImage(try client.image(origin.url("gate", "one.png"))).isWhole(Self.image))
             }
         }
 
-        @Test("an image that may not be kept is fetched once for all who wait, none of whom waits for another")
-        func notKept() throws {
+        @Test("an image with no-store is fetched once for all waiting clients and is not cached")
+        func noStore() throws {
             let gate = try RawOrigin.listening(.hang)
             defer { gate.stop() }
             try AgentHome.withImages(gate: gate) { home, origin in
@@ -149,7 +149,7 @@ extension Integration {
                 #expect(try observer.images().isEmpty)
                 #expect(try ServedImage(try observer.image(url)).source == "miss")
                 #expect(try origin.counts() == ["/gate/one.png": 2])
-                // It stays for those who read it, and no longer.
+                // The file is deleted when the last lease on it ends.
                 for client in clients + [observer] { client.close() }
                 let directory = CacheDirectory(of: home)
                 try directory.wait("an empty cache") { directory.bytes == 0 }
