@@ -4,9 +4,10 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("What a source shows of itself, and whom it trusts")
+    @Suite("TLS and credentials of remote sources")
     struct AccessTests {
-        /// nginx with a certificate of the authority `ours`, and all it takes to be refused beside it.
+        /// Starts nginx with a certificate that the authority `ours` signed. Also creates the authority `other` and a client
+        /// certificate of each authority.
         private static func nginx(_ home: AgentHome, _ lines: String = "") throws -> Nginx {
             let certificates = Certificates(directory: home.directory)
             for authority in ["ours", "other"] {
@@ -25,7 +26,7 @@ extension Integration {
             """
         }
 
-        @Test("a private authority is trusted where the settings say so, and another one is not")
+        @Test("a private authority is trusted only if the settings name it")
         func authority() throws {
             try AgentHome.with { home in
                 let nginx = try Self.nginx(home)
@@ -49,7 +50,7 @@ extension Integration {
             }
         }
 
-        @Test("a server that asks for a client certificate gets it; a key that others can read is not used")
+        @Test("the agent presents its client certificate, and refuses a private key that others can read")
         func clientCertificate() throws {
             try AgentHome.with { home in
                 let nginx = try Self.nginx(
@@ -79,7 +80,7 @@ extension Integration {
             }
         }
 
-        @Test("an event stream stands behind nginx with a client certificate like any other source")
+        @Test("an event stream works through nginx with a client certificate")
         func stream() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
             defer { origin.stop() }
@@ -101,14 +102,14 @@ extension Integration {
                 try client.events(until: 1)
                 origin.send(event(#"{"v":2}"#, type: "patch"))
                 try client.events(until: 2)
-                // Both sides of the proxy end; the stream comes back by itself.
+                // nginx closes its connection to the agent too, and the agent reconnects.
                 origin.answer(.stream(event(#"{"v":3}"#)))
                 origin.disconnect()
                 try client.events(until: 3)
             }
         }
 
-        @Test("a token is read from its file for each request, from systemd's directory too, and refused in the open")
+        @Test("a token is read for each request, from a file or a systemd credential, unless others can read the file")
         func tokens() throws {
             let origin = try RawOrigin.listening(.document(#"{"v":1}"#))
             defer { origin.stop() }
@@ -140,7 +141,7 @@ extension Integration {
         }
 
         @Test(
-            "no token, header, body or query appears in the log, in the status or in an error, whatever the source does"
+            "no token, header, body or query appears in the log, the status or an error"
         )
         func secrets() throws {
             let origin = try RawOrigin.listening(.document(#"{"data":{"v":1}}"#))

@@ -6,9 +6,9 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Restarts behind a socket that somebody else holds")
+    @Suite("Restarts with socket activation")
     struct ActivatedRestartTests {
-        /// The socket of a home, held by the test as systemd holds that of a socket unit.
+        /// Binds the socket of a home and listens on it, as systemd does for a socket unit.
         private func listener(_ home: AgentHome) throws -> Descriptor {
             let listener = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
             guard try withUnixAddress(home.socket, { bind(listener.number, $0, $1) }) == 0,
@@ -17,16 +17,16 @@ extension Integration {
             return listener
         }
 
-        @Test("no request of a client that repeats what was not answered is lost, and subscribers miss nothing")
+        @Test("clients that resend unanswered requests lose none, and subscribers miss no snapshot")
         func restarts() throws {
             try AgentHome.with { home in
                 let listener = try listener(home)
                 var agent = try home.start(listener: listener)
                 #expect(try agent.ask("agent.info")["activated"] == true)
 
-                let writers = (0..<3).map { RepeatingClient(home.socket, $0, kind: .writer) }
-                let readers = (3..<6).map { RepeatingClient(home.socket, $0, kind: .reader) }
-                let subscribers = (0..<3).map { RepeatingClient(home.socket, $0, kind: .subscriber) }
+                let writers = (0..<3).map { RetryingClient(home.socket, $0, kind: .writer) }
+                let readers = (3..<6).map { RetryingClient(home.socket, $0, kind: .reader) }
+                let subscribers = (0..<3).map { RetryingClient(home.socket, $0, kind: .subscriber) }
                 let follower = Follower(home.socket)
                 let clients = writers + readers + subscribers
                 for client in clients { client.start() }
@@ -43,16 +43,16 @@ extension Integration {
                     client.stop()
                 }
                 for client in clients { #expect(client.problems == []) }
-                // What was acknowledged is there.
-                let held = try agent.ask("config.get")["value"]
-                for writer in writers { #expect(held?["n\(writer.number)"]?.int == writer.acknowledged) }
+                // All acknowledged changes are there.
+                let value = try agent.ask("config.get")["value"]
+                for writer in writers { #expect(value?["n\(writer.number)"]?.int == writer.acknowledged) }
                 try follower.wait(for: revision)
                 #expect(follower.end() == [])
             }
         }
 
-        @Test("who connects while no agent runs is served by the next one")
-        func between() throws {
+        @Test("clients that connect while no agent runs are served by the next one")
+        func connectionsWithoutAgent() throws {
             try AgentHome.with { home in
                 let listener = try listener(home)
                 #expect(try home.start(listener: listener).stop() == .exit(0))
@@ -67,14 +67,14 @@ extension Integration {
     }
 }
 
-/// A client on a thread of its own, that asks again over a new connection what was not answered.
-private final class RepeatingClient: Sendable {
+/// A client on a dedicated thread. It resends unanswered requests over a new connection.
+private final class RetryingClient: Sendable {
     enum Kind {
         /// Sets `nNUMBER` to 1, 2, 3 and so on.
         case writer
-        /// Gets it, which must never go back.
+        /// Gets the document, whose revision must not decrease.
         case reader
-        /// Subscribes to everything, with what it holds already.
+        /// Subscribes to the document, and resumes from its last revision.
         case subscriber
     }
 
@@ -82,7 +82,7 @@ private final class RepeatingClient: Sendable {
         var isStopped = false
         var hasEnded = false
         var progress = 0
-        /// The last value of which a writer was told that it is set.
+        /// The last acknowledged value of a writer.
         var acknowledged = 0
         var revision = 0
         var problems: [String] = []
@@ -115,7 +115,7 @@ private final class RepeatingClient: Sendable {
         }
     }
 
-    /// Has it stop, and waits until it has.
+    /// Stops the client and waits until its thread has ended.
     func stop() {
         state.withLock { $0.isStopped = true }
         try? wait("the end of a client") { $0.hasEnded }
@@ -133,7 +133,7 @@ private final class RepeatingClient: Sendable {
     private func wait(_ purpose: String, _ condition: (State) -> Bool) throws {
         let deadline = Deadline.usual
         while !state.withLock({ condition($0) }) {
-            if deadline.hasPassed { throw HarnessError("waited in vain for \(purpose)") }
+            if deadline.hasPassed { throw HarnessError("timed out waiting for \(purpose)") }
             _ = poll(nil, 0, 5)
         }
     }
@@ -161,7 +161,7 @@ private final class RepeatingClient: Sendable {
             let revision = reply["revision"]?.int ?? -1
             if revision < last { throw HarnessError("revision \(revision) after \(last)") }
             if let known = reply["epoch"]?.string, known != epoch {
-                if !epoch.isEmpty { throw HarnessError("another epoch") }
+                if !epoch.isEmpty { throw HarnessError("the epoch changed") }
                 epoch = known
             }
             last = revision
@@ -169,7 +169,7 @@ private final class RepeatingClient: Sendable {
         }
     }
 
-    /// Asks until there is an answer. To connect must not fail.
+    /// Sends a request, and resends it over a new connection until it gets a reply. Connecting must not fail.
     private func ask(_ client: inout LineClient?, _ method: String, _ params: JSONValue) throws -> JSONValue {
         while true {
             let current: LineClient
@@ -180,7 +180,7 @@ private final class RepeatingClient: Sendable {
             } catch let refusal as LineClient.Refusal {
                 guard refusal.name == "shuttingDown" else { throw refusal }
             } catch let error as HarnessError {
-                if error.description.contains("in vain") { throw error }
+                if error.isTimeout { throw error }
             }
             client?.close()
             client = nil
@@ -188,16 +188,16 @@ private final class RepeatingClient: Sendable {
     }
 
     private func follow() throws {
-        var held: (revision: Int, epoch: String)?
+        var current: (revision: Int, epoch: String)?
         while !isStopped {
             let client = try LineClient(path: socket, isRecorded: false)
             defer { client.close() }
             do {
                 let params: [(String, JSONValue)] =
-                    held.map { [("since", .int($0.revision)), ("epoch", .string($0.epoch))] } ?? []
+                    current.map { [("since", .int($0.revision)), ("epoch", .string($0.epoch))] } ?? []
                 let reply = try client.call("config.subscribe", .object(params))
                 let epoch = reply["epoch"]?.string ?? ""
-                if let held, held.epoch != epoch { throw Lost("another epoch") }
+                if let current, current.epoch != epoch { throw UnexpectedEvent("the epoch changed") }
                 var sequence = 0
                 while !isStopped {
                     guard client.hasReceived || isReadable(client.descriptor) else { continue }
@@ -205,38 +205,45 @@ private final class RepeatingClient: Sendable {
                     if event["kind"] == "end" { break }
                     let (revision, skipped) = (event["revision"]?.int ?? 0, event["skipped"]?.int ?? 0)
                     sequence += 1
-                    if event["sequence"]?.int != sequence { throw Lost("a hole in the sequence: \(event)") }
-                    let former = held?.revision ?? 0
-                    if revision <= former { throw Lost("revision \(revision) after \(former)") }
-                    if sequence > 1, revision - former != skipped + 1 { throw Lost("\(event) after \(former)") }
-                    held = (revision, epoch)
+                    if event["sequence"]?.int != sequence { throw UnexpectedEvent("a gap in the sequence: \(event)") }
+                    let previous = current?.revision ?? 0
+                    if revision <= previous { throw UnexpectedEvent("revision \(revision) after \(previous)") }
+                    if sequence > 1, revision - previous != skipped + 1 {
+                        throw UnexpectedEvent("\(event) after revision \(previous)")
+                    }
+                    current = (revision, epoch)
                     state.withLock {
                         $0.revision = revision
                         $0.progress += 1
                     }
                 }
             } catch let error as HarnessError {
-                if error.description.contains("in vain") { throw error }
+                if error.isTimeout { throw error }
             } catch let refusal as LineClient.Refusal {
                 guard refusal.name == "shuttingDown" else { throw refusal }
             }
         }
     }
 
-    private struct Lost: Error, CustomStringConvertible {
+    private struct UnexpectedEvent: Error, CustomStringConvertible {
         let description: String
         init(_ description: String) { self.description = description }
     }
 
-    /// Waits a moment for something to read, so that a client which is to stop does.
+    /// Waits at most 50 ms for input, so that the caller notices a stop.
     private func isReadable(_ descriptor: CInt) -> Bool {
         var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&polled, 1, 50) > 0
     }
 }
 
-/// Runs a task on threads of its own: tests that wait hold those that tasks share.
-private final class OwnQueue: TaskExecutor {
+extension HarnessError {
+    /// Whether a wait for the agent timed out, as opposed to a closed connection.
+    fileprivate var isTimeout: Bool { description.contains("in vain") || description.contains("timed out") }
+}
+
+/// Runs tasks on a dedicated queue, because blocking tests can occupy all threads of the task pool.
+private final class QueueExecutor: TaskExecutor {
     private let queue = DispatchQueue(label: "follower")
 
     func enqueue(_ job: consuming ExecutorJob) {
@@ -245,7 +252,7 @@ private final class OwnQueue: TaskExecutor {
     }
 }
 
-/// The client library, following everything over all restarts.
+/// Follows the document with the client library, across all restarts.
 private final class Follower: Sendable {
     private struct State {
         var revision = 0
@@ -259,7 +266,7 @@ private final class Follower: Sendable {
     init(_ socket: String) {
         state = Mutex(State())
         task = Mutex(nil)
-        let follow = Task(executorPreference: OwnQueue()) { [weak self] in
+        let follow = Task(executorPreference: QueueExecutor()) { [weak self] in
             do {
                 let snapshots = LarderClient(socket: socket).config.snapshots { [weak self] interruption in
                     self?.state.withLock {
@@ -286,16 +293,15 @@ private final class Follower: Sendable {
         let deadline = Deadline.usual
         while state.withLock({ $0.revision < revision && $0.problems.isEmpty }) {
             if deadline.hasPassed {
-                let (held, interruptions) = state.withLock { ($0.revision, $0.interruptions) }
+                let (current, interruptions) = state.withLock { ($0.revision, $0.interruptions) }
                 throw HarnessError(
-                    "waited in vain for revision \(revision) at \(held); interruptions: \(interruptions)")
+                    "timed out at revision \(current) waiting for \(revision); interruptions: \(interruptions)")
             }
             _ = poll(nil, 0, 5)
         }
     }
 
-    /// Ends it.
-    /// - Returns: what went wrong.
+    /// Cancels the task and returns the problems that it found.
     func end() -> [String] {
         let follow = task.withLock { $0 }
         follow?.cancel()

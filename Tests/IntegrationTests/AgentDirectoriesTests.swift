@@ -4,9 +4,9 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("The directories of the agent")
+    @Suite("Directories of the agent")
     struct AgentDirectoriesTests {
-        /// Makes a directory with a mode, whatever the umask.
+        /// Creates a directory with exactly this mode, regardless of the umask.
         private func makeDirectory(_ path: String, mode: mode_t) throws {
             guard mkdir(path, 0o700) == 0, chmod(path, mode) == 0 else { throw HarnessError.system("mkdir \(path)") }
         }
@@ -20,7 +20,7 @@ extension Integration {
         // MARK: Links
 
         @Test(
-            "a symbolic link as a file of the state is refused, and what it leads to is unchanged",
+            "a symbolic link in place of a state file is refused, and its target is unchanged",
             arguments: ["lock", "epoch"])
         func linkedFile(name: String) throws {
             try AgentHome.with { home in
@@ -36,7 +36,7 @@ extension Integration {
         }
 
         @Test(
-            "a symbolic link on the path to a namespace is refused by name",
+            "a symbolic link in place of a directory below the state directory is refused by name",
             arguments: ["config", "config/default", "config/default/generations", "config/default/journal"])
         func linkedDirectory(name: String) throws {
             try AgentHome.with { home in
@@ -52,7 +52,7 @@ extension Integration {
             }
         }
 
-        @Test("the directories themselves may be reached through a symbolic link")
+        @Test("the state and cache directories themselves can be symbolic links")
         func linkedRoots() throws {
             try AgentHome.with { home in
                 for name in ["state", "cache"] {
@@ -67,7 +67,7 @@ extension Integration {
             }
         }
 
-        @Test("a symbolic link in the place of the image directory is refused")
+        @Test("a symbolic link in place of the image directory is refused")
         func linkedImages() throws {
             try AgentHome.with { home in
                 try makeDirectory(home.directory + "/cache", mode: 0o750)
@@ -82,7 +82,7 @@ extension Integration {
         // MARK: Owner and mode
 
         @Test(
-            "a directory that others can write to is refused with the command that changes it",
+            "a directory that others can write to is refused with the command that fixes it",
             arguments: ["run", "state", "cache", "cache/images"], [mode_t(0o777), 0o770, 0o1777])
         func writableByOthers(name: String, mode: mode_t) throws {
             try AgentHome.with { home in
@@ -91,7 +91,7 @@ extension Integration {
                 try makeDirectory(path, mode: mode)
                 let socket = home.directory + "/run/sock"
                 if name == "run", mode == 0o1777 {
-                    // In a directory such as /tmp nobody can replace the files of another user.
+                    // In a directory with the sticky bit, such as /tmp, users cannot replace files of others.
                     #expect(try home.start(socket: socket).ask("agent.ping") == ["pong": true])
                     return
                 }
@@ -108,8 +108,9 @@ extension Integration {
         }
 
         @Test(
-            "a directory of another user is refused with the command that changes it",
-            .enabled(if: geteuid() == 0, "only root can give a directory away"), arguments: ["run", "state", "cache"])
+            "a directory of another user is refused with the command that fixes it",
+            .enabled(if: geteuid() == 0, "only root can change the owner of a directory"),
+            arguments: ["run", "state", "cache"])
         func ownedByOther(name: String) throws {
             try AgentHome.with { home in
                 let path = "\(home.directory)/\(name)"
@@ -123,7 +124,7 @@ extension Integration {
         }
 
         @Test(
-            "a directory of root that everybody can write to, as an emptyDir volume is, is refused with the commands for root",
+            "a world-writable directory of root, such as an emptyDir volume, is refused with commands for root",
             .enabled(if: geteuid() == 0, "only root can become another user"), arguments: ["run", "state", "cache"])
         func volume(name: String) throws {
             try AgentHome.with { home in
@@ -144,9 +145,9 @@ extension Integration {
             }
         }
 
-        // MARK: What is no file
+        // MARK: File types
 
-        @Test("a FIFO as a file of the state is refused", arguments: ["lock", "epoch", "config/default/journal"])
+        @Test("a FIFO in place of a state file is refused", arguments: ["lock", "epoch", "config/default/journal"])
         func pipe(name: String) throws {
             try AgentHome.with { home in
                 #expect(try home.start().stop() == .exit(0))
@@ -159,7 +160,7 @@ extension Integration {
             }
         }
 
-        @Test("a FIFO as the settings file is refused")
+        @Test("a FIFO in place of the settings file is refused")
         func settingsPipe() throws {
             try AgentHome.with { home in
                 guard mkfifo(home.settings, 0o600) == 0 else { throw HarnessError.system("mkfifo") }
@@ -170,7 +171,7 @@ extension Integration {
             }
         }
 
-        @Test("a FIFO as the image index costs the image cache, not the configuration")
+        @Test("a FIFO in place of the image index disables only the image cache")
         func indexPipe() throws {
             try AgentHome.with { home in
                 #expect(try home.start().stop() == .exit(0))
@@ -182,7 +183,7 @@ extension Integration {
             }
         }
 
-        @Test("a symbolic link as the image index is not followed")
+        @Test("a symbolic link in place of the image index is not followed")
         func linkedIndex() throws {
             try AgentHome.with { home in
                 #expect(try home.start().stop() == .exit(0))

@@ -13,7 +13,7 @@ struct BackupTests {
     }
 
     @Test(
-        "a client that resumes after a copy of the state was restored gets the document that is current",
+        "after a copied state directory is restored, a resuming client gets the current document",
         arguments: [true, false])
     func restoredCopy(sendsEpoch: Bool) throws {
         try AgentHome.with { home in
@@ -23,7 +23,7 @@ struct BackupTests {
             try copy(home.state, to: home.directory + "/copy")
 
             agent = try home.start()
-            let held = try agent.connect().call("config.set", ["path": "a", "value": "before"])
+            let lost = try agent.connect().call("config.set", ["path": "a", "value": "before"])
             #expect(try agent.stop() == .exit(0))
             try FileManager.default.removeItem(atPath: home.state)
             try copy(home.directory + "/copy", to: home.state)
@@ -31,18 +31,18 @@ struct BackupTests {
             agent = try home.start()
             let client = try agent.connect()
             let after = try client.call("config.set", ["path": "a", "value": "after"])
-            #expect(after["revision"] != held["revision"])
-            #expect(after["epoch"] != held["epoch"])
+            #expect(after["revision"] != lost["revision"])
+            #expect(after["epoch"] != lost["epoch"])
             #expect(try client.call("config.get", ["path": "b"])["value"] == 1)
-            var since: [(String, JSONValue)] = [("since", held["revision"] ?? 0)]
-            if sendsEpoch { since.append(("epoch", held["epoch"] ?? "")) }
+            var since: [(String, JSONValue)] = [("since", lost["revision"] ?? 0)]
+            if sendsEpoch { since.append(("epoch", lost["epoch"] ?? "")) }
             try client.call("config.subscribe", .object(since))
             #expect(try client.event()["value"]?["a"] == "after")
             #expect(agent.log.contains("new epoch"))
         }
     }
 
-    @Test("a backup of a running agent has every acknowledged change, and a restored one begins a new epoch")
+    @Test("a backup of a running agent has every acknowledged change, and a restored one starts a new epoch")
     func backup() throws {
         let settings = #"{ namespaces: { shop: { secrets: ["key"] }, empty: {} } }"#
         try AgentHome.with(settings: settings) { home in
@@ -55,7 +55,7 @@ struct BackupTests {
             }
             let before = try client.call("config.get")
             try client.call("config.pin", ["revision": before["revision"] ?? 0])
-            // Changes go on while the backup is made.
+            // Changes continue during the backup.
             let backup = try home.startLarder("backup", file)
             var last = 30
             while backup.endIfEnded() == nil {
@@ -81,7 +81,7 @@ struct BackupTests {
             #expect((30...last).contains(saved))
             #expect(value["epoch"] != before["epoch"])
             #expect(try restored.ask("config.get", ["namespace": "shop", "path": "key"])["value"] == 30)
-            // The history came along, pins included.
+            // The backup includes the history and its pins.
             let list = try require(try restored.ask("config.history")["generations"], "generations")
             let generations = Array(list.elements)
             #expect(generations.first { $0["revision"] == before["revision"] }?["pinned"] == true)
@@ -91,7 +91,7 @@ struct BackupTests {
             #expect(older < saved)
             #expect(try restored.stop() == .exit(0))
 
-            // Once more, over a state that was restored, and to another place.
+            // Restores over a state that was restored before, and to another directory.
             let other = home.directory + "/other"
             #expect(try home.larder("restore", file, "--state-directory", other).status == 1)
             try home.makeDirectory("other")
@@ -103,7 +103,7 @@ struct BackupTests {
         }
     }
 
-    @Test("a backup that is damaged or incomplete is refused, and the state stays", arguments: [0, 1, 2, 3])
+    @Test("a damaged or incomplete backup is refused, and the state is unchanged", arguments: [0, 1, 2, 3])
     func damaged(kind: Int) throws {
         try AgentHome.with { home in
             let file = home.directory + "/larder.backup"
@@ -126,7 +126,7 @@ struct BackupTests {
         }
     }
 
-    /// Makes a backup of two namespaces, and replaces its lines by others with a right SHA-256 at the end.
+    /// Makes a backup of two namespaces, changes its lines and updates the SHA-256 at the end.
     private func forge(_ home: AgentHome, _ change: (inout [String]) -> Void) throws -> String {
         let file = home.directory + "/larder.backup"
         let agent = try home.start()
@@ -143,7 +143,7 @@ struct BackupTests {
     }
 
     @Test(
-        "a line that holds another snapshot than it names is refused by its number, though the backup's SHA-256 is right",
+        "a line that does not match its snapshot is refused by line number, even if the backup's SHA-256 is correct",
         arguments: ["text", "content", "revision", "namespace", "twice"])
     func forged(kind: String) throws {
         try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
@@ -169,7 +169,7 @@ struct BackupTests {
     }
 
     @Test(
-        "a snapshot with a member that the agent cannot have written is refused, though all SHA-256 are right",
+        "a snapshot with a member that no agent writes is refused, even if all SHA-256 are correct",
         arguments: [
             (#""digest":"[0-9a-f]+""#, #""digest":"x""#), (#""journal":\d+"#, #""journal":9007199254740992"#),
             (#""released":\d+"#, #""released":9007199254740992"#),
@@ -199,7 +199,7 @@ struct BackupTests {
         }
     }
 
-    @Test("a backup without a snapshot is refused unless it says which namespaces were omitted")
+    @Test("a backup without a snapshot is refused unless it lists omitted namespaces")
     func withoutSnapshots() throws {
         try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
             let file = try forge(home) { $0 = [$0[0]] }
@@ -213,7 +213,7 @@ struct BackupTests {
         #expect(try BackupFile(decoding: backup.encoded(), name: "b") == backup)
     }
 
-    @Test("a restore that fails while it writes leaves nothing behind")
+    @Test("a restore that fails while it writes leaves no files")
     func failedWrite() throws {
         try AgentHome.with { home in
             try home.makeDirectory("state")
@@ -249,7 +249,7 @@ struct BackupTests {
     }
 
     @Test(
-        "a backup names the namespaces that its maker may not read, and restore repeats it",
+        "a backup names the namespaces that its creator cannot read, and restore repeats the names",
         .enabled(if: geteuid() == 0, "only root can become another user"))
     func omitted() throws {
         let all = #"["read", "administer", "secrets"]"#

@@ -3,9 +3,9 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Requests that wait for a source that does not answer")
+    @Suite("Requests that wait for an unresponsive source")
     struct CancellationTests {
-        /// An agent that holds a document and whose source hangs from now on.
+        /// Runs `body` with an agent that has a document and whose source no longer responds.
         private func withHangingSource(_ body: (AgentProcess, RawOrigin) throws -> Void) throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"1","n":1}"#, etag: "a"))
             defer { origin.stop() }
@@ -23,7 +23,7 @@ extension Integration {
             }
         }
 
-        @Test("a refresh that hangs is cancelled by request.cancel, up to the connection to the source")
+        @Test("request.cancel cancels a refresh and closes its connection to the source")
         func cancel() throws {
             try withHangingSource { agent, origin in
                 let client = try agent.connect()
@@ -40,8 +40,8 @@ extension Integration {
             }
         }
 
-        @Test("a refresh is given up when its client goes away")
-        func clientGone() throws {
+        @Test("a refresh is cancelled when its client disconnects")
+        func clientDisconnects() throws {
             try withHangingSource { agent, origin in
                 let client = try agent.connect()
                 _ = try client.request("config.refresh")
@@ -52,8 +52,8 @@ extension Integration {
             }
         }
 
-        @Test("a refresh is not given up because its client half-closed")
-        func clientHalfClosed() throws {
+        @Test("a refresh continues after its client half-closes the connection")
+        func clientHalfCloses() throws {
             try withHangingSource { agent, origin in
                 let client = try agent.connect()
                 let refresh = try client.request("config.refresh")
@@ -66,7 +66,7 @@ extension Integration {
             }
         }
 
-        @Test("those who wait for the same answer share one request, and one who cancels does not disturb the others")
+        @Test("concurrent refreshes share one request, and cancelling one does not affect the others")
         func shared() throws {
             try withHangingSource { agent, origin in
                 let clients = try (0..<5).map { _ in try agent.connect() }
@@ -74,7 +74,7 @@ extension Integration {
                 let fields = try origin.request()
                 #expect(fields["if-none-match"] == "\"a\"")
                 let others = try clients.dropFirst().map { try $0.request("config.refresh") }
-                // Their requests were taken once these were answered.
+                // The replies show that the agent has read the refresh requests.
                 for client in clients { try client.call("agent.ping") }
                 try clients[0].call("request.cancel", ["id": .int(first)])
                 #expect(throws: LineClient.Refusal.self) { try clients[0].reply(to: first) }
@@ -84,12 +84,12 @@ extension Integration {
                     #expect(try client.reply(to: id)["upstreamVersion"] == "2")
                 }
                 let attempted = try agent.ask("agent.stats")["namespaces"]?["default"]?["refreshes"]?["attempted"]
-                #expect(attempted == 2, "the first one of all and the shared one")
+                #expect(attempted == 2, "the first refresh and the shared one")
             }
         }
 
-        @Test("a push waits for the refresh before it, wins over its answer, and a set does not wait at all")
-        func pushBehindRefresh() throws {
+        @Test("a push waits for the refresh before it and replaces its document; a set does not wait")
+        func pushAfterRefresh() throws {
             try withHangingSource { agent, origin in
                 let (refresher, pusher) = try (agent.connect(), agent.connect())
                 let refresh = try refresher.request("config.refresh")
@@ -105,7 +105,7 @@ extension Integration {
             }
         }
 
-        @Test("the agent stops although its source hangs, and those who wait for it are told")
+        @Test("the agent stops while its source hangs, and waiting clients get an error")
         func stop() throws {
             try withHangingSource { agent, origin in
                 let (client, halfClosed) = try (agent.connect(), agent.connect())

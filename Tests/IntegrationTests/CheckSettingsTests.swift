@@ -3,14 +3,14 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("larderd --check-settings and the files beside the settings")
+    @Suite("larderd --check-settings and layer files")
     struct CheckSettingsTests {
         private func check(_ home: AgentHome) throws -> Command {
             try Command.run(
                 Products.agent, ["--check-settings", "--settings", home.settings], environment: home.environment)
         }
 
-        @Test("all errors of the settings and of the layers' files are reported, each with file, line and column")
+        @Test("all errors in the settings and in layer files are reported with file, line and column")
         func allErrors() throws {
             try AgentHome.with(
                 settings:
@@ -33,8 +33,8 @@ extension Integration {
             }
         }
 
-        @Test("files that are not there, or may not be read, are warnings")
-        func warnings() throws {
+        @Test("a missing layer file is a warning")
+        func missingFile() throws {
             try AgentHome.with(settings: "{ namespaces: { shop: { defaults: { path: '@/none.json' } } } }") { home in
                 let found = try check(home)
                 #expect(found.end == .exit(0))
@@ -43,7 +43,7 @@ extension Integration {
             }
         }
 
-        @Test("an agent with --settings reads config.d beside that file, and not the host's")
+        @Test("an agent with --settings reads config.d next to that file, and not the host's")
         func trialAgent() throws {
             try AgentHome.with(settings: "{}") { home in
                 try home.makeDirectory("etc/config.d")
@@ -54,7 +54,7 @@ extension Integration {
                 #expect(try agent.ask("config.get", ["of"])["value"] == "the trial")
                 let layers = try agent.status()["layers"]?.elements.compactMap { $0["origin"]?.string } ?? []
                 #expect(layers.contains("\(home.directory)/config.d"), "\(layers)")
-                // A name relative to the working directory.
+                // The name is relative to the working directory.
                 let check = try Command.run(
                     Products.agent, ["--check-settings", "--settings", "larder.json"], environment: home.environment,
                     directory: home.directory)
@@ -68,7 +68,7 @@ extension Integration {
             }
         }
 
-        @Test("a file *.json5 is a layer file, and explain finds the line of its values")
+        @Test("a *.json5 file is a layer file, and explain reports the lines of its values")
         func json5() throws {
             try AgentHome.with(settings: "{}", starting: true) { home in
                 try home.makeDirectory("config.d")
@@ -81,7 +81,9 @@ extension Integration {
             }
         }
 
-        @Test("a broken layer file makes doctor and status --check exit with the status for warnings")
+        @Test(
+            "with a broken layer file, status --check exits with the status for warnings, doctor with that for failures"
+        )
         func exitStatuses() throws {
             try AgentHome.with(settings: "{}", starting: true) { home in
                 #expect(try home.larder("status", "--check").status == 0)
@@ -93,7 +95,7 @@ extension Integration {
                 #expect(status.text.contains("config.d/10.json:1:26: "))
                 #expect(try home.larder("status", "--check", "--json").status == 12)
                 #expect(try home.larder("status").status == 0)
-                // doctor has the settings checked, too, and the check fails.
+                // doctor also runs --check-settings, which fails.
                 let doctor = try home.larder("doctor")
                 #expect(doctor.status == 1)
                 #expect(doctor.text.contains("config.d/10.json:1:26: "))
@@ -107,7 +109,7 @@ extension Integration {
             }
         }
 
-        @Test("status --check exits with the status for failures if a namespace has none of its documents")
+        @Test("status --check exits with the status for failures if a namespace has no document")
         func failures() throws {
             try AgentHome.with(settings: "{ namespaces: { shop: { remote: { file: { path: '@/shop.json' } } } } }") {
                 home in

@@ -2,9 +2,9 @@ import Testing
 
 @testable import larderd
 
-@Suite("The code that is mapped")
+@Suite("Release of code pages")
 struct CodePagesTests {
-    @Test("only code of files is given back: no data, nothing that was relocated, nothing without a file")
+    @Test("only executable mappings of files are released")
     func ranges() {
         let maps = """
             5600a000-5600c000 r--p 00000000 fe:00 1234   /usr/sbin/larderd
@@ -19,8 +19,8 @@ struct CodePagesTests {
         #expect(CodePages.ranges(ofMaps: maps) == [0x5600_c000..<0x5600_f000, 0x7f00_0000..<0x7f00_2000])
     }
 
-    @Test("code that was given back comes back")
-    func comesBack() {
+    @Test("released code remains usable")
+    func repeatedRelease() {
         for _ in 0..<3 {
             CodePages.release()
             #expect(CodePages.ranges(ofMaps: "").isEmpty)

@@ -11,7 +11,7 @@ extension Integration {
     struct CommandErrorTests {
         private typealias Failure = LarderCommand.Failure
 
-        @Test("with --json an error is one line of JSON on standard error, with the protocol's name and code")
+        @Test("with --json, an error is one line of JSON on standard error with the protocol's name and code")
         func jsonErrors() throws {
             try AgentHome.with(starting: true) { home in
                 for (arguments, name, code, status): ([String], String, JSONValue, Int) in [
@@ -36,11 +36,11 @@ extension Integration {
                 let text = try home.larder("get", "no.such")
                 #expect(text.log.hasPrefix("larder: Not found"))
                 let render = try home.larder("render", "--json", "--path", "no.such")
-                #expect(render.log.hasPrefix("larder: "), "there --json is the form of the file")
+                #expect(render.log.hasPrefix("larder: "), "--json of render selects the format of the file")
             }
         }
 
-        @Test("with --json a refusal has the right that is missing, and what is noted is JSON, too")
+        @Test("with --json, an error names the missing right, and notes are JSON too")
         func jsonDetails() throws {
             let error = LarderClientError(remote: WireError(lacking: .write, in: "shop", "no"))
             #expect(
@@ -59,7 +59,7 @@ extension Integration {
             }
         }
 
-        @Test("a hint is a complete command: with the namespace and the socket that were given")
+        @Test("a hint is a complete command, with the namespace and socket of the command line")
         func hints() throws {
             let hints = Hints(socket: "/tmp/it's here/sock")
             #expect(
@@ -95,7 +95,7 @@ extension Integration {
         }
 
         @Test(
-            "a time that is none is refused with what a time is, also if it begins with a dash",
+            "an invalid time is refused with a description of valid times, even if it begins with a dash",
             arguments: ["-1s", "0", "5x", "99999999999999999999d", "999999999d", "3661d"])
         func times(text: String) throws {
             for arguments in [
@@ -111,7 +111,7 @@ extension Integration {
             }
         }
 
-        @Test("a negative number is still a value of set, beside a time too")
+        @Test("set accepts a negative number as its value, also with --ttl")
         func negativeValues() throws {
             #expect(
                 Arguments.normalized(["set", "a", "-5", "--ttl", "10m"]) == ["set", "a", "--ttl", "10m", "--", "-5"])

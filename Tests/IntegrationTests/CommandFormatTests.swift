@@ -5,13 +5,13 @@ import Testing
 
 @testable import LarderCommand
 
-@Suite("What the command line prints")
+@Suite("Output of the command line")
 struct CommandFormatTests {
     private let now = Timestamp(milliseconds: 1_800_000_000_000)
 
     private func before(_ seconds: Int) -> Timestamp { Timestamp(milliseconds: now.milliseconds - seconds * 1000) }
 
-    @Test("scalars are bare, objects pretty or compact, numbers keep their text")
+    @Test("scalars are printed bare, objects pretty or compact, and numbers with their original text")
     func values() throws {
         #expect(ValueFormat.pretty.text("a \"b\"") == "a \"b\"")
         #expect(ValueFormat.pretty.text(try JSONValue(parsing: "0.1000")) == "0.1000")
@@ -34,7 +34,7 @@ struct CommandFormatTests {
         #expect(ValueFormat.compact.text(value) == #"{"a":1,"b":[],"c":[1,{"d\n":{}}]}"#)
     }
 
-    @Test("a terminal is not given control characters, a pipe gets every byte")
+    @Test("control characters are escaped on a terminal and unchanged in a pipe")
     func controls() {
         #expect(ValueFormat.pretty.text("a\u{1B}[2J\nb", isTerminal: true) == "a\\u{1B}[2J\nb")
         #expect(ValueFormat.pretty.text("a\u{1B}[2J\nb") == "a\u{1B}[2J\nb")
@@ -42,7 +42,7 @@ struct CommandFormatTests {
         #expect("schön 😀".printable == "schön 😀")
     }
 
-    @Test("watch prints one line for each value")
+    @Test("watch prints one line per value")
     func lines() {
         #expect(ValueFormat.line(nil) == "")
         #expect(ValueFormat.line("plain") == "plain")
@@ -54,7 +54,7 @@ struct CommandFormatTests {
                 == #"{"namespace":"web","epoch":"e","revision":3,"state":"stale","skipped":2,"exists":false}"#)
     }
 
-    @Test("spans, sizes and counts are said as people say them")
+    @Test("durations, sizes and counts are formatted for people")
     func human() {
         #expect(Human.ago(milliseconds: 400) == "just now")
         #expect(Human.ago(milliseconds: -5000) == "just now")
@@ -98,7 +98,7 @@ struct CommandFormatTests {
             ])
     }
 
-    @Test("status says the state first, then what explains it")
+    @Test("status prints the state first, then the details")
     func statusReport() {
         let plain = Style(isTerminal: false, noColor: "", terminal: "xterm")
         #expect(
@@ -123,7 +123,7 @@ struct CommandFormatTests {
                 """)
     }
 
-    @Test("status counts a failure from the last success, whenever the last attempt was")
+    @Test("status counts a failure from the last success, regardless of the last attempt")
     func failingFor() {
         let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: now)
         var namespace = status()
@@ -139,8 +139,8 @@ struct CommandFormatTests {
         #expect(report.text([namespace]).hasPrefix("default  failed for 1 s\n"))
     }
 
-    @Test("status names experiments that are left out")
-    func leftOut() {
+    @Test("status names omitted experiments")
+    func omittedExperiments() {
         var status = status()
         let problem = "list, which declares experiments, is no array"
         status.layers = [
@@ -150,8 +150,8 @@ struct CommandFormatTests {
         #expect(StatusReport(style: plain, now: now).text([status]).contains(problem))
     }
 
-    @Test("a source that answered before the start only is not called silent for ever")
-    func answeredBefore() {
+    @Test("a source with a version from before the start is not reported as never answered")
+    func responseBeforeStart() {
         let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: now)
         var namespace = status()
         namespace.upstream?.lastSuccessAt = nil
@@ -161,7 +161,7 @@ struct CommandFormatTests {
         #expect(report.text([namespace]).contains("never answered"))
     }
 
-    @Test("a namespace without anything yet is said to be so")
+    @Test("a namespace without a snapshot is reported as not published yet")
     func emptyStatus() {
         var namespace = status()
         namespace.revision = 0
@@ -176,7 +176,7 @@ struct CommandFormatTests {
                 == "default  stale for 2 h 5 min\n  snapshot    none published yet")
     }
 
-    @Test("colour is for terminals that can and want it")
+    @Test("colour is used only on capable terminals and without NO_COLOR")
     func colour() {
         #expect(Style(isTerminal: true, noColor: "", terminal: "xterm").state(.failed) == "\u{1B}[31mfailed\u{1B}[0m")
         for style in [
@@ -189,7 +189,7 @@ struct CommandFormatTests {
         }
     }
 
-    @Test("the table of clients has aligned columns, and no name can break it")
+    @Test("the table of clients has aligned columns and escapes control characters")
     func clients() {
         let client = AgentClients.Client(
             id: 7, peer: .init(pid: 4242, uid: 1000, gid: 1000), command: "so\u{1B}cat", connectedAt: before(65),
@@ -207,7 +207,7 @@ struct CommandFormatTests {
         #expect(ClientsTable(now: now).text([other]).hasSuffix("    0 B  41, not web 8: no\\nport"))
     }
 
-    @Test("explain shows the value, then each layer's say, the highest first and the winner marked")
+    @Test("explain shows the value, then the layers from highest to lowest with the winner marked")
     func explanation() {
         let result = ConfigExplain.Result(
             path: "search.limit", namespace: "default", revision: 41, epoch: "e", value: 20, winner: "override",
@@ -233,7 +233,7 @@ struct CommandFormatTests {
             ])
         let plain = Style(isTerminal: false, noColor: "", terminal: "")
         let lines = ExplainReport(style: plain, now: now).text(result).split(separator: "\n").map { line in
-            // Columns are two spaces apart or more.
+            // Columns are separated by at least two spaces.
             line.replacing(#/ {2,}/#, with: "|")
         }
         #expect(
@@ -256,7 +256,7 @@ struct CommandFormatTests {
                     + "search is pinned by /etc/a.json:2; locked by /etc/larder.json\n"))
     }
 
-    @Test("history and diff are a line for each snapshot and each place")
+    @Test("history prints one line per snapshot, and diff one line per changed path")
     func history() {
         let generations = [
             ConfigHistory.Generation(
@@ -292,7 +292,7 @@ struct CommandFormatTests {
                 == "revisions 1 and 2 say the same")
     }
 
-    @Test("status shows what is held back or in quarantine, the copy, and who uses what")
+    @Test("status shows quarantine, rollback, plain copy and acknowledgements")
     func holds() {
         var namespace = status()
         namespace.quarantine = .init(version: "18", at: before(60), members: 40, removed: 39)
@@ -331,9 +331,9 @@ struct CommandFormatTests {
                 """))
     }
 
-    @Test("each failure has its exit status and says what to do next")
+    @Test("each protocol error has an exit status")
     func exitStatuses() {
-        // The name alone could be that of the testing library, too.
+        // The testing library also has a type ExitStatus.
         func status(_ code: WireError.Code) -> LarderCommand.ExitStatus {
             LarderCommand.ExitStatus(LarderClientError(remote: WireError(code, "x")))
         }

@@ -3,9 +3,9 @@ import LarderJSON
 import TestSupport
 import Testing
 
-@Suite("The larder program against a real agent", .ownThread, .timeLimit(.minutes(3)))
+@Suite("larder with a real agent", .ownThread, .timeLimit(.minutes(3)))
 struct CommandLineTests {
-    @Test("ping, and the socket by option, before or behind the verb, or by environment")
+    @Test("ping finds the socket by an option before or after the verb, or by the environment")
     func ping() throws {
         try AgentHome.with(starting: true) { (home) throws in
             let pong = Command(end: .exit(0), text: "pong\n")
@@ -16,7 +16,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("set, get and unset: bare scalars, pretty and compact objects, the whole result")
+    @Test("set, get and unset print bare scalars, pretty or compact objects, or the whole result")
     func values() throws {
         try AgentHome.with(starting: true) { (home) throws in
             #expect(try home.larder("set", "search.limit", "25").status == 0)
@@ -39,7 +39,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("an empty path is a usage error, and everything is changed with --all alone")
+    @Test("an empty path is a usage error; only --all changes the whole document")
     func wholeDocument() throws {
         try AgentHome.with(starting: true) { (home) throws in
             try home.larder("set", "a", "1")
@@ -63,7 +63,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("a set that only changes when the override ends says so")
+    @Test("a set that changes only the lifetime of an override reports it")
     func lifetimes() throws {
         try AgentHome.with(starting: true) { (home) throws in
             #expect(!(try home.larder("set", "a", "1").text.contains(";")))
@@ -75,7 +75,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("every failure is one line on standard error and a documented status")
+    @Test("every failure is one line on standard error and a documented exit status")
     func failures() throws {
         try AgentHome.with(starting: true) { (home) throws in
             for (arguments, status): ([String], Int32) in [
@@ -93,7 +93,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("push from a file and from standard input; an older version is rejected unless forced")
+    @Test("push reads a file or standard input; an older version is rejected unless forced")
     func push() throws {
         try AgentHome.with(starting: true) { (home) throws in
             let file = "\(home.directory)/config.json"
@@ -109,7 +109,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("status, info and clients are for people; call is for everything else")
+    @Test("status, info and clients print reports, and call prints JSON")
     func reports() throws {
         try AgentHome.with(starting: true) { (home) throws in
             let status = try home.larder("status")
@@ -126,7 +126,8 @@ struct CommandLineTests {
         }
     }
 
-    @Test("watch prints a line at once for each snapshot and ends after its count", arguments: [false, true])
+    @Test(
+        "watch prints a line immediately for each change of the value and ends after --count", arguments: [false, true])
     func watch(isPatched: Bool) throws {
         try AgentHome.with(starting: true) { (home) throws in
             try home.larder("set", "a", #"{"x": 1, "text": "one"}"#)
@@ -143,7 +144,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("watch survives a restart of the agent, says so, and repeats nothing")
+    @Test("watch survives a restart of the agent, reports it, and repeats no value")
     func watchAcrossRestart() throws {
         try AgentHome.with { (home) throws in
             let first = try home.start()
@@ -161,7 +162,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("a watch whose reader has gone ends at once and quietly, without waiting for the next change")
+    @Test("watch ends silently as soon as its reader exits, without waiting for a change")
     func brokenPipe() throws {
         try AgentHome.with(starting: true) { (home) throws in
             try home.larder("set", "a", "1")
@@ -172,7 +173,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("an interrupted watch ends quietly as a shell expects it")
+    @Test("an interrupted watch ends silently with status 130")
     func interrupted() throws {
         try AgentHome.with(starting: true) { (home) throws in
             try home.larder("set", "a", "1")
@@ -184,7 +185,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("a full disk is a failure and no silence")
+    @Test("a full disk below standard output is reported as a failure")
     func fullDisk() throws {
         try AgentHome.with(starting: true) { (home) throws in
             let end = try Command.run(
@@ -198,7 +199,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("explain, history, diff, rollback, wait and acknowledge")
+    @Test("explain, history, diff, rollback, wait and acknowledge print their results")
     func revisions() throws {
         try AgentHome.with(starting: true) { (home) throws in
             try home.larder("set", "search", #"{"limit": 10, "name": "x"}"#)
@@ -244,7 +245,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("a release that shows the same as what was held says that it is one")
+    @Test("a release that does not change the document reports that it released")
     func release() throws {
         try AgentHome.with(starting: true) { (home) throws in
             func push(_ text: String) throws {
@@ -257,7 +258,7 @@ struct CommandLineTests {
             try push("2")
             let back = try home.larder("rollback", "\(first)").text
             #expect(back.hasPrefix("revision \(first + 2); what the sources say now is held back"))
-            // An override makes the same of what is held and what is not.
+            // With this override, the document is the same before and after the release.
             try home.larder("set", "a", "3")
             let unchanged = "unchanged at revision \(first + 3)\n"
             #expect(try home.larder("rollback", "--release").text == "released, \(unchanged)")
@@ -265,7 +266,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("render and exec say what they use, and what they cannot use and why")
+    @Test("render refuses a snapshot that it cannot use, and acknowledges it with the reason")
     func acknowledgements() throws {
         try AgentHome.with(starting: true) { (home) throws in
             try home.larder("set", "a", "1")
@@ -276,7 +277,7 @@ struct CommandLineTests {
             #expect(try render.logLine() == "done")
             try home.larder("set", "A", "2")
             #expect(try render.logLine()?.contains("would both be A") == true)
-            // The acknowledgement follows the note; it is there once the next question is answered.
+            // The acknowledgement is sent after the note, so the clients are polled until it is there.
             var clients = try home.larder("clients").text
             while !clients.contains("not ") { clients = try home.larder("clients").text }
             #expect(clients.contains("would both be A"))
@@ -285,7 +286,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("a value no older than asked: without a remote source always at once")
+    @Test("get --max-age returns immediately if there is no remote source")
     func maximumAge() throws {
         try AgentHome.with(starting: true) { (home) throws in
             try home.larder("set", "a", "1")
@@ -294,7 +295,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("help is printed for every verb and needs no agent")
+    @Test("help and version are printed without an agent")
     func help() throws {
         for arguments in [["--help"], ["get", "--help"], ["help", "watch"], ["--version"]] {
             let end = try Command.run(Products.commandLine, arguments)

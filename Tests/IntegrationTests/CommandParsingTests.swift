@@ -8,9 +8,9 @@ import Testing
 
 @testable import LarderCommand
 
-@Suite("The command line is read")
+@Suite("Parsing of the command line")
 struct CommandParsingTests {
-    @Test("shared options may stand before the verb as well as behind it")
+    @Test("shared options can precede or follow the verb")
     func leadingOptions() throws {
         #expect(
             Arguments.normalized(["--socket", "/s", "--json", "get", "a", "--raw"])
@@ -34,7 +34,7 @@ struct CommandParsingTests {
         #expect(command.agent.connection.timeout.duration == .seconds(2))
     }
 
-    @Test("every verb takes what its help says")
+    @Test("verbs accept their arguments and options")
     func verbs() throws {
         let set = try #require(
             try Larder.parseAsRoot(["set", "a.b", "-n", "web", "--ttl", "10m", "--", "-5"]) as? SetCommand)
@@ -80,7 +80,7 @@ struct CommandParsingTests {
     }
 
     @Test(
-        "a wrong command line is a usage error",
+        "an invalid command line is a usage error",
         arguments: [
             ["get", "a", "b"], ["set", "a"], ["watch", "--count", "0"], ["watch", "--count", "x"], ["nope"],
             ["get", "--nope"], ["set", "a", "1", "--ttl", "soon"], ["ping", "--timeout", "0"], ["--socket"],
@@ -107,8 +107,8 @@ struct CommandParsingTests {
         #expect(!Larder.message(for: error).contains("\n"))
     }
 
-    @Test("help says what is easily taken for something else")
-    func carefulHelp() {
+    @Test("help explains the staleness of status and the escaping of render")
+    func helpDetails() {
         func words(_ verb: any ParsableCommand.Type) -> String {
             Larder.helpMessage(for: verb).split(whereSeparator: \.isWhitespace).joined(separator: " ")
         }
@@ -116,7 +116,7 @@ struct CommandParsingTests {
         #expect(words(RenderCommand.self).contains("escaped for HTML; within a section both count until its end"))
     }
 
-    @Test("help for every verb has examples, and the root names every exit status")
+    @Test("the help of every verb has examples, and that of larder lists the exit statuses")
     func help() throws {
         #expect(Larder.helpMessage().contains("  8  not available yet"))
         for verb in Larder.configuration.subcommands {
@@ -139,7 +139,7 @@ struct CommandParsingTests {
     }
 
     @Test(
-        "spans of time",
+        "a valid time is parsed",
         arguments: [
             ("500ms", 500), ("90", 90_000), ("90s", 90_000), ("10m", 600_000), ("2h", 7_200_000),
             ("1d", 86_400_000), ("1h30m", 5_400_000), ("1m500ms", 60_500),
@@ -149,15 +149,15 @@ struct CommandParsingTests {
     }
 
     @Test(
-        "what is no span of time",
+        "an invalid time is rejected",
         arguments: [
             "", "0", "-5", "0s", "s", "5x", "1.5s", "5 s", "10m5", "99999999999999999999", "9223372036854775807d",
         ])
-    func noSpans(text: String) {
+    func invalidSpans(text: String) {
         #expect(TimeSpan(argument: text) == nil)
     }
 
-    @Test("the conditions of wait")
+    @Test("wait parses conditions and rejects malformed ones")
     func conditions() throws {
         func parse(_ text: String, isString: Bool = false) throws -> (String, ConfigWait.Condition) {
             let (path, condition) = try WaitCommand.parse(text, isString: isString)
@@ -176,7 +176,7 @@ struct CommandParsingTests {
         }
     }
 
-    @Test("the completions of every shell know the verbs")
+    @Test("the completion script of every shell contains the verbs")
     func completions() {
         let verbs = Larder.configuration.subcommands.map { $0._commandName }
         #expect(verbs.contains("explain") && verbs.contains("exec"))
@@ -186,7 +186,7 @@ struct CommandParsingTests {
         }
     }
 
-    @Test("a value is JSON where it is JSON, and a string otherwise")
+    @Test("a value argument is JSON if it is valid JSON, and otherwise a string")
     func values() throws {
         #expect(try ValueArgument.parse("25", isString: false) == 25)
         #expect(try ValueArgument.parse("true", isString: false) == true)
@@ -200,14 +200,16 @@ struct CommandParsingTests {
         #expect(try ValueArgument.parse("{", isString: true) == "{")
     }
 
-    @Test("a slip in JSON is not taken for a string", arguments: [#"{"a":1"#, "[1,", " {a: 1}", #""open"#])
-    func slips(text: String) {
+    @Test(
+        "a value argument that begins like JSON and is malformed is a usage error",
+        arguments: [#"{"a":1"#, "[1,", " {a: 1}", #""open"#])
+    func malformedJSON(text: String) {
         let failure = #expect(throws: Failure.self) { try ValueArgument.parse(text, isString: false) }
         #expect(failure?.status == .usage)
         #expect(failure?.message.contains("--string") == true)
     }
 
-    @Test("a document that is not JSON is refused with line and column")
+    @Test("a document that is not JSON is rejected with line and column")
     func documents() throws {
         #expect(try PushCommand.document(Array("{\"a\": 1}\n".utf8), name: "f") == ["a": 1])
         let failure = #expect(throws: Failure.self) {
@@ -219,7 +221,7 @@ struct CommandParsingTests {
         #expect(throws: Failure.self) { try PushCommand.document([], name: "empty.json") }
     }
 
-    @Test("parameters of call are an object or an array")
+    @Test("parameters of call must be an object or an array")
     func callParameters() throws {
         #expect(try CallCommand.params(#"["a"]"#) == ["a"])
         #expect(throws: Failure.self) { try CallCommand.params("7") }
