@@ -81,9 +81,7 @@ extension Integration {
             }
         }
 
-        @Test(
-            "with a broken layer file, status --check exits with the status for warnings, doctor with that for failures"
-        )
+        @Test("a broken layer file is a warning for status --check and a failure for doctor")
         func exitStatuses() throws {
             try AgentHome.with(settings: "{}", starting: true) { home in
                 #expect(try home.larder("status", "--check").status == 0)

@@ -185,7 +185,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("a full disk below standard output is reported as a failure")
+    @Test("a write error on standard output is reported as a failure")
     func fullDisk() throws {
         try AgentHome.with(starting: true) { (home) throws in
             let end = try Command.run(

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("How old a value may be")
+    @Suite("Maximum age of values")
     struct ConfigAgeTests {
         private func withOrigin(
             _ body: (AgentHome, AgentProcess, RawOrigin) throws -> Void
@@ -23,7 +23,7 @@ extension Integration {
             }
         }
 
-        @Test("many who want a young value share one request, and those who do not care are answered meanwhile")
+        @Test("requests with maximumAgeSeconds share one refresh, and requests without it do not wait")
         func shared() throws {
             let origin = try RawOrigin.listening(.hang)
             defer { origin.stop() }
@@ -35,7 +35,7 @@ extension Integration {
                 let agent = try home.start()
                 let clients = try (0..<30).map { _ in try agent.connect() }
                 try clients[0].call("config.set", ["path": "n", "value": 0])
-                // The agent has asked by itself, and that is young enough for all.
+                // The first request of the agent itself is recent enough for all clients.
                 try origin.request()
                 let requests = try clients.map {
                     try $0.request("config.get", ["path": "n", "maximumAgeSeconds": 86400])
@@ -53,8 +53,8 @@ extension Integration {
             }
         }
 
-        @Test("the same words are no reason to be given the same answer")
-        func notRemembered() throws {
+        @Test("identical requests with maximumAgeSeconds are not answered from the reply cache")
+        func uncachedReplies() throws {
             try withOrigin { _, agent, origin in
                 let client = try agent.connect()
                 for number in 2...6 {
@@ -65,7 +65,7 @@ extension Integration {
             }
         }
 
-        @Test("a copy from disk is as old as its document, and does where the source is down only if that is said")
+        @Test("a document restored from disk keeps its age; staleIfErrorSeconds permits it during an outage")
         func afterRestart() throws {
             try withOrigin { home, agent, origin in
                 #expect(try agent.stop() == .exit(0))
@@ -77,12 +77,12 @@ extension Integration {
                 #expect(refusal.detail.contains("503"))
                 let params: JSONValue = ["path": "n", "maximumAgeSeconds": 0, "staleIfErrorSeconds": 86400]
                 #expect(try client.call("config.get", params)["value"] == 1)
-                // It was written a moment ago, which is young enough for some.
+                // The document is younger than a day.
                 #expect(try client.call("config.get", ["path": "n", "maximumAgeSeconds": 86400])["value"] == 1)
             }
         }
 
-        @Test("who waits for a young value can be cancelled, and its request ends with the last one")
+        @Test("a request that waits for a recent value can be cancelled, which ends the request to the source")
         func cancel() throws {
             try withOrigin { _, agent, origin in
                 origin.answer(.hang)

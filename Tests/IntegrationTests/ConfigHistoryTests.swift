@@ -4,20 +4,20 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("What was, and the way back")
+    @Suite("History and rollback")
     struct ConfigHistoryTests {
         private func history(_ agent: AgentProcess) throws -> [JSONValue] {
             Array(try require(try agent.ask("config.history")["generations"], "generations").elements)
         }
 
-        /// What each snapshot of the history was, by way of its difference from the current one.
+        /// The document of a revision in the history, computed from its difference to the current one.
         private func content(_ agent: AgentProcess, of revision: Int) throws -> JSONValue {
             let current = try agent.ask("config.get")
             let patch = try agent.ask("config.diff", ["from": current["revision"] ?? 0, "to": .int(revision)])["patch"]
             return MergePatch.apply(try require(patch, "patch"), to: current["value"])
         }
 
-        @Test("the history is exact after a stop and after kill -9, and tells who made each snapshot")
+        @Test("the history survives a stop and kill -9, and names the author of each snapshot")
         func restarts() throws {
             try AgentHome.with { home in
                 var expected: [Int: JSONValue] = [:]
@@ -28,7 +28,7 @@ extension Integration {
                         let revision = snapshot["revision"]?.int ?? 0
                         if let value = expected[revision] { #expect(try content(agent, of: revision) == value) }
                     }
-                    // Every snapshot that was acknowledged is there; the very first one may not have come onto the disk.
+                    // All acknowledged snapshots are in the history. The initial snapshot may not have been written.
                     let acknowledged = expected.keys.sorted(by: >).prefix(16)
                     let revisions = known.map { $0["revision"]?.int ?? 0 }
                     #expect(revisions.starts(with: acknowledged))
@@ -48,8 +48,8 @@ extension Integration {
             }
         }
 
-        @Test("what clients do at once is one snapshot with all of its causes")
-        func joined() throws {
+        @Test("pipelined changes share snapshots, which list the cause of each change once")
+        func sharedSnapshots() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
                 let client = try agent.connect()
@@ -59,13 +59,13 @@ extension Integration {
                 for request in requests { try client.reply(to: request) }
                 let causes = try history(agent).map { snapshot in snapshot["causes"].map { Array($0.elements) } ?? [] }
                 let paths = causes.joined().compactMap { $0["path"]?.string }
-                #expect(Set(paths).count == paths.count, "a change is told of once")
+                #expect(Set(paths).count == paths.count, "each change is listed once")
                 #expect(causes[0].last?["path"] == "n63")
             }
         }
 
-        @Test("a rollback is held over restarts and kill -9, against the refused version and not a newer one")
-        func hold() throws {
+        @Test("a rollback survives restarts and kill -9 until the source has a newer version than the refused one")
+        func rollbackAcrossRestarts() throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"1","n":1}"#, etag: "a"))
             defer { origin.stop() }
             let settings = """
@@ -97,8 +97,8 @@ extension Integration {
             }
         }
 
-        @Test("without a remote source, the administrator's files are held until the release or a forced refresh")
-        func hostHeld() throws {
+        @Test("without a remote source, a rollback holds the host layer until a release or a forced refresh")
+        func rollbackOfHostLayer() throws {
             try AgentHome.with(settings: #"{ namespaces: { default: { host: { directory: "@/host" } } } }"#) { home in
                 try home.makeDirectory("host")
                 try home.write("host/10.json", #"{"h":1}"#)

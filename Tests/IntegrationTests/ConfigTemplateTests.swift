@@ -20,7 +20,7 @@ struct ConfigTemplateTests {
 
     private func failure(_ text: String) -> Failure? { #expect(throws: Failure.self) { try render(text) } }
 
-    @Test("values are printed as they are, objects and arrays as JSON, and nothing is escaped unless it says so")
+    @Test("scalars are printed bare, objects and arrays as JSON, and escaping is off by default")
     func values() throws {
         #expect(try render("limit={{search.limit}} {{ limit }}\n") == "limit=20 99\n")
         #expect(try render("{{search.name}} {{{search.name}}} {{&search.name}}").hasPrefix("a <b> & \"c\" a <b> &"))
@@ -31,7 +31,7 @@ struct ConfigTemplateTests {
         #expect(try render("{{=<% %>=}}{{<% limit %>}}") == "{{99}}")
     }
 
-    @Test("sections: elements, objects, true, and what is false, empty or not there")
+    @Test("sections are rendered for elements, objects and true, and inverted if false, empty or missing")
     func sections() throws {
         #expect(try render("{{#search.hosts}}{{.}}{{^last()}},{{/last()}}{{/search.hosts}}") == "x,y")
         #expect(
@@ -48,7 +48,7 @@ struct ConfigTemplateTests {
         #expect(try render("{{#search.on}}\nfirst line\n{{/search.on}}\n") == "first line\n")
     }
 
-    @Test("functions")
+    @Test("functions transform values and sections, and an unknown one is an error")
     func functions() throws {
         #expect(
             try render("{{#sorted(search.tls)}}{{key}}={{value}} {{/sorted(search.tls)}}") == "key=k ")
@@ -62,7 +62,7 @@ struct ConfigTemplateTests {
         #expect(failure("{{nope(search.limit)}}")?.message.contains("there is no nope(search.limit)") == true)
     }
 
-    @Test("what is asked for and is not there is an error that names all of it, each once")
+    @Test("missing values are one error that names each path once")
     func missing() {
         let text = "{{search.limt}} {{nope}} {{nope}} {{a.b.c}} {{search.limit.x}} {{search.hosts.7}} {{json(q)}}"
         let failure = failure(text)
@@ -72,7 +72,7 @@ struct ConfigTemplateTests {
                 "t: nothing is at search.limt, nope, a.b.c, search.limit.x, search.hosts.7, q; ") == true)
     }
 
-    @Test("within a section a name may be further out, and is missing only where it is nowhere")
+    @Test("a name in a section is also looked up in the enclosing ones, and is missing if none has it")
     func scopes() throws {
         #expect(try render("{{#search.servers}}{{host}}:{{port?}}:{{limit}} {{/search.servers}}") == "s1:1:99 s2::99 ")
         #expect(
@@ -83,7 +83,7 @@ struct ConfigTemplateTests {
         #expect(failure("{{#search}}{{tls.nope}}{{/search}}")?.message.contains("at search.tls.nope;") == true)
     }
 
-    @Test("a question mark marks what may be missing")
+    @Test("a name with a question mark is optional")
     func optional() throws {
         #expect(try render("<{{nope?}}{{search.nope?}}{{nope?.x}}{{nope.x?}}{{limit?}}>") == "<99>")
         #expect(try render("{{#search}}{{limit?}}{{nope?}}{{tls.nope?}}{{/search}}") == "20")
@@ -91,12 +91,12 @@ struct ConfigTemplateTests {
     }
 
     @Test(
-        "a slip in the template is told with its line and column",
+        "a syntax error in the template is reported with line and column",
         arguments: [
             ("a\n{{#b}}\n{{/c}}\n", "t:3:4: this closes"), ("{{#b}}\n", "t:2:1: the template ends"),
             ("a\n  {{b", "t:2:"), ("{{b c}}", "t:1:"), ("x\n{{ >y}}", "t:2:1: one template"), ("{{%X:Y}}", "t:1:"),
         ])
-    func slips(text: String, beginning: String) {
+    func syntaxErrors(text: String, beginning: String) {
         let failure = failure(text)
         #expect(failure?.status == .usage)
         #expect(failure?.message.hasPrefix(beginning) == true, "\(failure?.message ?? "")")

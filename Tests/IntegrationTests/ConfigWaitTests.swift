@@ -4,16 +4,16 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Waiting for a condition")
+    @Suite("config.wait")
     struct ConfigWaitTests {
-        /// Begins to wait and returns once the agent has taken the request.
+        /// Sends `config.wait` and returns its id once the agent has read it.
         private func wait(_ client: LineClient, _ params: JSONValue) throws -> Int {
             let request = try client.request("config.wait", params)
             try client.call("agent.ping")
             return request
         }
 
-        @Test("every kind of change is noticed")
+        @Test("every kind of change completes a wait")
         func kinds() throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"1","r":1}"#))
             defer { origin.stop() }
@@ -52,8 +52,8 @@ extension Integration {
             }
         }
 
-        @Test("a wait is given up when its client goes away, and nothing of it is left")
-        func clientGone() throws {
+        @Test("a wait ends when its client disconnects")
+        func clientDisconnects() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
                 let (client, other) = try (agent.connect(), agent.connect())
@@ -66,7 +66,7 @@ extension Integration {
             }
         }
 
-        @Test("a wait in a namespace that leaves the settings ends with it, and others go on")
+        @Test("a wait in a namespace that is removed from the settings fails, and other waits continue")
         func namespaceRemoved() throws {
             try AgentHome.with(settings: "{ namespaces: { old: {} } }") { home in
                 let agent = try home.start()
@@ -82,7 +82,7 @@ extension Integration {
             }
         }
 
-        @Test("an agent that stops answers those that wait, also after a half-close and in a batch")
+        @Test("an agent that stops replies to pending waits, also after a half-close and in a batch")
         func stop() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -101,7 +101,7 @@ extension Integration {
             }
         }
 
-        @Test("a thousand that wait for different values each get theirs")
+        @Test("each of 1,000 waits gets the revision that it waits for")
         func many() throws {
             try AgentHome.with { home in
                 let agent = try home.start()

@@ -4,11 +4,11 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Ends without warning")
+    @Suite("Crashes")
     struct CrashTests {
         private static let settings = "{ namespaces: { default: {}, loose: { durability: 'relaxed' } } }"
 
-        /// Starts clients on an agent, has them write without pause, and kills the agent in the middle of it.
+        /// Writes from several clients without pause, and kills the agent after `time`.
         private func writeUntilKilled(_ agent: AgentProcess, after time: Duration, _ ledger: inout Ledger) throws {
             let writers = try ledger.writers.map { _ in try agent.connect() }
             let watchers = try ["default", "loose"].map { namespace in
@@ -31,7 +31,7 @@ extension Integration {
                 for watcher in watchers { try takeEvents(watcher, &ledger) }
             }
             agent.kill()
-            // What the agent had said before it died was said.
+            // Replies and events that were sent before the kill count.
             for index in writers.indices { _ = try takeReplies(index, writers[index], &ledger) }
             for watcher in watchers { try takeEvents(watcher, &ledger) }
             for client in writers + watchers { client.close() }
@@ -61,13 +61,14 @@ extension Integration {
             }
         }
 
-        /// What a running agent left on disk: generations that are whole, under their own numbers, and nothing else.
+        /// Checks that all generations on disk are complete and named by their revision, and that there are not too many
+        /// files.
         private func checkArchive(_ home: AgentHome) throws {
             for namespace in ["default", "loose"] {
                 let directory = home.state + "/config/\(namespace)/generations"
                 let names = try FileManager.default.contentsOfDirectory(atPath: directory)
-                // One may be on its way right now, and one on its way out; and a directory is not read in one moment: as
-                // many as wait to be written may come and go meanwhile.
+                // 16 generations are kept. One more can be in progress and one can be about to be deleted. The directory is
+                // not read atomically: all 16 pending generations can be written meanwhile.
                 #expect(names.count <= 16 + 2 + 16)
                 for name in names where !name.hasSuffix(".json.tmp") {
                     guard let text = try? String(contentsOfFile: directory + "/" + name, encoding: .utf8) else {
@@ -81,11 +82,11 @@ extension Integration {
         }
 
         @Test(
-            "after kill -9 at 200 random moments, what was acknowledged is there, whole, and no revision is used twice")
+            "after kill -9 at 200 random moments, acknowledged changes are there and no revision is used twice")
         func kills() throws {
             let rounds = 200
-            var chance = SeededGenerator()
-            print("seed of the kills: \(chance.seed)")
+            var generator = SeededGenerator()
+            print("seed of the kills: \(generator.seed)")
             try AgentHome.with(settings: Self.settings) { home in
                 var ledger = Ledger(writers: [
                     .init(namespace: "default", path: "a", isPush: false, isDurable: true),
@@ -95,15 +96,16 @@ extension Integration {
                     .init(namespace: "loose", path: "pushed", isPush: true, isDurable: false),
                 ])
                 for round in 0..<rounds {
-                    // Now and then it does not even get to its start's end.
+                    // In every tenth round, another kill hits an agent that is starting.
                     if round % 10 == 9 {
-                        try home.startAndKill(after: .microseconds(.random(in: 0..<60_000, using: &chance)))
+                        try home.startAndKill(after: .microseconds(.random(in: 0..<60_000, using: &generator)))
                     }
                     let agent = try home.start()
                     try ledger.check(agent)
-                    let time = Duration.microseconds(.random(in: 0..<40_000, using: &chance))
+                    let time = Duration.microseconds(.random(in: 0..<40_000, using: &generator))
                     try writeUntilKilled(agent, after: time, &ledger)
-                    // A record across two pages may be cut off by the signal; nobody was told of it.
+                    // The signal can truncate a record that spans two pages. That change was not acknowledged, and is not
+                    // logged as damage.
                     #expect(!agent.log.contains("is damaged"), "\(agent.log)")
                     if round % 20 == 0 { try checkArchive(home) }
                 }

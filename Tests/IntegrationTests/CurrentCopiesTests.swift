@@ -6,7 +6,7 @@ import Testing
 extension Integration {
     @Suite("Plain copies of the current snapshots")
     struct CurrentCopiesTests {
-        /// Lets everybody read, so that the copies have the mode of the settings.
+        /// Grants all users the right to read, so that the copies have the mode in the settings.
         private static let forAll = "access: { others: ['read'] }"
 
         private func path(_ home: AgentHome, _ namespace: String = "default") -> String {
@@ -26,7 +26,7 @@ extension Integration {
             try FileManager.default.contentsOfDirectory(atPath: home.directory + "/current").sorted()
         }
 
-        @Test("each is there when the agent is ready, follows every change, and stays when the agent ends")
+        @Test("copies exist when the agent is ready, follow every change, and stay when the agent stops")
         func following() throws {
             try AgentHome.with(settings: "{ \(Self.forAll), namespaces: { web: {} } }") { home in
                 let agent = try home.start()
@@ -47,7 +47,7 @@ extension Integration {
             }
         }
 
-        @Test("a start leaves those that are right where they are, and replaces those that are not")
+        @Test("at startup, correct copies are kept and wrong ones are replaced")
         func untouched() throws {
             let settings = "{ access: { others: ['read'] }, namespaces: { cut: {}, open: {}, other: {} } }"
             try AgentHome.with(settings: settings) { home in
@@ -62,10 +62,10 @@ extension Integration {
                 let before = try names.map(inode)
                 try Data().write(to: URL(fileURLWithPath: path(home, "cut")))
                 chmod(path(home, "open"), 0o644)
-                // Of the same length.
+                // Wrong content of the right length.
                 try Data("[]\n".utf8).write(to: URL(fileURLWithPath: path(home, "other")))
                 _ = try home.start()
-                // What is right but for its mode gets that where it is.
+                // A copy with the right content and a wrong mode keeps its inode and gets the right mode.
                 #expect(try zip(names, before).map { try inode($0) == $1 } == [true, false, true, false])
                 for name in names {
                     #expect(try copy(home, name) == [:])
@@ -75,7 +75,7 @@ extension Integration {
         }
 
         @Test(
-            "in a burst of changes every reader sees a whole snapshot, none older than before, and in the end the last")
+            "during a burst of changes, readers see complete snapshots in order, and finally the last one")
         func burst() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
                 let agent = try home.start()
@@ -98,7 +98,7 @@ extension Integration {
             }
         }
 
-        @Test("mode from the settings, and the group of the socket")
+        @Test("copies have the mode from the settings and the group of the socket")
         func access() throws {
             let group = geteuid() == 0 ? "'12345'" : "null"
             let settings = "{ socket: { group: \(group) }, current: { mode: '0644' }, \(Self.forAll) }"
@@ -113,7 +113,7 @@ extension Integration {
             }
         }
 
-        @Test("the group of the socket, and others, may read a copy where they may read the namespace, and nobody else")
+        @Test("a copy is readable by the socket's group and by others only if they can read the namespace")
         func rights() throws {
             let group = geteuid() == 0 ? 12345 : getegid()
             let settings = """
@@ -128,14 +128,14 @@ extension Integration {
             }
         }
 
-        @Test("who may not read a namespace any more may not read its old copy either, where no new one can be written")
+        @Test("users who lose the right to read lose access to the old copy, even if no new one can be written")
         func rightsTaken() throws {
             try AgentHome.with(settings: "{ current: { mode: '0644' }, \(Self.forAll) }") { home in
                 let agent = try home.start()
                 let changes = try DirectoryChanges(home.directory + "/current")
                 try agent.ask("config.set", ["path": "a", "value": 1])
                 try changes.wait("the copy") { try copy(home) == ["a": 1] && permissions(path(home)) == 0o644 }
-                // It is in the way of the next copy, as a full disk would be.
+                // A directory in place of the temporary file makes the next copy fail, as a full disk would.
                 try home.makeDirectory("current/.default.json.tmp")
                 try home.write(settings: "{ current: { mode: '0644' }, access: {} }")
                 try agent.reload()
@@ -145,7 +145,8 @@ extension Integration {
                 #expect(try agent.stop() == .exit(0))
                 #expect(try copy(home) == ["a": 1])
 
-                // What an agent with other rules left, and what is no copy at all.
+                // A copy from an agent with other access rules gets the right mode. A link in its place is removed, and its
+                // target is unchanged.
                 #expect(chmod(path(home), 0o644) == 0)
                 let second = try home.start()
                 #expect(try permissions(path(home)) == 0o600)
@@ -159,7 +160,7 @@ extension Integration {
             }
         }
 
-        @Test("copies of namespaces that leave and of earlier agents are removed, files of others stay")
+        @Test("copies of removed namespaces and of earlier agents are deleted, and other files stay")
         func removal() throws {
             try AgentHome.with(settings: "{ namespaces: { old: {}, web: {} } }") { home in
                 try home.makeDirectory("current")
@@ -177,14 +178,14 @@ extension Integration {
                 try home.write(settings: "{ namespaces: { web: {}, old: {} } }")
                 try agent.reload()
                 try agent.ask("config.set", ["path": "a", "value": 1, "namespace": "old"])
-                try changes.wait("one that is back") {
+                try changes.wait("the copy of the restored namespace") {
                     try home.exists(path(home, "old")) && copy(home, "old") == ["a": 1]
                 }
-                try changes.wait("the end of the other") { !home.exists(path(home, "new")) }
+                try changes.wait("the removal of the other copy") { !home.exists(path(home, "new")) }
             }
         }
 
-        @Test("a directory that somebody removed is made again with the next snapshot")
+        @Test("a deleted directory is created again with the next snapshot")
         func vanished() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -195,7 +196,7 @@ extension Integration {
             }
         }
 
-        @Test("a namespace whose source never answered has no copy")
+        @Test("a namespace without a document from its source has no copy")
         func unavailable() throws {
             let settings = "{ namespaces: { web: { remote: { file: { path: '@/none.json' } } } } }"
             try AgentHome.with(settings: settings) { home in
@@ -210,7 +211,7 @@ extension Integration {
             }
         }
 
-        @Test("what keeps copies from being made is logged once and shown, and holds up nothing")
+        @Test("an error that prevents copies is logged once, shown in the status, and blocks no change")
         func problem() throws {
             try AgentHome.with { home in
                 try home.write("current", "no directory")
@@ -222,12 +223,12 @@ extension Integration {
                 let problem = try require(agent.status()["copy"]?["problem"]?.string, "problem")
                 #expect(problem.contains("\(home.directory)/current"))
                 #expect(try agent.stop() == .exit(0))
-                // The last try, at the stop, fails for the same reason.
+                // The last attempt, when the agent stops, fails for the same reason and is not logged again.
                 #expect(agent.log.split(separator: "\n").count { $0.contains("plain copies") } == 1, "\(agent.log)")
             }
         }
 
-        @Test("a link in place of the directory is not followed, and two agents do not share one")
+        @Test("a link in place of the directory is not followed, and two agents do not share a directory")
         func foreign() throws {
             try AgentHome.with { home in
                 try home.makeDirectory("elsewhere")
@@ -248,7 +249,7 @@ extension Integration {
             }
         }
 
-        @Test("where the settings want none there are none, not even old ones")
+        @Test("if the settings disable copies, old copies are deleted too")
         func disabled() throws {
             try AgentHome.with(settings: "{ current: { enabled: false } }") { home in
                 try home.makeDirectory("current")

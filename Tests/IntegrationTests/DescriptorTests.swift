@@ -4,9 +4,9 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Descriptors that run out")
+    @Suite("Exhausted file descriptors")
     struct DescriptorTests {
-        @Test("clients that are too many for the descriptors are turned away with a reason, and the others are served")
+        @Test("connections beyond the descriptor limit are refused with a reason, and the others are served")
         func exhausted() throws {
             try AgentHome.with { home in
                 let agent = try home.start(wrapper: ["prlimit", "--nofile=128:128", "--"])
@@ -29,7 +29,7 @@ extension Integration {
                         }
                     }
                     #expect(served.count == limit)
-                    // There is always one left to write a change down.
+                    // A descriptor is reserved for writing changes.
                     try served[0].call("config.set", ["path": "n", "value": 1])
                     for client in clients.dropFirst() { client.close() }
                     try served[0].call("agent.stats", until: { $0["connections"]?["open"] == 1 })
@@ -37,20 +37,20 @@ extension Integration {
                 }
                 #expect(details.count == 1)
                 #expect(details.allSatisfy { $0.contains("LimitNOFILE") && !$0.contains("limits.connections") })
-                // 300 were refused, and a line comes every ten seconds at most.
+                // 300 connections were refused, with at most one log line every ten seconds.
                 let lines = agent.log.split(separator: "\n").filter { $0.contains("refused") }
                 #expect((1..<30).contains(lines.count), "\(lines.count) lines")
                 #expect(lines.allSatisfy { $0.contains("open files") })
             }
         }
 
-        @Test("after more clients than descriptors, changes and images are there and no descriptor is left open")
+        @Test("after descriptors were exhausted, changes and images work and no descriptor is leaked")
         func recovery() throws {
             try AgentHome.withImages { home, origin in
                 let agent = try home.start(wrapper: ["prlimit", "--nofile=128:128", "--"])
                 let limit = try require(
                     try agent.ask("agent.info")["limits"]?["connections"]?.int, "limit of connections")
-                // The journal, the index of images and the connection to the origin are opened when they are needed.
+                // Uses the journal, the image index and the connection to the origin, which are opened on demand.
                 func use(_ number: Int) throws {
                     let client = try agent.connect()
                     defer { client.close() }
@@ -72,13 +72,13 @@ extension Integration {
                     for client in clients { _ = try? client.request("agent.ping") }
                     for client in clients { _ = try client.message() }
                     for client in clients { client.close() }
-                    // The last connections may still be open: a new client is refused until they are closed.
+                    // The agent refuses new clients until it has closed the last connections.
                     let deadline = Deadline.usual
                     while (try? waitUntilAlone()) == nil, !deadline.hasPassed { _ = poll(nil, 0, 5) }
                     try use(number)
                 }
                 try waitUntilAlone()
-                // Copying the image index needs descriptors for a moment.
+                // A background copy of the image index can have descriptors open.
                 let deadline = Deadline.usual
                 while try openDescriptors() > before, !deadline.hasPassed { _ = poll(nil, 0, 5) }
                 #expect(try openDescriptors() <= before)

@@ -8,13 +8,13 @@ extension Integration {
     struct DisconnectTests {
         private static let relaxed = "{ namespaces: { default: { durability: 'relaxed' } } }"
 
-        @Test("connections that end at any moment leave nothing open and do not disturb other clients")
+        @Test("connections that close at any point leave no socket open and do not affect other clients")
         func storm() throws {
             try AgentHome.with(settings: Self.relaxed) { home in
                 let agent = try home.start()
                 let observer = try agent.connect()
                 try observer.call("config.set", ["path": "known", "value": "as it was set"])
-                // The connection that found the agent ready may not be closed yet.
+                // Waits until this is the only open connection.
                 try observer.call("agent.stats", until: { $0["connections"]?["open"] == 1 })
                 let (before, acceptedBefore) = (try sockets(of: agent), try accepted(observer))
                 let request = Array((LineClient.text(id: 1, "config.get", ["known"]) + "\n").utf8)
@@ -36,7 +36,7 @@ extension Integration {
                         #expect(try observer.call("config.get", ["known"])["value"] == "as it was set")
                     }
                 }
-                // Connections that have ended may still wait to be accepted.
+                // Closed connections can still be in the accept queue.
                 try observer.call(
                     "agent.stats",
                     until: {
@@ -47,12 +47,12 @@ extension Integration {
             }
         }
 
-        @Test("of a client that is killed while it writes, changes are made whole or not at all")
+        @Test("changes of a client that is killed while it writes are applied completely or not at all")
         func killed() throws {
             try AgentHome.with(settings: Self.relaxed) { home in
                 let agent = try home.start()
                 let observer = try agent.connect()
-                // More than the socket holds: replies are still on their way when the client is killed.
+                // Larger than the socket buffers, so that replies are still being sent when the client is killed.
                 let large = JSONValue.string(String(repeating: "x", count: 300_000))
                 try observer.call("config.set", ["path": "large", "value": large])
                 let reads = Array(repeating: LineClient.text(id: 1, "config.get", ["large"]) + "\n", count: 3).joined()
@@ -69,7 +69,8 @@ extension Integration {
                     let client = try ChildProcess("socat", ["-u", "-", "UNIX-CONNECT:\(agent.socket)"], input: true)
                     try client.write(Array(text.utf8))
                     if number % 3 != 0 {
-                        // A client that was killed at once may not have connected, or may be accepted only now.
+                        // Waits until a client was accepted. It can be an earlier one, because a client that is killed
+                        // immediately may be accepted late, or may never have connected.
                         try observer.call(
                             "agent.stats", until: { ($0["connections"]?["accepted"]?.int ?? 0) > before })
                     }
@@ -89,11 +90,12 @@ extension Integration {
             try require(try client.call("agent.stats")["connections"]?["accepted"]?.int, "number of connections")
         }
 
-        /// The number of open sockets. Other descriptors come and go: the agent copies its image index, for example.
+        /// The number of open sockets. The number of other descriptors varies, for example during a copy of the image
+        /// index.
         private func sockets(of agent: AgentProcess) throws -> Int {
             let folder = "/proc/\(agent.pid)/fd"
             return try FileManager.default.contentsOfDirectory(atPath: folder).count { name in
-                // A descriptor may have been closed since the folder was listed.
+                // The descriptor may have been closed since the folder was listed.
                 let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\(name)")
                 return target?.hasPrefix("socket:") == true
             }

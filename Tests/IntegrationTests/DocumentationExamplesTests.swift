@@ -2,15 +2,15 @@ import LarderClient
 import TestSupport
 import Testing
 
-/// The examples in the documentation of `LarderClient`, as they stand there, against a real agent.
-@Suite("The examples in the documentation", .ownThread, .timeLimit(.minutes(3)))
+/// Runs the examples in the documentation of `LarderClient` against a real agent.
+@Suite("Examples in the documentation of LarderClient", .ownThread, .timeLimit(.minutes(3)))
 struct DocumentationExamplesTests {
     private struct Search: Codable, Equatable {
         var limit: Int
         var hosts: [String]
     }
 
-    @Test("LarderClient: the scoped form, typed values, snapshots, errors")
+    @Test("LarderClient: scoped connection, typed values, snapshots and errors")
     func reading() async throws {
         try await AgentHome.with(starting: true) { home in
             try home.larder("set", "search", #"{"limit": 25, "hosts": ["a"]}"#)
@@ -36,7 +36,7 @@ struct DocumentationExamplesTests {
         }
     }
 
-    @Test("ConfigCommands: set, set with a time to live, set an encodable value, unset, push, status")
+    @Test("ConfigCommands: set, set with a time to live, set an encodable value, unset, push and status")
     func writing() async throws {
         try await AgentHome.with(starting: true) { home in
             try await LarderClient.withConnection(socket: home.socket) { (client) async throws in
@@ -58,7 +58,7 @@ struct DocumentationExamplesTests {
         }
     }
 
-    @Test("ConfigCommands: explain, history, diff, rollback, wait, acknowledge")
+    @Test("ConfigCommands: explain, history, diff, rollback, wait and acknowledge")
     func revisions() async throws {
         try await AgentHome.with(starting: true) { home in
             try await LarderClient.withConnection(socket: home.socket) { (client) async throws in
@@ -66,7 +66,7 @@ struct DocumentationExamplesTests {
                 try await client.config.set("search.limit", to: 25)
 
                 let explanation = try await client.config.explain("search.limit")
-                print(explanation.winner ?? "nobody", explanation.layers.last?.value ?? .null)
+                print(explanation.winner ?? "none", explanation.layers.last?.value ?? .null)
                 #expect(explanation.winner == "override" && explanation.layers.last?.value == 25)
 
                 for generation in try await client.config.history(limit: 5).generations {
@@ -79,7 +79,7 @@ struct DocumentationExamplesTests {
                 #expect(difference.changes == [.init(path: ["search", "limit"], kind: .changed, old: 10, new: 25)])
 
                 let change = try await client.config.rollback(to: first.revision)
-                if change.held { print("what the source says now is not shown") }
+                if change.held { print("newer content of the source is held back") }
                 #expect(change.changed && !change.held)
                 #expect(try await client.config.value(at: "search.limit", as: Int.self) == 10)
                 #expect(try await client.config.releaseRollback().changed == false)
@@ -118,7 +118,7 @@ struct DocumentationExamplesTests {
     }
 
     @Test(
-        "ConfigSnapshots: a loop that follows, and the long-running form",
+        "ConfigSnapshots: a loop over snapshots with a long-running client",
         arguments: [ConfigSubscribe.Mode.snapshot, .patch])
     func following(mode: ConfigSubscribe.Mode) async throws {
         try await AgentHome.with(starting: true) { home in
@@ -145,7 +145,7 @@ struct DocumentationExamplesTests {
         }
     }
 
-    @Test("ConfigModel follows until its task is cancelled")
+    @Test("ConfigModel follows snapshots until its task is cancelled")
     @MainActor
     func model() async throws {
         try await AgentHome.with(starting: true) { home in

@@ -4,9 +4,9 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("What survives")
+    @Suite("Durability")
     struct DurabilityTests {
-        @Test("a clean stop keeps revision and value in both modes of durability", arguments: ["full", "relaxed"])
+        @Test("a clean stop keeps revision and value in both durability modes", arguments: ["full", "relaxed"])
         func cleanStop(durability: String) throws {
             try AgentHome.with(settings: "{ namespaces: { default: { durability: '\(durability)' } } }") { home in
                 var last: JSONValue?
@@ -23,16 +23,16 @@ extension Integration {
             }
         }
 
-        @Test("what was acknowledged with full durability is there after kill -9")
+        @Test("changes acknowledged with full durability survive kill -9")
         func killed() throws {
             try AgentHome.with { home in
                 var revision = 0
                 for round in 1...5 {
                     let agent = try home.start()
                     if round > 1 {
-                        let held = try agent.ask("config.get", ["n"])
-                        #expect(held["value"]?.int == round - 1)
-                        #expect((held["revision"]?.int ?? 0) >= revision)
+                        let restored = try agent.ask("config.get", ["n"])
+                        #expect(restored["value"]?.int == round - 1)
+                        #expect((restored["revision"]?.int ?? 0) >= revision)
                     }
                     revision = try agent.ask("config.set", ["path": "n", "value": .int(round)])["revision"]?.int ?? 0
                     agent.kill()
@@ -42,7 +42,7 @@ extension Integration {
             }
         }
 
-        @Test("a damaged generation is set aside, and the one before it serves together with the journal")
+        @Test("a damaged generation is set aside and restored from the previous one and the journal")
         func damagedGeneration() throws {
             try AgentHome.with { home in
                 let first = try home.start()
@@ -56,14 +56,14 @@ extension Integration {
                     try FileManager.default.contentsOfDirectory(atPath: generations).sorted().last, "generation")
                 truncate(generations + "/" + newest, 40)
                 let third = try home.start()
-                let held = try third.ask("config.get", ["n"])
-                #expect(held["value"] == 2, "the journal still has it")
-                #expect((held["revision"]?.int ?? 0) >= (set["revision"]?.int ?? 0))
+                let restored = try third.ask("config.get", ["n"])
+                #expect(restored["value"] == 2, "the journal still has the change")
+                #expect((restored["revision"]?.int ?? 0) >= (set["revision"]?.int ?? 0))
                 try third.waitForLog("damaged and set aside")
             }
         }
 
-        @Test("a value with a time to live ends by itself, and subscribers are told")
+        @Test("a value with a time to live expires, and subscribers get an event")
         func timeToLive() throws {
             try AgentHome.with(settings: "{ namespaces: { default: {}, loose: { durability: 'relaxed' } } }") { home in
                 let agent = try home.start()
@@ -76,18 +76,18 @@ extension Integration {
                     try client.call(
                         "config.set", ["path": "n", "value": 2, "ttlMilliseconds": 2_000, "namespace": name])
                     var event = try client.event()
-                    // A subscriber that is kept from reading for so long hears of the end only, and that it missed one.
+                    // On a busy machine, a subscriber can get only the event for the expiry, with one skipped snapshot.
                     if event["skipped"] == nil {
                         #expect(event["value"] == 2)
                         event = try client.event()
                     }
-                    #expect(event["exists"] == false, "what was there before it does not come back")
+                    #expect(event["exists"] == false, "the previous value does not return")
                     #expect(try client.refusal("config.get", ["path": "n", "namespace": name]).name == "notFound")
                 }
             }
         }
 
-        @Test("a time to live goes on across a restart", arguments: [true, false])
+        @Test("a time to live continues across a restart", arguments: [true, false])
         func timeToLiveAcrossRestart(isKilled: Bool) throws {
             try AgentHome.with { home in
                 let first = try home.start()
@@ -106,14 +106,14 @@ extension Integration {
             }
         }
 
-        @Test("what ended while the agent was down is never served again")
-        func endedWhileDown() throws {
+        @Test("a value that expires while the agent is down is never served again")
+        func expiryWhileDown() throws {
             try AgentHome.with { home in
                 let first = try home.start()
                 try first.ask("config.set", ["path": "n", "value": 1, "ttlMilliseconds": 100])
                 let end = Date.now.addingTimeInterval(0.1)
                 first.kill()
-                // The time of day has to pass; there is no event to wait for.
+                // Sleeps, because no event reports that the time of day has passed.
                 Thread.sleep(until: end.addingTimeInterval(0.01))
                 let client = try home.start().connect()
                 try client.call("config.subscribe", ["n"])
@@ -121,11 +121,11 @@ extension Integration {
             }
         }
 
-        @Test("a set that cannot be put on disk is refused, changes nothing, and does not use up its place")
+        @Test("a set that cannot be written to disk fails and changes nothing, and later sets succeed")
         func fullDisk() throws {
             try AgentHome.with(settings: "{ namespaces: { default: {} } }") { home in
-                // RLIMIT_FSIZE stands for a full disk: writes past it fail (setrlimit(2)). Not from the start, where sanitizers
-                // make files of their own.
+                // RLIMIT_FSIZE simulates a full disk: writes beyond it fail (setrlimit(2)). It is set after the start, because
+                // sanitizers write files during the start.
                 let agent = try home.start(wrapper: ["env", "--ignore-signal=XFSZ"])
                 let limited = try Command.run("prlimit", ["--pid", "\(agent.pid)", "--fsize=290000"])
                 #expect(limited.end == .exit(0), "\(limited.log)")
