@@ -17,7 +17,7 @@ struct EnvironmentMappingTests {
         return failure?.message
     }
 
-    @Test("names are the members on the way in upper case, values bare, arrays JSON, empty objects nothing")
+    @Test("names are the upper-case path, values are bare, arrays are JSON, and empty objects are omitted")
     func mapping() throws {
         let found = try variables(
             JSONValue(
@@ -35,14 +35,14 @@ struct EnvironmentMappingTests {
         #expect(try variables(["path": 1], prefix: "P_").names == ["P_PATH"])
     }
 
-    @Test("two paths that make one name are an error that names both")
+    @Test("two paths with the same variable name are an error that names both")
     func collisions() {
         let message = refusal(["a": ["b": 1], "a_b": 2])
         #expect(message?.contains(#""a.b" and "a_b" would both be A_B"#) == true)
         #expect(refusal(["limit": 1, "Limit": 2])?.contains("LIMIT") == true)
     }
 
-    @Test("a NUL, a name that the system acts upon and what is no object are refused, and no value is shown")
+    @Test("a NUL, a name with a meaning to the system and a non-object are refused without showing the value")
     func refusals() throws {
         let message = refusal(["db": ["password": "secret\u{0}"]])
         #expect(message?.contains("\"db.password\"") == true && message?.contains("secret") == false)
@@ -59,20 +59,20 @@ struct EnvironmentMappingTests {
         #expect(failure?.message.contains("\"search.limit\" is number") == true)
     }
 
-    @Test("the order of variables means nothing")
+    @Test("variables are equal regardless of their order")
     func equality() throws {
         #expect(try variables(["a": 1, "b": 2]) == variables(["b": 2, "a": 1]))
         #expect(try variables(["a": 1]) != variables(["a": 2]))
         #expect(try variables(["a": 1]) != variables(["a": 1, "b": ""]))
     }
 
-    @Test("what a prefix may be")
+    @Test("a prefix must be a valid variable name")
     func prefixes() {
         for text in ["A", "APP_", "_x9"] { #expect(EnvironmentMapping.isPrefix(text)) }
         for text in ["", "9", "A-", "é", "A="] { #expect(!EnvironmentMapping.isPrefix(text)) }
     }
 
-    @Test("a file of variables is read back by a shell, whatever the values hold")
+    @Test("a shell reads a file of variables back unchanged, whatever the values contain")
     func file() throws {
         let values = ["plain-1.2", "", "it's", "a \"b\" $c `d` \\e\nf", "tab\tbang!", "é#;"]
         let value = JSONValue.object(values.enumerated().map { ("v\($0.offset)", .string($0.element)) })

@@ -2,7 +2,7 @@ import LarderJSON
 import TestSupport
 import Testing
 
-/// A stream that nothing can be made of.
+/// An invalid event stream, and the error that the agent must report.
 private struct BadStream: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let answer: RawOrigin.Answer
@@ -14,7 +14,7 @@ private struct BadStream: Sendable, CustomTestStringConvertible {
             testDescription: "an error status", answer: .status("503 Busy", ""), error: "upstreamFailed", message: "503"
         ),
         BadStream(
-            testDescription: "a page", answer: .status("200 OK", "<html>", fields: ["Content-Type: text/html"]),
+            testDescription: "an HTML page", answer: .status("200 OK", "<html>", fields: ["Content-Type: text/html"]),
             error: "upstreamFailed", message: "\"text/html\""),
         BadStream(
             testDescription: "an event that is not JSON", answer: .stream(event("{")), error: "rejected",
@@ -38,11 +38,11 @@ private struct BadStream: Sendable, CustomTestStringConvertible {
             testDescription: "an older version", answer: .stream(event(#"{"version":"4"}"#)), error: "rejected",
             message: "older"),
         BadStream(
-            testDescription: "half an event and the end",
+            testDescription: "half an event, then the end of the stream",
             answer: .text("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {", thenClose: true),
             error: "upstreamFailed", message: "ended its stream"),
         BadStream(
-            testDescription: "half a chunk and the end",
+            testDescription: "half a chunk, then the end of the connection",
             answer: .text(
                 "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n40\r\ndata: {",
                 thenClose: true),
@@ -52,13 +52,13 @@ private struct BadStream: Sendable, CustomTestStringConvertible {
             answer: .stream(event("{}", type: "config")), error: "upstreamFailed", message: "event \"config\""),
         BadStream(testDescription: "silence", answer: .stream(), error: "upstreamFailed", message: "sent no"),
         BadStream(
-            testDescription: "the wish for no connection", answer: .text("HTTP/1.1 204 No Content\r\n\r\n"),
+            testDescription: "the status for no reconnection", answer: .text("HTTP/1.1 204 No Content\r\n\r\n"),
             error: "upstreamFailed", message: "204"),
     ]
 }
 
 extension Integration {
-    @Suite("An event stream as the source")
+    @Suite("Event streams as a source")
     struct EventStreamTests {
         private static func settings(_ origin: RawOrigin, _ more: String = "") -> String {
             """
@@ -67,7 +67,7 @@ extension Integration {
             """
         }
 
-        @Test("whole documents and patches arrive without anyone asking")
+        @Test("whole documents and patches are published as they arrive")
         func events() throws {
             let origin = try RawOrigin.listening(.stream(": hello\n\n" + event("{\"v\":\n1,\"a\":{\"b\":1}}", id: "1")))
             defer { origin.stop() }
@@ -82,7 +82,7 @@ extension Integration {
                 origin.send(event(#"{"v":2,"a":{"b":null,"c":2}}"#, type: "patch", id: "2"))
                 try client.events(until: ["v": 2, "a": ["c": 2]])
                 origin.send(event("ignored", type: "news"))
-                // An event may come in two pieces.
+                // An event that arrives in two pieces.
                 origin.send("data: {\"v\":")
                 origin.send("3}\r\n\r\n")
                 try client.events(until: ["v": 3])
@@ -93,7 +93,7 @@ extension Integration {
             }
         }
 
-        @Test("a stream that is down at the start is found without anyone asking")
+        @Test("a stream that is down when the agent starts is connected automatically once it is up")
         func downAtStart() throws {
             let origin = try RawOrigin(.stream(event(#"{"v":1}"#)))
             defer { origin.stop() }
@@ -110,8 +110,8 @@ extension Integration {
             }
         }
 
-        @Test("the last good snapshot is served, and the next one arrives without anyone asking, after")
-        func dyingMidEvent() throws {
+        @Test("after a stream ends within an event, the last good snapshot is served until the next one arrives")
+        func endWithinEvent() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#, id: "first")))
             defer { origin.stop() }
             try AgentHome.with(settings: Self.settings(origin)) { home in
@@ -121,13 +121,13 @@ extension Integration {
                 try client.events(until: 1)
                 try client.status { $0["state"] == "fresh" }
                 origin.forgetEvents()
-                // While it is down, connections end before they are answered.
+                // While the stream is down, the origin closes connections without a response.
                 origin.answer(.text("", thenClose: true))
                 origin.send("id: second\ndata: {\"v\"")
                 origin.disconnect()
                 try client.status { $0["state"] == "stale" }
                 #expect(try client.call("config.get", ["v"])["value"] == 1)
-                #expect(try origin.request()["last-event-id"] == "first", "half an event does not count")
+                #expect(try origin.request()["last-event-id"] == "first", "the ID of an incomplete event is ignored")
 
                 origin.answer(.stream(event(#"{"v":2}"#, type: "patch", id: "second")))
                 try client.events(until: 2)
@@ -136,7 +136,7 @@ extension Integration {
             }
         }
 
-        @Test("a stream that goes on where it ended is up to date as soon as it is there again")
+        @Test("a stream that resumes after the last event is fresh as soon as it is connected")
         func resumption() throws {
             let origin = try RawOrigin.listening(.stream("retry: 1\n" + event(#"{"v":1}"#, id: "1")))
             defer { origin.stop() }
@@ -146,7 +146,7 @@ extension Integration {
                 try client.status { $0["state"] == "fresh" }
                 origin.forgetEvents()
                 origin.answer(.hang)
-                // Half an event: the end is not in order.
+                // An incomplete event makes the end of the stream a failure.
                 origin.send("data: {")
                 origin.disconnect()
                 try client.status { $0["state"] == "stale" }
@@ -158,7 +158,7 @@ extension Integration {
             }
         }
 
-        @Test("a stream that its origin ends between two events is replaced, and is no failure")
+        @Test("a stream that ends between two events is connected again and is not a failure")
         func cleanEnds() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
             defer { origin.stop() }
@@ -178,7 +178,7 @@ extension Integration {
             }
         }
 
-        @Test("a stream that falls silent is replaced")
+        @Test("a stream that sends nothing for heartbeatSeconds is replaced")
         func heartbeat() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
             defer { origin.stop() }
@@ -195,11 +195,13 @@ extension Integration {
             }
         }
 
-        @Test("the last good snapshot stays, and config.status says what happened, after", arguments: BadStream.all)
+        @Test(
+            "an invalid stream is reported in config.status, and the last good snapshot stays", arguments: BadStream.all
+        )
         fileprivate func badStream(_ bad: BadStream) throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"version":"5","v":5}"#, id: "5")))
             defer { origin.stop() }
-            // Only where the origin is to be waited for in vain, the wait is short.
+            // The timeout is short only if it must expire.
             let isSilent = ["no document", "silence"].contains(bad.testDescription)
             let settings = Self.settings(origin, isSilent ? "timeoutSeconds: 0.5" : "timeoutSeconds: 60")
             try AgentHome.with(settings: settings) { home in
@@ -216,12 +218,12 @@ extension Integration {
                 #expect(status["lastError"]?["name"]?.string == bad.error)
                 #expect(try client.call("config.get", ["v"])["value"] == 5)
 
-                // What comes after an event that made no sense is not built upon it.
+                // The next valid event is published.
                 origin.answer(.stream(event(#"{"version":"6","v":6}"#, id: "6")))
                 if bad.message == "204" {
                     #expect(try client.call("config.refresh")["upstreamVersion"] == "6")
                 } else {
-                    // An older version is no reason to connect anew.
+                    // An older version does not end the connection, so the next event comes on it.
                     if bad.message == "older" { origin.send(event(#"{"version":"6","v":6}"#)) }
                     try client.events(until: 6)
                 }
@@ -229,7 +231,7 @@ extension Integration {
             }
         }
 
-        @Test("a refresh has a new connection bring the whole document; a forced one takes an older version")
+        @Test("a refresh gets the whole document over a new connection; a forced one accepts an older version")
         func refresh() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"version":"5"}"#, id: "5")))
             defer { origin.stop() }
@@ -243,12 +245,12 @@ extension Integration {
                 origin.answer(.stream(event(#"{"version":"4"}"#, id: "4")))
                 #expect(try client.refusal("config.refresh").name == "rejected")
                 #expect(try client.call("config.refresh", ["force": true])["upstreamVersion"] == "4")
-                let refusal = try client.call("config.push", ["document": ["version": "7"], "version": "7"])
-                #expect(refusal["changed"] == true)
+                let push = try client.call("config.push", ["document": ["version": "7"], "version": "7"])
+                #expect(push["changed"] == true)
             }
         }
 
-        @Test("a refresh that is cancelled while a new connection is made leaves no trace")
+        @Test("a refresh that is cancelled while it connects leaves no error, and its connection is still used")
         func cancellation() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
             defer { origin.stop() }
@@ -264,13 +266,13 @@ extension Integration {
                 #expect(throws: LineClient.Refusal.self) { try client.reply(to: refresh) }
                 let status = try client.status { $0["state"] != "refreshing" }
                 #expect(status["lastError"]?.isNull == true)
-                // The connection that was asked for comes all the same.
+                // The connection is established despite the cancellation.
                 origin.answer(.stream(event(#"{"v":2}"#)))
                 try client.events(until: 2)
             }
         }
 
-        @Test("a poll URL is where the whole document comes from, at the start and after each new connection")
+        @Test("with a poll URL, the whole document comes from there, at the start and after each connection")
         func poll() throws {
             let origin = try RawOrigin.listening(.stream())
             defer { origin.stop() }
@@ -282,7 +284,7 @@ extension Integration {
                 try client.events(until: 1)
                 try origin.request(for: "/events")
                 try client.status { $0["state"] == "fresh" }
-                // A patch is built upon what the poll URL gave.
+                // A patch is applied to the document from the poll URL.
                 origin.send(event(#"{"v":2}"#, type: "patch"))
                 try client.events(until: 2)
 
@@ -294,7 +296,7 @@ extension Integration {
                 try client.events(until: 4)
                 try client.status { $0["state"] == "fresh" }
 
-                // The stream may be gone for good: the poll URL goes on telling what is new.
+                // If the stream fails permanently, the poll URL still delivers new documents.
                 origin.answer(.status("500 Gone mad", "").closing, to: "/events")
                 origin.disconnect()
                 try client.status { $0["state"] == "stale" }
@@ -304,8 +306,8 @@ extension Integration {
             }
         }
 
-        @Test("what a poll URL has answered is not gone back on by what the stream told before")
-        func pollThenReplay() throws {
+        @Test("with a poll URL, the stream does not resume, so no older event replaces a polled document")
+        func noReplayAfterPoll() throws {
             let origin = try RawOrigin.listening(.stream())
             defer { origin.stop() }
             origin.answer(.document(#"{"v":1}"#).closing, to: "/config.json")
@@ -319,7 +321,7 @@ extension Integration {
                 origin.forgetEvents()
                 origin.answer(.document(#"{"v":5}"#).closing, to: "/config.json")
                 origin.disconnect()
-                #expect(try origin.request(for: "/events")["last-event-id"] == nil, "nothing is to be sent again")
+                #expect(try origin.request(for: "/events")["last-event-id"] == nil, "no event may be replayed")
                 #expect(try client.event()["value"] == 5)
                 try client.status { $0["state"] == "fresh" }
 
@@ -333,21 +335,21 @@ extension Integration {
             }
         }
 
-        @Test("what an earlier agent held is served at once while the stream is down")
+        @Test("after a restart, the stored document is served while the stream is down")
         func downAtRestart() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
             try AgentHome.with(settings: Self.settings(origin)) { home in
                 let first = try home.start()
-                let held = try first.ask("config.refresh")
+                let refresh = try first.ask("config.refresh")
                 #expect(try first.stop() == .exit(0))
                 origin.stop()
                 let value = try home.start().ask("config.get", ["v"])
                 #expect(value["value"] == 1)
-                #expect(value["revision"] == held["revision"])
+                #expect(value["revision"] == refresh["revision"])
             }
         }
 
-        @Test("a refresh does not wait for the moment at which a host that starts with a document connects")
+        @Test("a refresh connects at once, without the delay after which a host with a document connects")
         func refreshAtStart() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
             defer { origin.stop() }
@@ -362,7 +364,7 @@ extension Integration {
             }
         }
 
-        @Test("other settings end the connection, and the new ones make another")
+        @Test("changed settings close the connection and open one to the new URL")
         func reload() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
             let other = try RawOrigin.listening(.stream(event(#"{"v":2}"#)))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderCommand
 
-@Suite("What exec --watch does, and when")
+@Suite("Supervision of the program by exec --watch")
 struct ExecSupervisorTests {
     private typealias Effect = ExecSupervisor.Effect
 
@@ -22,7 +22,7 @@ struct ExecSupervisorTests {
             now: .seconds(100), fraction: { fraction })
     }
 
-    @Test("a change waits for the interval, the newest of several wins, and the program is stopped, then started")
+    @Test("changes wait for the interval, the newest one wins, and the program is stopped, then started")
     func restart() {
         var supervisor = supervisor()
         #expect(supervisor.wakeUp == nil)
@@ -37,12 +37,12 @@ struct ExecSupervisorTests {
         #expect(supervisor.ended(.killed(SIGTERM), now: .seconds(112)) == [.start(variables(3))])
         #expect(supervisor.isUpToDate)
         #expect(supervisor.wakeUp == nil)
-        // When it was quiet for long, a change is acted upon at once.
+        // After a quiet period, a change takes effect immediately.
         supervisor.changed(to: variables(4), now: .seconds(500))
         #expect(supervisor.wakeUp == .seconds(500))
     }
 
-    @Test("the splay is a part of its time by chance; it is drawn once for a row of changes")
+    @Test("the splay is a random fraction of its maximum and is drawn once for consecutive changes")
     func splay() {
         var supervisor = supervisor(splay: .seconds(60))
         supervisor.changed(to: variables(1), now: .seconds(200))
@@ -51,7 +51,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.wakeUp == .seconds(230))
     }
 
-    @Test("the same variables, and a change that is taken back in time, do nothing")
+    @Test("equal variables, and a change that is reverted before it takes effect, do nothing")
     func unchanged() {
         var supervisor = supervisor()
         supervisor.changed(to: variables(0), now: .seconds(200))
@@ -63,8 +63,8 @@ struct ExecSupervisorTests {
         #expect(supervisor.timePassed(now: .seconds(200)) == [])
     }
 
-    @Test("one that is being stopped when its change is taken back starts with what is in force")
-    func takenBackTooLate() {
+    @Test("a program that is being stopped when its change is reverted starts with the current variables")
+    func revertedTooLate() {
         var supervisor = supervisor()
         supervisor.changed(to: variables(1), now: .seconds(200))
         #expect(supervisor.timePassed(now: .seconds(200)) == [.send(SIGTERM)])
@@ -72,7 +72,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.ended(.exited(0), now: .seconds(202)) == [.start(variables(0))])
     }
 
-    @Test("a signal in place of a restart, at most once in the interval")
+    @Test("with a signal instead of a restart, the signal is sent at most once per interval")
     func signal() {
         var supervisor = supervisor(.signal(SIGHUP))
         supervisor.changed(to: variables(1), now: .seconds(200))
@@ -84,7 +84,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.ended(.exited(3), now: .seconds(203)) == [.end(.exited(3))])
     }
 
-    @Test("a program that does not end in time is killed once, and started again when it has ended")
+    @Test("a program that does not exit in time is killed once, and started again after it has exited")
     func patience() {
         var supervisor = supervisor()
         supervisor.changed(to: variables(1), now: .seconds(200))
@@ -97,7 +97,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.ended(.killed(SIGKILL), now: .seconds(301)) == [.start(variables(1))])
     }
 
-    @Test("signals are passed on unless the program got them already; after TERM nothing is started or stopped again")
+    @Test("signals are forwarded unless the program has them already; after TERM changes are ignored")
     func forwarding() {
         var supervisor = supervisor()
         #expect(supervisor.received(SIGUSR1, hasReached: false, now: .seconds(101)) == [.send(SIGUSR1)])
@@ -109,7 +109,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.ended(.killed(SIGTERM), now: .seconds(301)) == [.end(.killed(SIGTERM))])
     }
 
-    @Test("TERM while the program is stopped for a change ends both")
+    @Test("INT while the program is being stopped for a change prevents the restart")
     func endWhileStopping() {
         var supervisor = supervisor()
         supervisor.changed(to: variables(1), now: .seconds(200))
@@ -118,8 +118,8 @@ struct ExecSupervisorTests {
         #expect(supervisor.ended(.exited(0), now: .seconds(201)) == [.end(.exited(0))])
     }
 
-    @Test("a program that lives on after INT is watched again after the patience; QUIT is passed on and nothing else")
-    func survivors() {
+    @Test("if the program survives INT, changes take effect again after the patience; QUIT is only forwarded")
+    func programSurvivesInterrupt() {
         var supervisor = supervisor()
         #expect(supervisor.received(SIGINT, hasReached: true, now: .seconds(200)) == [])
         #expect(supervisor.wakeUp == nil)
@@ -133,7 +133,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.timePassed(now: .seconds(301)) == [.send(SIGTERM)])
         #expect(supervisor.received(SIGQUIT, hasReached: false, now: .seconds(302)) == [.send(SIGQUIT)])
         #expect(supervisor.ended(.exited(0), now: .seconds(303)) == [.start(variables(2))])
-        // INT takes nothing of SIGTERM back.
+        // INT does not cancel an earlier TERM.
         #expect(supervisor.received(SIGTERM, hasReached: false, now: .seconds(400)) == [.send(SIGTERM)])
         #expect(supervisor.received(SIGINT, hasReached: false, now: .seconds(401)) == [.send(SIGINT)])
         supervisor.changed(to: variables(3), now: .seconds(402))

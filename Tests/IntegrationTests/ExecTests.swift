@@ -6,7 +6,7 @@ import Testing
 extension Integration {
     @Suite("larder exec")
     struct ExecTests {
-        /// Says its variable, each signal, and how it ends: 3 after TERM.
+        /// Prints the variable LIMIT and each signal. Exits with status 3 after TERM.
         private static let program = """
             import os, signal, sys
             def say(*words): print(*words, flush=True)
@@ -42,11 +42,11 @@ extension Integration {
         }
 
         private func line(_ process: ChildProcess) throws -> String {
-            let line = try process.output.line(until: .usual, "a line of the program; the log:\n\(process.logText)")
+            let line = try process.output.line(until: .usual, "a line from the program; the log:\n\(process.logText)")
             return String(decoding: try require(line, "line; the log:\n\(process.logText)"), as: UTF8.self)
         }
 
-        @Test("without --watch it becomes the program, with the configuration over its own environment")
+        @Test("without --watch, larder becomes the program and adds the configuration to its environment")
         func environment() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -64,12 +64,12 @@ extension Integration {
         }
 
         @Test(
-            "the program has the descriptors that larder was started with, and none of larder's own",
+            "the program inherits the descriptors that larder was started with, and no others",
             arguments: [[], ["--watch"]])
         func descriptors(options: [String]) throws {
             try AgentHome.with { home in
                 _ = try home.start()
-                // The shell expands the pattern itself; the directory that it reads then is its own.
+                // The shell itself expands the pattern. `test` omits the descriptor that it opens for that.
                 let look = ["/bin/sh", "-c", "cd /proc/$$/fd; for n in *; do test -e $n && echo $n; done"]
                 let found = try Command.run(
                     "/bin/sh",
@@ -82,13 +82,14 @@ extension Integration {
         }
 
         @Test(
-            "the program blocks and ignores no signal that larder was not started with", arguments: [[], ["--watch"]])
+            "the program blocks and ignores only the signals that larder was started with",
+            arguments: [[], ["--watch"]])
         func signalState(options: [String]) throws {
             try AgentHome.with { home in
                 _ = try home.start()
                 let look = ["/bin/grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]
                 #expect(try Self.signals(run(home, options, look)) == [0, 0])
-                // Of what nohup(1) starts SIGHUP stays ignored.
+                // SIGHUP stays ignored if larder runs under nohup(1).
                 let ignoring = try Command.run(
                     "/bin/sh",
                     ["-c", "trap '' HUP; exec \"$@\"", "sh", Products.commandLine, "exec", "--socket", home.socket]
@@ -97,14 +98,14 @@ extension Integration {
             }
         }
 
-        /// The sets of proc(5), without the signals of the C library's own, which posix_spawn(3) has ignored.
+        /// The signal sets in proc(5), without the internal signals of the C library, which posix_spawn(3) leaves ignored.
         private static func signals(_ command: Command) -> [UInt64?] {
             command.output.map { line in
                 line.split(separator: "\t").last.flatMap { UInt64($0, radix: 16) }.map { $0 & 0x7FFF_FFFF }
             }
         }
 
-        @Test("its exit status is passed on, with 128 and the number for a signal, and 126 and 127 say it did not run")
+        @Test("the exit status is that of the program, 128 plus its signal, or 126 or 127 if it did not run")
         func statuses() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -125,7 +126,7 @@ extension Integration {
             }
         }
 
-        @Test("with --watch a change restarts the program, what leaves its variables as they are does not")
+        @Test("with --watch, a change restarts the program if its variables change, and not otherwise")
         func restart() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -145,7 +146,7 @@ extension Integration {
             }
         }
 
-        @Test("with --signal a change sends it, and the program goes on")
+        @Test("with --signal, a change sends the signal and the program keeps running")
         func signal() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -166,7 +167,7 @@ extension Integration {
             }
         }
 
-        @Test("a restart of the agent restarts nothing, and the next change is seen")
+        @Test("a restart of the agent does not restart the program, and the next change does")
         func agentRestart() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -185,7 +186,7 @@ extension Integration {
             }
         }
 
-        @Test("a namespace that leaves the settings for a while is followed again when it is back")
+        @Test("a namespace that is removed from the settings is followed again when it returns")
         func namespaceRemoved() throws {
             try AgentHome.with(settings: "{namespaces: {default: {}, x: {}}}") { home in
                 let agent = try home.start()
@@ -207,7 +208,7 @@ extension Integration {
                 try agent.reload()
                 try set("2")
                 #expect(try line(larder) == "term")
-                // What the namespace held while it was away may come first.
+                // The program may first start with an intermediate document of the returned namespace.
                 while try line(larder) != "limit 2" {}
                 try renderer.waitForLog(": 2")
                 renderer.signal(SIGTERM)
@@ -219,12 +220,12 @@ extension Integration {
             }
         }
 
-        @Test("a snapshot is acknowledged when the program has it, not before")
+        @Test("a snapshot is acknowledged only once the program runs with it")
         func acknowledged() throws {
             try AgentHome.with { home in
                 _ = try home.start()
                 _ = try larder(home, "set", "limit", "1")
-                // It tells the signal from larder, and lives on until it is told to end.
+                // Reports the TERM from larder, and exits only after a line on standard input.
                 let program = Self.program.replacing(
                     "def end(number, frame):",
                     with: "def end(number, frame):\n    say('asked')\n    sys.stdin.readline()")
@@ -238,22 +239,22 @@ extension Integration {
                     let text = try self.larder(home, "get", "--json").output.joined()
                     return try require(JSONValue(parsing: text)["revision"]?.int, "revision")
                 }
-                func said() throws -> Int? {
+                func acknowledgedRevision() throws -> Int? {
                     let text = try self.larder(home, "clients", "--json").output.joined()
                     let clients = try require(JSONValue(parsing: text)["clients"], "clients")
                     return clients.elements.compactMap { $0["acknowledged"]?[0]?["revision"]?.int }.first
                 }
                 let first = try revision()
-                while try said() != first {}
+                while try acknowledgedRevision() != first {}
                 _ = try self.larder(home, "set", "limit", "2")
                 #expect(try line(larder) == "asked")
-                #expect(try said() == first)
+                #expect(try acknowledgedRevision() == first)
                 try larder.write(Array("\n".utf8))
                 #expect(try line(larder) == "term")
                 #expect(try line(larder) == "limit 2")
                 let second = try revision()
                 #expect(second > first)
-                while try said() != second {}
+                while try acknowledgedRevision() != second {}
                 larder.signal(SIGTERM)
                 #expect(try line(larder) == "asked")
                 try larder.write(Array("\n".utf8))
@@ -262,7 +263,7 @@ extension Integration {
             }
         }
 
-        @Test("a configuration that cannot become variables leaves the program as it is, and says why once")
+        @Test("a document that cannot be mapped to variables is reported, and the program keeps running")
         func unusable() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -281,12 +282,12 @@ extension Integration {
             }
         }
 
-        @Test("a program that does not end is killed with its process group, and started again")
+        @Test("a program that does not exit is killed with its process group and started again")
         func stubborn() throws {
             try AgentHome.with { home in
                 _ = try home.start()
                 _ = try larder(home, "set", "limit", "1")
-                // The second process holds the standard output open; it would be waited for if it lived on.
+                // The child has standard output open. If it survived, the wait for the end of the output would time out.
                 let program = """
                     import os, signal
                     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -307,7 +308,7 @@ extension Integration {
         }
 
         @Test(
-            "a program gets neither libdispatch's variable nor the priority of its threads",
+            "the program gets neither libdispatch's variable nor the priority of its threads",
             arguments: [[], ["--watch"]])
         func dispatchTraces(options: [String]) throws {
             try AgentHome.with(starting: true) { home in
@@ -324,11 +325,12 @@ extension Integration {
             }
         }
 
-        @Test("libdispatch logs nothing if the system lets no thread change its priority", .enabled(if: geteuid() == 0))
+        @Test("libdispatch does not log if threads must not change their priority", .enabled(if: geteuid() == 0))
         func silentDispatch() throws {
             try AgentHome.with(starting: true) { home in
                 try home.larder("set", "a", "1")
-                // In a /dev of its own: a log that this program reads, and a filter that forbids setpriority(2).
+                // Mounts a private /dev with a log socket that this program reads, and installs a seccomp filter that
+                // forbids setpriority(2).
                 let program = """
                     import ctypes, os, socket, struct, subprocess, sys
                     libc = ctypes.CDLL(None, use_errno=True)
@@ -360,7 +362,7 @@ extension Integration {
             }
         }
 
-        @Test("on a terminal the program stays in larder's process group, and Ctrl-C reaches it once")
+        @Test("on a terminal, the program stays in larder's process group and gets Ctrl-C once")
         func terminal() throws {
             try AgentHome.with { home in
                 _ = try home.start()

@@ -3,14 +3,14 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Explanations of what remote sources say")
+    @Suite("config.explain for remote sources")
     struct ExplainedSourcesTests {
         private func source(_ client: LineClient, _ path: String, layer: Int = 2) throws -> JSONValue {
             let explanation = try client.call("config.explain", ["path": .string(path)])
-            return try require(explanation["layers"]?[layer]?["source"], "a source in \(explanation)")
+            return try require(explanation["layers"]?[layer]?["source"], "source in \(explanation)")
         }
 
-        @Test("a value from etcd has its key: its own, that of an object with it, or what several keys begin with")
+        @Test("a value from etcd is explained by its key, the key of an object that has it, or a key prefix")
         func etcd() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -34,7 +34,7 @@ extension Integration {
             }
         }
 
-        @Test("a value from an HTTP origin has its URL without the query, and the version; an arm of it has both, too")
+        @Test("a value from HTTP is explained by URL without query and version, also in an experiment arm")
         func http() throws {
             let document = #"{"version":"7","n":1,"arms":[{"name":"blue","percentage":100,"values":{"n":2}}]}"#
             let origin = try RawOrigin.listening(.status("200 OK", document))
@@ -57,7 +57,7 @@ extension Integration {
             }
         }
 
-        @Test("a value from a remote file has its line, also in a directory")
+        @Test("a value from a directory of remote files is explained by file and line")
         func files() throws {
             let settings = "{ namespaces: { default: { remote: { file: { path: '@/flags' } } } } }"
             try AgentHome.with(settings: settings) { home in
