@@ -31,7 +31,7 @@ extension Integration {
                 for watcher in watchers { try takeEvents(watcher, &ledger) }
             }
             agent.kill()
-            // Replies and events that were sent before the kill count.
+            // Reads the replies and events that the agent sent before the kill.
             for index in writers.indices { _ = try takeReplies(index, writers[index], &ledger) }
             for watcher in watchers { try takeEvents(watcher, &ledger) }
             for client in writers + watchers { client.close() }
@@ -104,8 +104,7 @@ extension Integration {
                     try ledger.check(agent)
                     let time = Duration.microseconds(.random(in: 0..<40_000, using: &generator))
                     try writeUntilKilled(agent, after: time, &ledger)
-                    // The signal can truncate a record that spans two pages. That change was not acknowledged, and is not
-                    // logged as damage.
+                    // The signal can truncate a record that spans two pages. That change was not acknowledged.
                     #expect(!agent.log.contains("is damaged"), "\(agent.log)")
                     if round % 20 == 0 { try checkArchive(home) }
                 }

@@ -167,7 +167,7 @@ extension Integration {
             }
         }
 
-        @Test("a restart of the agent does not restart the program, and the next change does")
+        @Test("a restart of the agent does not restart the program, but the next change does")
         func agentRestart() throws {
             try AgentHome.with { home in
                 let agent = try home.start()

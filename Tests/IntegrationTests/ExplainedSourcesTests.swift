@@ -34,7 +34,7 @@ extension Integration {
             }
         }
 
-        @Test("a value from HTTP is explained by URL without query and version, also in an experiment arm")
+        @Test("a value from HTTP is explained by version and URL without its query, also in an experiment arm")
         func http() throws {
             let document = #"{"version":"7","n":1,"arms":[{"name":"blue","percentage":100,"values":{"n":2}}]}"#
             let origin = try RawOrigin.listening(.status("200 OK", document))

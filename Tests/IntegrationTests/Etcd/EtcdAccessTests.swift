@@ -68,7 +68,7 @@ extension Integration {
             }
         }
 
-        @Test("credentials are accepted without authentication; missing credentials are reported with it")
+        @Test("a cluster without authentication accepts credentials; one with authentication reports missing ones")
         func optionalCredentials() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)

@@ -75,7 +75,7 @@ extension Integration {
                 }
                 #expect(try observer.imageStatistics()["bytes"]?.int == directory.diskBytes)
                 #expect(try observer.imageStatistics()["evictions"]?.int ?? 0 > 30)
-                // Without the lease, the file exists only if the index has its row.
+                // Without the lease, the file remains only if the index still has its row.
                 reader.close()
                 try directory.wait("files that match the index") {
                     try Set(directory.blobs.map(\.name)) == Set(indexed(observer).keys)
