@@ -239,7 +239,7 @@ private final class RetryingClient: Sendable {
 
 extension HarnessError {
     /// Whether a wait for the agent timed out, as opposed to a closed connection.
-    fileprivate var isTimeout: Bool { description.contains("in vain") || description.contains("timed out") }
+    fileprivate var isTimeout: Bool { description.contains("timed out waiting for") }
 }
 
 /// Runs tasks on a dedicated queue, because blocking tests can occupy all threads of the task pool.
