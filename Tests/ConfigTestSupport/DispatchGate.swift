@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Holds a thread that does blocking work until the test lets it go on.
+/// Blocks threads that do blocking work until the test lets them through.
 package final class DispatchGate: Sendable {
     private let opened = DispatchSemaphore(value: 0)
     private let arrivals: AsyncStream<Void>
@@ -8,17 +8,17 @@ package final class DispatchGate: Sendable {
 
     package init() { (arrivals, arrive) = AsyncStream.makeStream(of: Void.self) }
 
-    /// Called by the thread: waits for ``open()``.
+    /// Blocks the calling thread until ``open()``.
     package func pass() {
         arrive.yield()
         opened.wait()
     }
 
-    /// Returns once a thread stands at the gate.
+    /// Returns when a thread has called ``pass()``.
     package func waitForArrival() async {
         for await _ in arrivals { return }
     }
 
-    /// Lets one thread through.
+    /// Lets one thread pass.
     package func open() { opened.signal() }
 }

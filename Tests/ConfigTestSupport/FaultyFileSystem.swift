@@ -2,7 +2,7 @@ import Synchronization
 
 package import LarderConfigStorage
 
-/// The real file system, with a disk that the test can make slow, full or broken.
+/// The real file system, with failures and delays that a test sets.
 package final class FaultyFileSystem: FileSystem {
     private struct State {
         var failure: CInt?
@@ -10,11 +10,11 @@ package final class FaultyFileSystem: FileSystem {
         var truncationFailure: CInt?
         var readFailure: (errno: CInt, times: Int)?
         var writes = 0
-        var generationsRead = 0
+        var generationReads = 0
         var gate: DispatchGate?
 
         mutating func readGeneration() -> CInt? {
-            generationsRead += 1
+            generationReads += 1
             guard let failure = readFailure, failure.times > 0 else { return nil }
             readFailure?.times -= 1
             return failure.errno
@@ -26,19 +26,21 @@ package final class FaultyFileSystem: FileSystem {
 
     package init() {}
 
-    /// What every write fails with from now on; nil for none.
+    /// Sets the error of every write and of opening the journal; nil for none.
     package func failWrites(with errno: CInt?) { state.withLock { $0.failure = errno } }
-    /// What every write of a whole file fails with from now on; nil for none.
+    /// Sets the error of every replacement of a file; nil for none.
     package func failReplacements(with errno: CInt?) { state.withLock { $0.replacementFailure = errno } }
-    /// What shortening the journal fails with from now on; nil for nothing.
+    /// Sets the error of every truncation of the journal; nil for none.
     package func failTruncations(with errno: CInt?) { state.withLock { $0.truncationFailure = errno } }
-    /// What so many readings of a generation fail with from now on.
-    package func failReadings(with errno: CInt, times: Int) { state.withLock { $0.readFailure = (errno, times) } }
-    /// Lets the next journal writes wait at a gate.
-    package func holdJournal(at gate: DispatchGate?) { state.withLock { $0.gate = gate } }
-    /// Files of generations that were read so far.
-    package var generationsRead: Int { state.withLock { $0.generationsRead } }
-    /// Journal writes so far.
+    /// Lets the next `times` reads of a generation file fail.
+    package func failGenerationReads(with errno: CInt, times: Int) {
+        state.withLock { $0.readFailure = (errno, times) }
+    }
+    /// Lets every journal write wait at a gate; nil for no gate.
+    package func blockJournalWrites(at gate: DispatchGate?) { state.withLock { $0.gate = gate } }
+    /// The number of reads of a generation file so far.
+    package var generationReads: Int { state.withLock { $0.generationReads } }
+    /// The number of journal writes so far.
     package var journalWrites: Int { state.withLock { $0.writes } }
 
     package func createDirectory(_ path: String) throws(FileError) { try real.createDirectory(path) }

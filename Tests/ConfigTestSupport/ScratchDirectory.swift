@@ -1,13 +1,13 @@
 import Foundation
 
-/// A directory of a test's own, with the ways in which programs change files.
+/// A temporary directory for one test, with the usual ways of changing files.
 package final class ScratchDirectory: Sendable {
     package let path: String
 
     package struct Failed: Error { let errno: Int32 }
 
     package init() throws {
-        // The real path: watching goes through every link, and a test should know which ones there are.
+        // Resolved, because the watcher follows every symbolic link on a path, and the tests count watches.
         let base = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
         path = base + "/larder-" + UUID().uuidString
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
@@ -21,14 +21,14 @@ package final class ScratchDirectory: Sendable {
         try FileManager.default.createDirectory(atPath: at(name), withIntermediateDirectories: true)
     }
 
-    /// Writes into the file that is there, or makes one.
+    /// Overwrites an existing file in place, or creates one.
     package func write(_ text: String, to name: String) throws {
         guard let file = fopen(at(name), "w") else { throw Failed(errno: errno) }
         fputs(text, file)
         fclose(file)
     }
 
-    /// As careful programs save: a new file is renamed over the old one.
+    /// Writes a new file and renames it over the old one.
     package func replace(_ name: String, with text: String) throws {
         try write(text, to: name + ".new~")
         try move(name + ".new~", to: name)
@@ -48,8 +48,8 @@ package final class ScratchDirectory: Sendable {
 
     package func text(_ name: String) -> String? { try? String(contentsOfFile: at(name), encoding: .utf8) }
 
-    /// Puts files in place as kubelet's atomic writer does for a ConfigMap: a new directory with the content, a new link
-    /// to it renamed over `..data`, and links through `..data` under the visible names.
+    /// Publishes files as kubelet's atomic writer does for a ConfigMap. It writes them into a new directory, renames a
+    /// symbolic link to that directory over `..data`, and adds links through `..data` under the visible names.
     package func publish(_ files: [String: String], version: Int, in mount: String) throws {
         let directory = "..2024_01_01_00_00_00.\(version)"
         try makeDirectory("\(mount)/\(directory)")

@@ -11,6 +11,6 @@ package enum SharedThreads {
 }
 
 extension Logger {
-    /// Writes nothing.
+    /// Discards all messages.
     package static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderConfigModel
 
-@Suite("The core of commits")
+@Suite("Commit core")
 struct CommitCoreTests {
     private static let limits = DocumentLimits(maximumBytes: 1000)
 
@@ -30,7 +30,7 @@ struct CommitCoreTests {
         return core.commit(batch, resolution, causes: batch.causes, met: need)
     }
 
-    @Test("a batch becomes one snapshot with all its causes")
+    @Test("a batch of changes becomes one snapshot with all their causes")
     func batch() throws {
         let core = core()
         let effects = try commit([set(["a"], 1), set(["b"], 2)], to: core)
@@ -40,7 +40,7 @@ struct CommitCoreTests {
         #expect(core.numbering.journalSequence == 1)
     }
 
-    @Test("changes that resolve to the same value publish nothing and are part of the generation")
+    @Test("changes that resolve to the same value publish nothing but update the current generation")
     func sameValue() throws {
         let core = core()
         _ = try commit([set(["a"], 1)], to: core)
@@ -49,7 +49,7 @@ struct CommitCoreTests {
         #expect(core.numbering.journalSequence == 2 && core.currentGeneration.journalSequence == 2)
     }
 
-    @Test("a batch that the journal does not record collects no operations, and nothing is written for it")
+    @Test("a batch without recorded operations needs a reservation instead of a journal record")
     func notRecorded() throws {
         let core = core()
         var batch = core.batch(limits: Self.limits, now: 2, recordsOperations: false)
@@ -58,12 +58,12 @@ struct CommitCoreTests {
         #expect(batch.operations.isEmpty && batch.newExpiries == [ExpiringOverride(path: ["a"], expiresAt: 1002)])
         let resolution = core.resolve(batch, mayPublishEmpty: true, now: 2)
         guard case .reservation = core.need(for: resolution, of: batch, writesJournal: true) else {
-            Issue.record("the journal is written")
+            Issue.record("expected a reservation")
             return
         }
     }
 
-    @Test("the generation of the current snapshot is the one that the history has")
+    @Test("the current generation comes from the history until reservations are settled")
     func sharedGeneration() throws {
         let core = core()
         _ = try commit([set(["a"], 1)], to: core)
@@ -73,7 +73,7 @@ struct CommitCoreTests {
         #expect(settled.released == core.numbering.settledBound && settled.causes.map(\.path) == [["a"]])
     }
 
-    @Test("a refused change leaves the batch as it was")
+    @Test("a refused change does not alter the batch")
     func refused() throws {
         let core = core()
         var batch = core.batch(limits: Self.limits, now: 2, recordsOperations: true)
@@ -84,7 +84,7 @@ struct CommitCoreTests {
         #expect(batch.layers.resolved() == ["a": 1] && batch.causes.count == 1)
     }
 
-    @Test("the history may grow between the need of a commit and the commit")
+    @Test("older generations may be added while a commit waits for its disk write")
     func prepend() throws {
         let core = core()
         var batch = core.batch(limits: Self.limits, now: 2, recordsOperations: true)

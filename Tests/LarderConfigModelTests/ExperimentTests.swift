@@ -3,24 +3,24 @@ import Testing
 
 @testable import LarderConfigModel
 
-@Suite("Who is in an experiment")
+@Suite("Experiment membership")
 struct ExperimentTests {
-    /// Units as fleets name them. They are the same in each run, and so is what follows from them.
+    /// Host names like those of a fleet. They are constant, so the results are too.
     private static let units = (0..<20_000).map { "host-\($0).example.org" }
 
     private func overlay(_ salt: String, _ from: Double, _ to: Double) -> ExperimentOverlay {
         let share = ExperimentOverlay.Share(from: from, to: to)
-        precondition(share != nil, "a share of what it cannot be")
+        precondition(share != nil, "invalid share")
         return ExperimentOverlay(name: salt, share: share, values: .emptyObject)
     }
 
-    /// How far a count may be from its expectation: five standard deviations of a binomial distribution, which a fair
-    /// draw passes once in 1.7 million times.
+    /// The accepted deviation of a count from its expected value: five standard deviations of a binomial distribution.
+    /// A fair draw exceeds it once in 1.7 million times.
     private func bound(_ count: Int, _ probability: Double) -> Double {
         5 * (Double(count) * probability * (1 - probability)).squareRoot()
     }
 
-    @Test("the place of a unit is what the specification says")
+    @Test("the position of a unit follows from the SHA-256 of salt and unit")
     func place() throws {
         // printf 'color\0till-7' | sha256sum: 7d36c1a697fe3f31…, and 0x7d36c1a6 / 2^32 is 48.9 %.
         let place = 100.0 * Double(0x7d36_c1a6) / 0x1p32
@@ -29,7 +29,7 @@ struct ExperimentTests {
         #expect(!overlay("color", 0, place - 0.001).includes("till-7"))
     }
 
-    @Test("a share has as many units as it says", arguments: [0.1, 1, 5, 25, 50, 90, 99.9])
+    @Test("the size of a share matches its percentage", arguments: [0.1, 1, 5, 25, 50, 90, 99.9])
     func shares(percentage: Double) throws {
         for salt in ["color", "search", "checkout-2"] {
             let overlay = overlay(salt, 0, percentage)
@@ -39,7 +39,7 @@ struct ExperimentTests {
         }
     }
 
-    @Test("nobody is in 0 percent, everybody in 100")
+    @Test("a share of 0 % has no units, one of 100 % has all, and an invalid share is nil")
     func ends() throws {
         #expect(!Self.units.contains(where: overlay("s", 0, 0).includes))
         #expect(Self.units.allSatisfy(overlay("s", 0, 100).includes))
@@ -50,20 +50,20 @@ struct ExperimentTests {
         #expect(ExperimentOverlay.Share(to: .nan) == nil)
     }
 
-    @Test("arms of one salt share no unit and leave none out")
+    @Test("with one salt, adjacent shares assign every unit to exactly one arm")
     func arms() throws {
         let ends = [0, 12.5, 33.3, 66.6, 99.99, 100]
         let arms = zip(ends, ends.dropFirst()).map { overlay("color", $0, $1) }
         for unit in Self.units { #expect(arms.count { $0.includes(unit) } == 1) }
     }
 
-    @Test("a larger share keeps all units of a smaller one")
+    @Test("a larger share contains all units of a smaller one")
     func growth() throws {
         let (small, large) = (overlay("rollout", 0, 5), overlay("rollout", 0, 20))
         for unit in Self.units where small.includes(unit) { #expect(large.includes(unit)) }
     }
 
-    @Test("experiments with different salts are independent of each other, pair by pair")
+    @Test("experiments with different salts are pairwise independent")
     func independence() throws {
         let salts = ["color", "search", "checkout", "checkout-2", "", "colo", "r"]
         let halves = salts.map { overlay($0, 0, 50) }
@@ -80,16 +80,16 @@ struct ExperimentTests {
         }
     }
 
-    @Test("salt and unit do not run into each other")
+    @Test("the hash separates salt and unit")
     func separation() throws {
-        // Were they only put together, "a" + "bc" and "ab" + "c" would be the same.
+        // Without a separator, "a" + "bc" and "ab" + "c" would have the same hash.
         let places = [("a", "bc"), ("ab", "c"), ("abc", "")].map { salt, unit in
             (0..<1000).first { overlay(salt, Double($0) / 10, Double($0 + 1) / 10).includes(unit) }
         }
         #expect(Set(places).count == 3)
     }
 
-    @Test("units that are listed are in it in any case")
+    @Test("listed units are included whatever the share")
     func listed() throws {
         let none = ExperimentOverlay(name: "lab", share: nil, units: ["till-7"], values: .emptyObject)
         #expect(none.includes("till-7") && !none.includes("till-8"))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderConfigModel
 
-@Suite("The queue of overrides that expire")
+@Suite("Expiry queue")
 struct ExpiryQueueTests {
     private typealias Moment = ExpiryQueue.Moment
 
@@ -16,7 +16,7 @@ struct ExpiryQueueTests {
             entries: overrides.map { .init(path: $0.path, value: 1, setAt: 0, expiresAt: $0.expiresAt) })
     }
 
-    @Test("the earliest expires first, by the time of day or by the time that has passed")
+    @Test("overrides expire in order, by the time of day or by uptime")
     func order() {
         var queue = ExpiryQueue()
         #expect(queue.next == nil)
@@ -27,12 +27,12 @@ struct ExpiryQueueTests {
         #expect(queue.next == Moment(timeOfDay: 1097, uptime: 97))
         #expect(queue.popExpired(at: Moment(timeOfDay: 1096, uptime: 96)).isEmpty)
         #expect(queue.popExpired(at: Moment(timeOfDay: 1098, uptime: 0)).map(\.path) == [["a"], ["b"]])
-        // The clock was set back by a day, and the time has passed all the same.
+        // The clock is set back by a day, but their lifetimes have passed. a and b have expired by both clocks now.
         let rest = queue.popExpired(at: Moment(timeOfDay: -86_400_000, uptime: 99)).map(\.path)
         #expect(rest == [["a"], ["b"], ["c"]])
     }
 
-    @Test("what was set again or removed is dropped from the front")
+    @Test("overrides that were replaced or removed are dropped from the front")
     func stale() {
         var queue = ExpiryQueue()
         let now = Moment(timeOfDay: 0, uptime: 0)
@@ -43,12 +43,12 @@ struct ExpiryQueueTests {
         #expect(queue.next == nil)
     }
 
-    @Test("a rebuilt queue has the overrides of the layer, and those that were queued do not last longer")
+    @Test("a rebuilt queue has the overrides of the layer, and queued ones keep their uptime")
     func rebuilt() {
         var queue = ExpiryQueue()
         queue.insert(override("a", 1000), now: Moment(timeOfDay: 0, uptime: 0))
-        queue.insert(override("gone", 500), now: Moment(timeOfDay: 0, uptime: 0))
-        // The clock was set back.
+        queue.insert(override("removed", 500), now: Moment(timeOfDay: 0, uptime: 0))
+        // The clock is set back by 5.4 s.
         let now = Moment(timeOfDay: -5000, uptime: 400)
         queue.rebuild(from: layer([override("a", 1000), override("b", 1100)]), now: now)
         #expect(queue.count == 2)

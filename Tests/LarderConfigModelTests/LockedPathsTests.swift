@@ -3,14 +3,14 @@ import Testing
 
 @testable import LarderConfigModel
 
-@Suite("Locked paths stay as the lowest layers have them")
+@Suite("Locked paths")
 struct LockedPathsTests {
     private func pin(_ paths: [String], _ document: String, to base: String) throws -> JSONValue {
         try LockedPaths(paths.map(JSONPath.init(parsing:))).pin(
             JSONValue(parsing: document), to: JSONValue(parsing: base))
     }
 
-    @Test("a value that the lowest layers have comes back, whatever became of it or of what it is in")
+    @Test("a locked value of the lowest layers is restored, even if an ancestor was replaced or removed")
     func values() throws {
         let base = #"{"search":{"limit":5,"other":1}}"#
         for document in [
@@ -23,7 +23,7 @@ struct LockedPathsTests {
         }
     }
 
-    @Test("what the lowest layers do not have stays absent, and what is around it is as all layers make it")
+    @Test("a locked path without a value in the lowest layers stays absent, and the rest is unchanged")
     func absence() throws {
         #expect(try pin(["search.limit"], #"{"search":{"limit":9,"x":2}}"#, to: "{}") == ["search": ["x": 2]])
         #expect(try pin(["search.limit"], #"{"search":"text"}"#, to: "{}") == ["search": "text"])
@@ -31,14 +31,14 @@ struct LockedPathsTests {
         #expect(try pin(["a.b.c"], #"{"x":1}"#, to: #"{"a":{"b":1}}"#) == ["x": 1])
     }
 
-    @Test("a locked object is replaced as a whole")
+    @Test("a locked object is restored as a whole")
     func objects() throws {
         #expect(
             try pin(["db", "db.port"], #"{"db":{"host":"evil","extra":1}}"#, to: #"{"db":{"host":"h","port":1}}"#)
                 == ["db": ["host": "h", "port": 1]])
     }
 
-    @Test("several locks, names with dots, and nothing inside arrays")
+    @Test("several locks apply together, names may contain dots, and array elements are not locked")
     func several() throws {
         #expect(
             try pin(
@@ -47,7 +47,7 @@ struct LockedPathsTests {
         #expect(try pin(["list.0"], #"{"list":[2]}"#, to: #"{"list":[1]}"#) == ["list": [2]])
     }
 
-    @Test("a value touches a lock where its merging would have a say at the locked path")
+    @Test("a value touches a lock if merging it would affect the locked path")
     func touching() throws {
         let locks = LockedPaths([JSONPath(["search", "limit"])])
         func touches(_ path: [String], _ value: JSONValue) -> Bool { locks.touched(by: value, at: path) != nil }

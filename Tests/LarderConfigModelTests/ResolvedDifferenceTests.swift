@@ -3,12 +3,12 @@ import Testing
 
 @testable import LarderConfigModel
 
-@Suite("How changes differ together")
+@Suite("Combined differences")
 struct ResolvedDifferenceTests {
     private static let a = JSONValue.Replacement(at: ["a"], by: 1)
     private static let b = JSONValue.Replacement(at: ["b"], by: 2)
 
-    @Test("the first difference counts as it is, and one with anything in it is anything")
+    @Test("replacements are concatenated, unless one of the changes may change anything")
     func order() {
         let all: [(ResolvedDifference, paths: [[String]]?)] = [
             (.none, []), (.scalar(Self.a, differs: true), [["a"]]),
@@ -25,7 +25,7 @@ struct ResolvedDifferenceTests {
         }
     }
 
-    @Test("whether a scalar differs is known only of a lone one")
+    @Test("only a single replacement keeps whether its scalars differ")
     func lone() {
         var difference = ResolvedDifference.none
         difference.add(.scalar(Self.a, differs: true))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderConfigModel
 
-/// A disk that keeps the revisions of one namespace, and loses what was not synchronised.
+/// A model of a namespace on disk. Only completed writes are in it.
 private struct ModelDisk {
     struct Record {
         var sequence: Int
@@ -12,9 +12,9 @@ private struct ModelDisk {
         var settledBound: Int
     }
 
-    /// The newest generation: revision, content, journal sequence, settled bound.
+    /// The newest generation.
     var generation = Record(sequence: 0, revision: 0, content: 0, settledBound: 0)
-    /// The records behind the generation.
+    /// The journal records after the newest generation.
     var journal: [Record] = []
     var reservedBound = 0
     var highestName = 0
@@ -25,7 +25,7 @@ private struct ModelDisk {
         journal.removeAll { $0.sequence <= record.sequence }
     }
 
-    /// What a start finds.
+    /// The numbers that a start finds on disk.
     var recovered: RevisionNumbering.Recovered {
         let last = journal.last ?? generation
         return RevisionNumbering.Recovered(
@@ -36,13 +36,13 @@ private struct ModelDisk {
     var content: Int { (journal.last ?? generation).content }
 }
 
-/// A store without anything but its numbering, and all that was ever published.
+/// A model of a store that has only a numbering, and remembers every published revision.
 private struct ModelStore {
     var disk = ModelDisk()
     var numbering: RevisionNumbering
     var revision = 0
     var content = 0
-    /// The content of each revision that was published, whatever became of it.
+    /// The content of every published revision, including those lost in a crash.
     var published: [Int: Int] = [:]
     var violations: [String] = []
     private var nextContent = 0
@@ -58,17 +58,19 @@ private struct ModelStore {
 
     mutating func publish(_ revision: Int, _ content: Int) {
         if let other = published[revision], other != content {
-            violations.append("revision \(revision) stands for \(other) and for \(content)")
+            violations.append("revision \(revision) has contents \(other) and \(content)")
         }
-        if revision < self.revision { violations.append("revision \(revision) follows \(self.revision)") }
+        if revision < self.revision { violations.append("revision \(revision) was published after \(self.revision)") }
         published[revision] = content
         (self.revision, self.content) = (revision, content)
     }
 
     /// Commits a change.
     /// - Parameters:
-    ///   - writesJournal: whether it is recorded in the journal
-    ///   - crash: whether the process ends before the snapshot is published, and if so whether what it wrote is on disk
+    ///   - writesJournal: whether the journal records the change
+    ///   - isNew: whether the change makes a new snapshot
+    ///   - crash: if not nil, the process crashes before it publishes the snapshot; `isWritten` is whether its write
+    ///     reached the disk
     mutating func commit(writesJournal: Bool, isNew: Bool, crash: (isWritten: Bool, Void)?) {
         let content = isNew ? newContent() : self.content
         let revision = isNew ? numbering.next(after: self.revision) : self.revision
@@ -102,7 +104,8 @@ private struct ModelStore {
         start()
     }
 
-    /// Starts again with what the disk has. A file may have changed meanwhile.
+    /// Restarts from the disk.
+    /// - Parameter withOtherContent: whether a configuration file has changed while the process was down
     mutating func start(withOtherContent: Bool = false) {
         let recovered = disk.recovered
         let isCertain = !withOtherContent && recovered.revision > 0
@@ -117,7 +120,7 @@ private struct ModelStore {
 
 @Suite("Numbering of revisions")
 struct RevisionNumberingTests {
-    @Test("no revision stands for two contents, whenever the process ends", arguments: 1...10 as ClosedRange<UInt64>)
+    @Test("no revision has two contents, whenever the process crashes", arguments: 1...10 as ClosedRange<UInt64>)
     func crashes(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var store = ModelStore()
@@ -140,7 +143,7 @@ struct RevisionNumberingTests {
         #expect(store.published.count > 1000)
     }
 
-    @Test("a block of revisions is reserved once, and a journal record needs none")
+    @Test("one reservation covers a block of revisions, and a journal record needs no reservation")
     func needs() {
         let recovered = RevisionNumbering.Recovered(
             revision: 0, journalSequence: 0, reservedBound: 0, settledBound: 0, highestNamed: 0)
@@ -157,7 +160,7 @@ struct RevisionNumberingTests {
         #expect(numbering.need(for: 2, isNew: false, writesJournal: false) == .nothing)
     }
 
-    @Test("revisions of an epoch that ends with the process need nothing on disk")
+    @Test("revisions of an epoch that ends with the process need no disk write")
     func ownEpoch() {
         let recovered = RevisionNumbering.Recovered(
             revision: 7, journalSequence: 3, reservedBound: 2000, settledBound: 5, highestNamed: 7)

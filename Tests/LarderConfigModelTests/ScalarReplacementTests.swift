@@ -4,22 +4,22 @@ import Testing
 
 @testable import LarderConfigModel
 
-@Suite("Scalars replaced in the resolved configuration")
+@Suite("Replacement of scalars in the resolved configuration")
 struct ScalarReplacementTests {
     private static let names = ["a", "b", "c", "d"]
 
-    private func value(_ chance: inout SeededGenerator, depth: Int = 0) -> JSONValue {
-        switch Int.random(in: 0..<(depth < 2 ? 8 : 6), using: &chance) {
+    private func value(_ generator: inout SeededGenerator, depth: Int = 0) -> JSONValue {
+        switch Int.random(in: 0..<(depth < 2 ? 8 : 6), using: &generator) {
         case 0: .null
         case 1: [1, 2]
-        case 2: .bool(Bool.random(using: &chance))
-        case 3...5: .string(String(repeating: "x", count: Int.random(in: 0...3, using: &chance)))
+        case 2: .bool(Bool.random(using: &generator))
+        case 3...5: .string(String(repeating: "x", count: Int.random(in: 0...3, using: &generator)))
         default:
             JSONValue.building { writer in
                 writer.beginObject()
-                for name in Self.names.shuffled(using: &chance).prefix(Int.random(in: 0...3, using: &chance)) {
+                for name in Self.names.shuffled(using: &generator).prefix(Int.random(in: 0...3, using: &generator)) {
                     writer.name(name)
-                    writer.value(value(&chance, depth: depth + 1))
+                    writer.value(value(&generator, depth: depth + 1))
                 }
                 writer.endObject()
             }
@@ -27,23 +27,23 @@ struct ScalarReplacementTests {
     }
 
     @Test(
-        "whatever is set, replacements give what the layers resolve to",
+        "replacing scalars gives the same text as resolving the layers",
         arguments: [1, 2, 3, SeededGenerator.randomSeed] as [UInt64])
     func sameAsResolved(seed: UInt64) throws {
-        var chance = SeededGenerator(seed: seed)
+        var generator = SeededGenerator(seed: seed)
         var replaced = 0
         for _ in 0..<400 {
-            var base = value(&chance)
-            while base.kind != .object { base = value(&chance) }
+            var base = value(&generator)
+            while base.kind != .object { base = value(&generator) }
             var layers = Layers(host: FileDocument(document: base, updatedAt: 0))
             var current = layers.resolved()
             for _ in 0..<12 {
                 var difference = ResolvedDifference.none
-                for _ in 0..<Int.random(in: 1...3, using: &chance) {
-                    let path = (0..<Int.random(in: 1...3, using: &chance)).compactMap { _ in
-                        Self.names.randomElement(using: &chance)
+                for _ in 0..<Int.random(in: 1...3, using: &generator) {
+                    let path = (0..<Int.random(in: 1...3, using: &generator)).compactMap { _ in
+                        Self.names.randomElement(using: &generator)
                     }
-                    let change = LayerChange.set(path: path, value: value(&chance), timeToLive: nil, by: nil)
+                    let change = LayerChange.set(path: path, value: value(&generator), timeToLive: nil, by: nil)
                     let context = ChangeContext(
                         resolved: layers.resolved(), limits: DocumentLimits(maximumBytes: .max), now: 1,
                         recordsOperations: false)
@@ -53,9 +53,9 @@ struct ScalarReplacementTests {
                 if case .scalar(_, let differs) = difference {
                     #expect(differs == (expected != current), "seed \(seed)")
                 }
-                if let quick = difference.replacements.flatMap({ current.replacing($0) }) {
+                if let edited = difference.replacements.flatMap({ current.replacing($0) }) {
                     replaced += 1
-                    #expect(quick.compactText == expected.compactText, "seed \(seed)")
+                    #expect(edited.compactText == expected.compactText, "seed \(seed)")
                 }
                 current = expected
             }
@@ -63,7 +63,7 @@ struct ScalarReplacementTests {
         #expect(replaced > 100)
     }
 
-    @Test("a digest is worked out once, whoever asks, and is that of the text", arguments: [3, 3_000_000])
+    @Test("concurrent readers of a digest get the digest of the text", arguments: [3, 3_000_000])
     func digest(length: Int) async {
         let value: JSONValue = ["a": .string(String(repeating: "x", count: length))]
         let digest = SnapshotDigest(of: value)

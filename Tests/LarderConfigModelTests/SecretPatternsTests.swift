@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderConfigModel
 
-@Suite("Secrets are masked where patterns say")
+@Suite("Secret patterns")
 struct SecretPatternsTests {
     private func mask(_ patterns: [String], _ text: String, at path: String = "") throws -> (String, Bool) {
         let (value, isMasked) = try SecretPatterns(patterns).masked(
@@ -11,7 +11,7 @@ struct SecretPatternsTests {
         return (value.compactText, isMasked)
     }
 
-    @Test("A name, one segment, and any number of segments")
+    @Test("a pattern matches names, `*` any one segment, and `**` any number of segments")
     func forms() throws {
         let document = #"{"db":{"host":"h","password":"p"},"tls":{"key":"k","sub":{"pin":1}},"a":{"token":"t"}}"#
         #expect(
@@ -29,13 +29,13 @@ struct SecretPatternsTests {
         #expect(try mask(["**"], document) == (#""<masked>""#, true))
     }
 
-    @Test("A JSON Pointer names members with dots in them")
+    @Test("a JSON Pointer can name members that contain dots")
     func pointers() throws {
         #expect(try mask(["/a.b/c~1d"], #"{"a.b":{"c/d":1,"c":2}}"#) == (#"{"a.b":{"c/d":"<masked>","c":2}}"#, true))
         #expect(try mask(["/*/k.v"], #"{"x":{"k.v":1}}"#) == (#"{"x":{"k.v":"<masked>"}}"#, true))
     }
 
-    @Test("What is inside a secret is a secret, and a value knows where in the document it is")
+    @Test("patterns apply to the full path of a value, and everything below a secret is secret")
     func below() throws {
         #expect(try mask(["db"], "1", at: "db.port") == (#""<masked>""#, true))
         #expect(try mask(["db.password"], #"{"password":1}"#, at: "db") == (#"{"password":"<masked>"}"#, true))
@@ -44,26 +44,26 @@ struct SecretPatternsTests {
         #expect(try !SecretPatterns(["tls.*.key"]).isSecret(JSONPath(["tls", "a"])))
     }
 
-    @Test("Elements of arrays are segments, too")
+    @Test("an index into an array counts as a segment")
     func arrays() throws {
         #expect(
             try mask(["users.*.token"], #"{"users":[{"token":1,"n":2},{"token":3}]}"#)
                 == (#"{"users":[{"token":"<masked>","n":2},{"token":"<masked>"}]}"#, true))
     }
 
-    @Test("Null says that nothing is there, and stays")
+    @Test("a secret that is null is not masked")
     func nulls() throws {
         #expect(try mask(["a.b"], #"{"a":{"b":null}}"#) == (#"{"a":{"b":null}}"#, false))
         #expect(try mask(["a"], #"{"a":[null]}"#) == (#"{"a":"<masked>"}"#, true))
     }
 
-    @Test("Names are compared by their bytes")
+    @Test("names are compared by bytes")
     func names() throws {
         #expect(try mask(["\u{E9}"], "{\"e\u{301}\":1}") == ("{\"e\u{301}\":1}", false))
         #expect(try mask(["\u{E9}"], "{\"\\u00e9\":1}").1)
     }
 
-    @Test("Many `**` in a row take no longer than there are places in the patterns")
+    @Test("a pattern with many `**` does not take exponential time")
     func manyStars() throws {
         let pattern = Array(repeating: "**.a", count: 40).joined(separator: ".") + ".b"
         let depth = 120
@@ -71,7 +71,7 @@ struct SecretPatternsTests {
         #expect(try mask([pattern], text) == (text, false))
     }
 
-    @Test("Without patterns a value is handed back as it is")
+    @Test("without patterns a value is unchanged, and an invalid pattern throws")
     func none() throws {
         #expect(SecretPatterns.none.isEmpty)
         #expect(try mask([], #"{"a":1}"#) == (#"{"a":1}"#, false))

@@ -6,9 +6,9 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfigStorage
 
-/// The bytes that the agent keeps in its state directory. These formats count as published: a change needs a migration and
-/// a test with a file of the format before it.
-@Suite("The disk formats of the configuration")
+/// The exact bytes of the files in the state directory. These formats are published: a change needs a migration and a test
+/// that reads a file of the previous format.
+@Suite("Disk formats of the configuration")
 struct DiskFormatTests {
     // MARK: The journal
 
@@ -38,7 +38,7 @@ struct DiskFormatTests {
 
     private static let recordLine = "892fb4665375f6a4 \(record)\n"
 
-    @Test("a journal record is read, and written with the same bytes")
+    @Test("a journal record is decoded, and encoded to the same bytes")
     func journalRecord() throws {
         let line = Array(Self.recordLine.utf8)
         let record = try #require(JournalRecord(line.dropLast()))
@@ -56,7 +56,7 @@ struct DiskFormatTests {
         #expect(String(decoding: record.encoded(), as: UTF8.self) == Self.recordLine)
     }
 
-    @Test("the journal on disk is its records, a zero byte, and zeros up to its usual size")
+    @Test("the journal file has its records, followed by zeros up to 262,144 bytes")
     func journalFile() throws {
         try Self.withArchive { (archive, directory) throws in
             var line = Array(Self.recordLine.utf8)
@@ -99,7 +99,7 @@ struct DiskFormatTests {
 
         """
 
-    @Test("a generation is read, and written with the same bytes")
+    @Test("a generation is decoded, and encoded to the same bytes")
     func generationFile() throws {
         let generation = try GenerationFile.decode(Array(Self.generation.utf8))
         #expect(generation.revision == 12)
@@ -114,7 +114,7 @@ struct DiskFormatTests {
         #expect(String(decoding: written, as: UTF8.self) == Self.generation)
     }
 
-    @Test("a generation has a file named after its revision, with sixteen digits")
+    @Test("a generation file is named after its revision, with 16 digits")
     func generationName() throws {
         try Self.withArchive { (archive, directory) throws in
             try archive.generations.write(GenerationFile.decode(Array(Self.generation.utf8)))
@@ -132,7 +132,7 @@ struct DiskFormatTests {
         {"path":["café","a b"],"setAt":1700000000003,"value":[true,"x\ny"]}]
         """#
 
-    @Test("overrides are read with their expiry and setter, and written with the same bytes")
+    @Test("overrides are decoded with their expiry and setter, and encoded to the same bytes")
     func overrideLayer() throws {
         var layer = try #require(OverrideLayer(JSONValue(parsing: Self.overrides)))
         #expect(Self.written { layer.write(to: &$0) } == Self.overrides)
@@ -151,7 +151,7 @@ struct DiskFormatTests {
         "remote":{"origin":"push","updatedAt":1700000000004,"pushedBy":{"pid":42,"uid":1000,"command":"larder"},"document":{"a":1}}}
         """#
 
-    @Test("a hold is read, and written with the same bytes; a layer that was absent is held as null")
+    @Test("a hold is decoded, and encoded to the same bytes; an absent layer is held as null")
     func hold() throws {
         let hold = try #require(RollbackHold(JSONValue(parsing: Self.hold)))
         #expect(hold.files[.host] != nil)
@@ -162,7 +162,7 @@ struct DiskFormatTests {
     }
 
     @Test(
-        "a hold of the previous version, which recorded no rule, gets the default one",
+        "a hold of the previous version, which has no rule, gets the default rule",
         arguments: [("v8", "v7", HoldRule.untilNewer), ("v8", "9fceb02", .untilReleased)])
     func holdWithoutRule(refused: String, shown: String, rule: HoldRule) throws {
         let text = #"""
@@ -176,7 +176,7 @@ struct DiskFormatTests {
 
     // MARK: The epoch and reserved revisions
 
-    @Test("the epoch file is a line of sixteen hex digits and three lines that say where the directory is")
+    @Test("the epoch file has the epoch and the identities of machine, directory and lock file")
     func epochFile() throws {
         try Self.withTemporaryDirectory { directory in
             let epoch = try StateDirectory(path: directory, machine: "m", files: LocalFileSystem()).epoch
@@ -186,7 +186,7 @@ struct DiskFormatTests {
         }
     }
 
-    @Test("the reservation is a number and the beginning of a SHA-256")
+    @Test("the file of reserved revisions has the bound and a checksum of 16 hex digits")
     func reservation() throws {
         try Self.withArchive { (archive, directory) throws in
             try archive.reservation.reserve(1025)

@@ -4,9 +4,9 @@ import Testing
 
 @testable import LarderConfigStorage
 
-@Suite("What is read of a journal")
+@Suite("Journal reader")
 struct JournalReaderTests {
-    @Test("a journal that is torn at any byte gives the records before the tear and no other")
+    @Test("a journal torn at any byte has exactly the complete records before the tear")
     func tornJournal() {
         let records = (1...4).map { number in
             JournalRecord(
@@ -31,7 +31,7 @@ struct JournalReaderTests {
         }
     }
 
-    @Test("records that a shorter, newer pass left behind the last one are not read")
+    @Test("old records after the end of a reused journal are not read")
     func oldRecordsBehind() {
         func record(_ sequence: Int) -> [UInt8] {
             JournalRecord(
@@ -48,7 +48,7 @@ struct JournalReaderTests {
         #expect(reading.ending == .clean)
     }
 
-    @Test("a journal with any bit flipped loses the change it is in and no other, and its numbers are not given again")
+    @Test("a flipped bit loses only its own record, and `lost` covers the missing sequence numbers")
     func damagedJournal() {
         let records = (1...4).map { number in
             JournalRecord(
@@ -64,7 +64,7 @@ struct JournalReaderTests {
                 damaged[index] ^= 1 << UInt8(index % 8)
                 let reading = JournalReader(damaged, after: 0)
                 let found = reading.records.map(\.sequence)
-                // A line end that is lost takes the line behind it along.
+                // Without its line end, a record also makes the next line unreadable.
                 let isLineEnd = index == start + bytes.count - 1
                 #expect(found == (1...4).filter { $0 != number + 1 && !(isLineEnd && $0 == number + 2) })
                 #expect(reading.ending == (found.last ?? 0 > number + 1 ? .damaged : .torn))
@@ -74,7 +74,7 @@ struct JournalReaderTests {
         }
     }
 
-    @Test("a record that begins with a zero, and a lost sector, are damage where whole records stand behind them")
+    @Test("zeros before complete records are damage, not the end of the journal")
     func zeros() {
         let encoded = (1...60).map { number in
             JournalRecord(
@@ -96,7 +96,7 @@ struct JournalReaderTests {
         #expect(second.records.first?.sequence ?? 0 > 1)
         #expect(second.ending == .damaged)
 
-        // A record right behind the zeros is taken, too.
+        // The zeros end exactly where the third record begins.
         var exact = whole
         for index in 0..<(encoded[0].count + encoded[1].count) { exact[index] = 0 }
         #expect(JournalReader(exact, after: 0).records.map(\.sequence) == Array(3...60))

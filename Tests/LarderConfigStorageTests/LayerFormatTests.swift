@@ -4,15 +4,14 @@ import Testing
 
 @testable import LarderConfigModel
 
-/// Members of the layers that version 0.1 did not write.
-@Suite("Later members of the layers on disk")
+@Suite("Members of layers on disk added after version 0.1")
 struct LayerFormatTests {
     private static let remote = #"""
         {"origin":"https://h/a.json","updatedAt":5,"seenVersions":{"highest":"15","highestSeries":"main","source":"https://h/a.json"},\#
         "removals":{"o":null},"document":{"o":{"b":2}}}
         """#
 
-    @Test("removals and seen versions of a remote document are read, and written with the same bytes")
+    @Test("removals and seen versions of a remote document are decoded, and encoded to the same bytes")
     func remoteLayer() throws {
         let remote = try #require(RemoteDocument(JSONValue(parsing: Self.remote)))
         #expect(remote.removals == ["o": .null])
@@ -22,7 +21,7 @@ struct LayerFormatTests {
         #expect(JSONValue.building { remote.write(to: &$0) }.compactText == Self.remote)
     }
 
-    @Test("removals of files are read, and written with the same bytes")
+    @Test("removals of a file layer are decoded, and encoded to the same bytes")
     func fileLayer() throws {
         let text = #"{"updatedAt":5,"removals":{"o":null},"document":{"o":{"b":2}}}"#
         let files = try #require(FileDocument(JSONValue(parsing: text)))
@@ -32,7 +31,7 @@ struct LayerFormatTests {
     }
 
     @Test(
-        "a remote document of version 0.1 has seen its own version",
+        "the version of a remote document written by 0.1 counts as seen",
         arguments: [
             (#"{"origin":"https://h/a.json","updatedAt":5,"version":"7","document":{}}"#, "7", "https://h/a.json"),
             (#"{"origin":"push","updatedAt":5,"version":"7","document":{}}"#, "7", nil),

@@ -4,9 +4,9 @@ import Testing
 
 @testable import LarderConfigStorage
 
-@Suite("The file system below a directory of the agent")
+@Suite("File system beneath a directory")
 struct LocalFileSystemTests {
-    /// Runs a test with a directory that is reached through a symbolic link, and a directory outside.
+    /// Calls `body` with a root that is a symbolic link to a directory, and a directory outside it with a file.
     private func with(_ body: (_ files: LocalFileSystem, _ root: String, _ outside: String) throws -> Void) throws {
         try withTemporaryDirectory { directory in
             let (root, outside) = (directory + "/root", directory + "/outside")
@@ -19,7 +19,7 @@ struct LocalFileSystemTests {
 
     private func text(_ path: String) throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
 
-    @Test("files are made, read, replaced, renamed, listed and removed")
+    @Test("files are created, read, replaced, renamed, listed and removed")
     func regularFiles() throws {
         try with { files, root, _ in
             try files.createDirectory(root + "/a/b")
@@ -39,7 +39,7 @@ struct LocalFileSystemTests {
         }
     }
 
-    @Test("no call goes through a symbolic link on the path, and the error names the link")
+    @Test("no call follows a symbolic link on the path, and the error names the link")
     func linkOnThePath() throws {
         try with { files, root, outside in
             symlink(outside, root + "/link")
@@ -63,7 +63,7 @@ struct LocalFileSystemTests {
         }
     }
 
-    @Test("a symbolic link as the file is not read or written through; it is replaced, renamed and removed itself")
+    @Test("a symbolic link is not read or written through, but can be replaced, renamed and removed")
     func linkAsFile() throws {
         try with { files, root, outside in
             let link = root + "/link"
@@ -71,7 +71,7 @@ struct LocalFileSystemTests {
             #expect(throws: FileError.self) { try files.read(link) }
             #expect(throws: FileError.self) { try files.readJournal(link) }
             #expect(throws: FileError.self) { try files.openJournal(link, size: 1) }
-            // A temporary name that leads elsewhere is not written through either.
+            // The name of the temporary file may be a symbolic link, too.
             symlink(outside + "/file", link + ".tmp")
             try files.replace(link, with: [1])
             #expect(try files.read(link) == [1])
@@ -83,7 +83,7 @@ struct LocalFileSystemTests {
         }
     }
 
-    @Test("a FIFO is refused without waiting, and a directory is no file")
+    @Test("a FIFO is refused without blocking, and so is a directory")
     func special() throws {
         try with { files, root, _ in
             mkfifo(root + "/fifo", 0o600)
@@ -101,7 +101,7 @@ struct LocalFileSystemTests {
         }
     }
 
-    @Test("a path elsewhere may go through symbolic links")
+    @Test("symbolic links are followed on paths outside the directory")
     func elsewhere() throws {
         try with { _, root, outside in
             let files = LocalFileSystem(beneath: outside)

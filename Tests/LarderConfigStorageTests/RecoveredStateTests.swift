@@ -4,7 +4,7 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfigStorage
 
-@Suite("What a start recovers")
+@Suite("Recovery at start")
 struct RecoveredStateTests {
     private static func layers(_ value: Int) -> Layers {
         var layers = Layers()
@@ -19,7 +19,7 @@ struct RecoveredStateTests {
             journalSequence: sequence, released: 0, causes: [ChangeCause(.set)], layers: layers)
     }
 
-    /// A record after which `n` is the revision.
+    /// A record that sets `n` to its revision.
     private static func record(_ sequence: Int, revision: Int) -> JournalRecord {
         JournalRecord(
             sequence: sequence, revision: revision,
@@ -37,12 +37,12 @@ struct RecoveredStateTests {
         return reader
     }
 
-    @Test("records are applied to the newest generation, and each that is certain is a snapshot")
+    @Test("records are replayed on the newest generation; those whose digest matches become snapshots")
     func replay() {
         var state = RecoveredState()
         state.begin(with: Self.generation(3, sequence: 1))
         var uncertain = Self.record(3, revision: 5)
-        uncertain.digest = "of layers that a source has changed since"
+        uncertain.digest = "of layers that a source has changed in the meantime"
         let records = [Self.record(2, revision: 4), uncertain, Self.record(4, revision: 6)]
         state.replay(Self.journal(records, .clean, lost: 0))
         #expect(state.layers.resolved() == ["n": 6])
@@ -53,7 +53,7 @@ struct RecoveredStateTests {
     }
 
     @Test(
-        "numbering continues behind the records that may be lost",
+        "numbering continues after the revisions of records that may be lost",
         arguments: [JournalReader.Ending.torn, .damaged])
     func lost(ending: JournalReader.Ending) {
         var state = RecoveredState()
@@ -64,7 +64,7 @@ struct RecoveredStateTests {
         #expect(state.numbers.firstRevision(isCertain: true) == 1006)
     }
 
-    @Test("numbering continues far behind a state of another epoch")
+    @Test("numbering continues far ahead of a state from another epoch")
     func otherEpoch() {
         var state = RecoveredState()
         state.begin(with: Self.generation(3, sequence: 1))

@@ -47,7 +47,7 @@ struct BrokenStateTests {
         let (newest, revision) = try await twoGenerations(fixture)
         let files = FaultyFileSystem()
         fixture.files = files
-        files.failReadings(with: errno, times: 1)
+        files.failGenerationReads(with: errno, times: 1)
         await #expect(throws: FileError.self) { try await fixture.open() }
         #expect(FileManager.default.fileExists(atPath: newest))
         let store = try await fixture.open()
@@ -63,12 +63,12 @@ struct BrokenStateTests {
         let (newest, revision) = try await twoGenerations(fixture)
         let files = FaultyFileSystem()
         fixture.files = files
-        files.failReadings(with: EIO, times: 1)
+        files.failGenerationReads(with: EIO, times: 1)
         let same = try await fixture.open()
         #expect(same.value == ["n": 2])
         #expect(same.revision == revision)
         await same.stop()
-        files.failReadings(with: EIO, times: 2)
+        files.failGenerationReads(with: EIO, times: 2)
         let older = try await fixture.open()
         #expect(older.value == ["n": 1])
         #expect(older.revision > revision)

@@ -108,7 +108,7 @@ struct CommitOrderTests {
         let store = try await fixture.open()
         let (steps, publication) = (Steps(), store.publication)
         observe(store, steps) { "publish \(publication.current.snapshot.revision)" }
-        files.holdJournal(at: gate)
+        files.blockJournalWrites(at: gate)
         let hand = { @Sendable (name: String, value: JSONValue) in
             _ = store.submit(name, value) { result in
                 let count = publication.current.snapshot.value.count
@@ -119,7 +119,7 @@ struct CommitOrderTests {
         await gate.waitForArrival()
         for name in ["b", "c"] { hand(name, 2) }
         #expect(steps.all.isEmpty)
-        files.holdJournal(at: nil)
+        files.blockJournalWrites(at: nil)
         gate.open()
         await store.changes.waitUntilIdle()
         #expect(

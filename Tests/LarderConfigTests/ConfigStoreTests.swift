@@ -24,7 +24,7 @@ struct ConfigStoreTests {
     func durableFirst() async throws {
         let files = FaultyFileSystem()
         let gate = DispatchGate()
-        files.holdJournal(at: gate)
+        files.blockJournalWrites(at: gate)
         var fixture = StoreFixture.local()
         fixture.files = files
         defer { fixture.remove() }
@@ -36,7 +36,7 @@ struct ConfigStoreTests {
             gate.open()
             #expect(try await commit.revision == 2)
             #expect(store.value == ["a": 1])
-            files.holdJournal(at: nil)
+            files.blockJournalWrites(at: nil)
         }
     }
 
@@ -44,7 +44,7 @@ struct ConfigStoreTests {
     func groupCommit() async throws {
         let files = FaultyFileSystem()
         let gate = DispatchGate()
-        files.holdJournal(at: gate)
+        files.blockJournalWrites(at: gate)
         var fixture = StoreFixture.local()
         fixture.files = files
         defer { fixture.remove() }
@@ -62,7 +62,7 @@ struct ConfigStoreTests {
             for other in others { #expect(try await other.value.revision == 3) }
             #expect(files.journalWrites == 2)
             #expect(store.value.count == 51)
-            files.holdJournal(at: nil)
+            files.blockJournalWrites(at: nil)
         }
     }
 

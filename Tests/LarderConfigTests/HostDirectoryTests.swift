@@ -210,9 +210,9 @@ struct HostDirectoryTests {
             return files
         }
         try scratch.publish(files(0), version: 0, in: "config.d")
-        let writer = Flag()
-        writer.repeatOnThread { try scratch.publish(files($0), version: $0, in: "config.d") }
-        defer { writer.raise() }
+        let writer = BackgroundLoop()
+        writer.start { try scratch.publish(files($0), version: $0, in: "config.d") }
+        defer { writer.stop() }
         var seen: Set<Int> = []
         // Until so many exchanges fell between two readings, others have fallen into one.
         while seen.count < 200 {

@@ -228,7 +228,7 @@ struct CancellationTests {
         var fixture = StoreFixture()
         fixture.files = files
         try await fixture.withFlow { (store, refresher, _) async throws in
-            files.holdJournal(at: gate)
+            files.blockJournalWrites(at: gate)
             let push = Task { try await refresher.applyPushedConfig(SourceDocument(value: ["v": 1]), force: false) }
             await gate.waitForArrival()
             push.cancel()

@@ -42,18 +42,18 @@ struct StartReadingTests {
         let fixture = fixture(files)
         defer { fixture.remove() }
         try await leaveSixteen(fixture)
-        let before = files.generationsRead
+        let before = files.generationReads
         let store = try await fixture.open()
-        #expect(files.generationsRead == before + 1)
+        #expect(files.generationReads == before + 1)
         #expect(try await store.value(ofRevision: 21) == ["n": 20])
-        #expect(files.generationsRead == before + 1)
+        #expect(files.generationReads == before + 1)
         await withTaskGroup { group in
             for _ in 0..<8 { group.addTask { await store.pastSnapshots().map(\.revision) } }
             for await revisions in group { #expect(revisions == (6...21).reversed()) }
         }
-        #expect(files.generationsRead == before + 16)
+        #expect(files.generationReads == before + 16)
         #expect(try await store.value(ofRevision: 6) == ["n": 5])
-        #expect(files.generationsRead == before + 16)
+        #expect(files.generationReads == before + 16)
         await store.stop()
     }
 

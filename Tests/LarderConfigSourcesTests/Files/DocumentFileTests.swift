@@ -108,9 +108,9 @@ struct DocumentFileTests {
     func replaced() throws {
         let contents = [String(repeating: "a", count: 30_000), String(repeating: "b", count: 20_000)]
         try scratch.replace("c", with: contents[0])
-        let writer = Flag()
-        writer.repeatOnThread { round in try scratch.replace("c", with: contents[round % 2]) }
-        defer { writer.raise() }
+        let writer = BackgroundLoop()
+        writer.start { round in try scratch.replace("c", with: contents[round % 2]) }
+        defer { writer.stop() }
         let file = DocumentFile(path: scratch.at("c"))
         var (last, exchanges) = ([UInt8](), 0)
         while exchanges < 200 {
