@@ -27,7 +27,7 @@ struct CredentialTests {
         return error.message
     }
 
-    @Test("a file is read anew each time, without the line ends behind it", arguments: [0o600, 0o400] as [mode_t])
+    @Test("a file is read for each use, without trailing line breaks", arguments: [0o600, 0o400] as [mode_t])
     func file(_ mode: mode_t) throws {
         let path = try write("hunter2\r\n\n", mode: mode)
         #expect(try Credential.file(path).read() == "hunter2")
@@ -37,7 +37,8 @@ struct CredentialTests {
     }
 
     @Test(
-        "a file that others may read or change is refused, with what to chmod", arguments: [0o604, 0o644, 0o620, 0o666])
+        "a file that others can read or write is refused, and the error has the chmod command",
+        arguments: [0o604, 0o644, 0o620, 0o666])
     func exposed(_ mode: Int) throws {
         let path = try write("hunter2", mode: mode_t(mode))
         let message = try refusal(of: .file(path))
@@ -45,7 +46,7 @@ struct CredentialTests {
         #expect(message.contains("chmod 600"))
     }
 
-    @Test("root may let a group read it, anybody else may not")
+    @Test("a group may read the file only if the agent runs as root and root owns the file")
     func group() throws {
         let path = try write("hunter2", mode: 0o640)
         if geteuid() == 0 {
@@ -57,7 +58,7 @@ struct CredentialTests {
         }
     }
 
-    @Test("systemd's credentials are found by name, whatever their mode")
+    @Test("systemd credentials are found by name, whatever their mode")
     func systemd() throws {
         _ = try write("hunter2\n", mode: 0o440, to: "upstream.token")
         #expect(try Credential.systemd("upstream.token").read(systemd: scratch.path) == "hunter2")
@@ -65,7 +66,7 @@ struct CredentialTests {
         #expect(try refusal(of: .systemd("other"), in: nil).contains("LoadCredential=other:FILE"))
     }
 
-    @Test("a file that is missing, empty, or no text is refused")
+    @Test("a file that is missing, empty or not UTF-8 is refused")
     func unusable() throws {
         #expect(try refusal(of: .file(scratch.at("none"))).contains("No such file"))
         #expect(try refusal(of: .file(write("\n", mode: 0o600))).contains("empty"))
@@ -76,7 +77,7 @@ struct CredentialTests {
         #expect(try refusal(of: .file(path)).contains("UTF-8"))
     }
 
-    @Test("a token goes into the request beside the headers, and one that no header can hold is refused")
+    @Test("a token is sent with the other headers, and one that is not a valid header value is refused")
     func request() async throws {
         let blocking = BlockingWork(SharedThreads.pool)
         let access = HTTPAccess(headers: ["X-Fleet": "kiosk"], token: .file(try write("hunter2\n", mode: 0o600)))
@@ -91,7 +92,7 @@ struct CredentialTests {
         #expect(error?.message.contains("hunter2") == false)
     }
 
-    @Test("a private key is a secret, certificates are not; what is wrong with a file is said with its path")
+    @Test("a private key must be private, certificates need not be, and each error begins with the path")
     func certificates() throws {
         let garbage = try write("garbage", mode: 0o644, to: "ca.pem")
         let key = try write("garbage", mode: 0o644, to: "client.key")

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfigSources
 
-@Suite("Keys of etcd as a document")
+@Suite("Etcd document")
 struct EtcdDocumentTests {
     private func document(
         _ entries: [String: String], format: EtcdSourceSettings.Format = .json, prefix: String = "/c/",
@@ -21,7 +21,7 @@ struct EtcdDocumentTests {
         return error.message
     }
 
-    @Test("each key under the prefix is one value, and the segments of its path are nested")
+    @Test("each key under the prefix is one value, nested by the segments of its path")
     func nested() throws {
         let value = try document([
             "/c/search/limit": "25", "/c/search/engine/name": "\"x\"", "/c/banner": "null",
@@ -36,7 +36,7 @@ struct EtcdDocumentTests {
         #expect(try document(["/c/a": "1.50"])["a"]?.numberText == "1.50")
     }
 
-    @Test("the same keys make the same bytes, whatever the order they came in")
+    @Test("the same keys give the same bytes, whatever their order")
     func deterministic() throws {
         let names = (0..<200).map { "/c/\($0 % 7)/k\($0)" }
         let first = try document(Dictionary(uniqueKeysWithValues: names.map { ($0, "1") })).compactBytes
@@ -46,7 +46,7 @@ struct EtcdDocumentTests {
         }
     }
 
-    @Test("names of members are the bytes of the keys: what Unicode takes for the same is not")
+    @Test("member names are the bytes of the keys, without Unicode normalization")
     func names() throws {
         let value = try document(["/c/\u{e9}/a": "1", "/c/e\u{301}/b": "2", "/c/ \"\\\n/x": "3"])
         #expect(value.count == 3)
@@ -55,13 +55,13 @@ struct EtcdDocumentTests {
         #expect(value[" \"\\\n"] == ["x": 3])
     }
 
-    @Test("a prefix that is empty takes all keys")
+    @Test("an empty prefix includes all keys")
     func emptyPrefix() throws {
         #expect(try document(["a/b": "1", "c": "2"], prefix: "") == ["a": ["b": 1], "c": 2])
     }
 
     @Test(
-        "a key that is a value and the parent of another refuses the document, and both are named",
+        "a key that is both a value and the parent of another rejects the document, naming both",
         arguments: [
             ["/c/a": "1", "/c/a/b": "2"], ["/c/a": "{}", "/c/a/b": "2", "/c/a-": "1", "/c/a.b": "1"],
             ["/c/a": "1", "/c/a/b/c/d": "2", "/c/x": "1"],
@@ -71,7 +71,7 @@ struct EtcdDocumentTests {
         #expect(message.contains("\"/c/a\" is both a value and the parent of \"/c/a/b"), "\(message)")
     }
 
-    @Test("a segment without a name, a key that is not UTF-8 and too many segments refuse the document")
+    @Test("an empty segment, a key that is not UTF-8, or too many segments reject the document")
     func badKeys() throws {
         for key in ["/c//a", "/c/a//b", "/c/a/"] {
             #expect(try refusal { try document([key: "1"]) }.contains("\"\(key)\" has an empty segment"))
@@ -85,12 +85,12 @@ struct EtcdDocumentTests {
         #expect(message.contains("is not UTF-8"))
     }
 
-    @Test("the mark of an empty directory is no value")
+    @Test("a key that only marks a directory is not a value")
     func marks() throws {
         #expect(try document(["/c/": "", "/c/a/": "", "/c/a/b": "1"]) == ["a": ["b": 1]])
     }
 
-    @Test("JSON that is none refuses the document and says which key, and what can be done")
+    @Test("a value that is not JSON rejects the document, and the error has the key and a remedy")
     func notJSON() throws {
         for text in ["", "hello", "{\"a\":", "01"] {
             let message = try refusal { try document(["/c/a": text]) }
@@ -100,7 +100,7 @@ struct EtcdDocumentTests {
         }
     }
 
-    @Test("as text every value is a string")
+    @Test("with format text, every value is a string and must be UTF-8")
     func text() throws {
         #expect(
             try document(["/c/a": "25", "/c/b": "", "/c/c": "{\"\n"], format: .text) == [
@@ -112,7 +112,7 @@ struct EtcdDocumentTests {
         )
     }
 
-    @Test("by itself a value is JSON where it is, else text, but never a broken array or object")
+    @Test("with format auto, a value that is not JSON is a string, except a broken array or object")
     func auto() throws {
         let value = try document(["/c/a": "25", "/c/b": "hello", "/c/c": "", "/c/d": " [1]"], format: .auto)
         #expect(value == ["a": 25, "b": "hello", "c": "", "d": [1]])
@@ -121,7 +121,7 @@ struct EtcdDocumentTests {
         }
     }
 
-    @Test("no key at all is refused, unless an empty configuration is meant")
+    @Test("a prefix without values is rejected unless an empty configuration is allowed")
     func empty() throws {
         let mapping = EtcdDocument(keys: .prefix("/c/"), format: .json, maximumBytes: 1000)
         for entries in [[:], [Array("/c/a/".utf8): []]] as [[[UInt8]: [UInt8]]] {
@@ -134,14 +134,14 @@ struct EtcdDocumentTests {
         #expect(!mapping.isEmpty([Array("/c/a".utf8): []]))
     }
 
-    @Test("more than the limit is refused")
+    @Test("a document over the size limit is rejected")
     func limit() throws {
         #expect(
             try refusal { try document(["/c/a": "\"\(String(repeating: "x", count: 100))\""], maximumBytes: 100) }
                 .contains("more than 100 bytes"))
     }
 
-    @Test("one key holds a whole document, or it is refused")
+    @Test("with a single key, its value is the whole document and must be an object")
     func wholeDocument() throws {
         let mapping = EtcdDocument(keys: .key("/c"), format: .json, maximumBytes: 100)
         func value(_ text: String?) throws -> JSONValue {
@@ -154,7 +154,7 @@ struct EtcdDocumentTests {
         #expect(try refusal { try value("{\"a\":\"\(String(repeating: "x", count: 100))\"}") }.contains("100 bytes"))
     }
 
-    @Test("each place in the document has a key, or a prefix where several made it")
+    @Test("each path in the document has a key, or a prefix if several keys form the value")
     func keysOfPaths() {
         let mapping = EtcdDocument(keys: .prefix("/c/"), format: .json, maximumBytes: 1000)
         let entries: [[UInt8]: [UInt8]] = [
@@ -170,7 +170,7 @@ struct EtcdDocumentTests {
         #expect(whole.key(of: ["a"], in: [:]) == "/doc")
     }
 
-    @Test("an error shows a key on one line")
+    @Test("an error shows a key on one line, truncated")
     func shown() {
         #expect(EtcdDocument.shown(Array("/a\n\"b".utf8)) == "\"/a\\u{a}\\u{22}b\"")
         #expect(EtcdDocument.shown([UInt8](repeating: 0x61, count: 300)).count == 203)
@@ -181,10 +181,10 @@ extension JSONValue {
     fileprivate var compactBytes: [UInt8] { withTextBytes { Array($0) } }
 }
 
-@Suite("Ranges of keys")
+@Suite("Etcd key ranges")
 struct EtcdKeysTests {
     @Test(
-        "a prefix ends before the first key that does not begin with it",
+        "the range of a prefix ends after the last key that begins with it",
         arguments: [
             ("/c/", "/c/", "/c0"), ("a", "a", "b"), ("", "\0", "\0"), ("a\u{7f}", "a\u{7f}", nil),
         ])
@@ -194,7 +194,7 @@ struct EtcdKeysTests {
         #expect(keys.end == end.map { Array($0.utf8) } ?? Array("a".utf8) + [0x80])
     }
 
-    @Test("one key is a range without end, and a page goes on behind the last key")
+    @Test("a single key is a range without an end, and the next page begins after the last key")
     func key() {
         #expect(EtcdKeys(.key("a")).end == nil)
         let next = EtcdKeys(.prefix("a/")).from(after: Array("a/x".utf8))
@@ -202,7 +202,7 @@ struct EtcdKeysTests {
         #expect(next.end == Array("a0".utf8))
     }
 
-    @Test("base64 goes both ways")
+    @Test("base64 decoding reverses encoding")
     func base64() {
         for count in 0..<10 {
             let bytes = (0..<count).map { UInt8(truncatingIfNeeded: 250 + $0) }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderConfigSources
 
-@Suite("Following keys of etcd")
+@Suite("Etcd follower")
 struct EtcdFollowerTests {
     private typealias Step = EtcdFollower.Step.Task
 
@@ -44,11 +44,11 @@ struct EtcdFollowerTests {
 
     private mutating func begin() -> EtcdFollower.Effects { follower.begin(using: &generator) }
 
-    private mutating func failReading(_ error: EtcdError) -> EtcdFollower.Effects {
+    private mutating func failRead(_ error: EtcdError) -> EtcdFollower.Effects {
         follower.readFailed(error, number: follower.step.number, using: &generator)
     }
 
-    private mutating func hear(_ message: EtcdWatchMessage) throws(EtcdError) -> EtcdFollower.Effects {
+    private mutating func receive(_ message: EtcdWatchMessage) throws(EtcdError) -> EtcdFollower.Effects {
         try follower.watchReceived(message, number: follower.step.number)
     }
 
@@ -56,13 +56,13 @@ struct EtcdFollowerTests {
         follower.watchEnded(error, number: follower.step.number, using: &generator)
     }
 
-    /// Is at work: has read, and the watch has begun.
-    private mutating func watching(_ keyspace: EtcdKeyspace = keyspace(5)) throws {
+    /// Brings the follower into a watch that has begun after a read of these keys.
+    private mutating func startWatching(_ keyspace: EtcdKeyspace = keyspace(5)) throws {
         _ = begin()
         _ = read(keyspace)
         var created = Self.message(keyspace.revision, cluster: keyspace.cluster)
         created.isCreated = true
-        _ = try hear(created)
+        _ = try receive(created)
     }
 
     private func keys() -> [String] {
@@ -71,7 +71,7 @@ struct EtcdFollowerTests {
 
     private static let broken = EtcdError(.unavailable, "broken")
 
-    @Test("somebody else's reading is as good as our own: the watch begins behind it")
+    @Test("a read by the refresh flow ends the first pause, and the watch begins after its revision")
     mutating func start() throws {
         #expect(begin() == .newStep)
         guard case .pause = follower.step.task else { return #expect(Bool(false), "\(follower.step)") }
@@ -79,7 +79,7 @@ struct EtcdFollowerTests {
         #expect(follower.step.task == .watch(after: 5))
     }
 
-    @Test("a reading that fails is followed by another, at growing distance, until one comes")
+    @Test("failed reads are retried after a pause, and each different failure is signalled once")
     mutating func downAtStart() {
         _ = begin()
         for number in 0..<5 {
@@ -87,122 +87,120 @@ struct EtcdFollowerTests {
             #expect(time >= .milliseconds(500))
             #expect(follower.pauseEnded(follower.step.number) == .newStep)
             #expect(follower.step.task == .read)
-            // It is signalled once.
-            #expect(failReading(Self.broken) == (number == 0 ? [.signal, .newStep] : .newStep))
+            // The same failure is signalled once.
+            #expect(failRead(Self.broken) == (number == 0 ? [.signal, .newStep] : .newStep))
             #expect(follower.failure == Self.broken)
         }
         #expect(follower.pauseEnded(follower.step.number) == .newStep)
-        #expect(failReading(EtcdError(.unavailable, "broken otherwise")) == [.signal, .newStep])
-        // Somebody's refresh goes well meanwhile.
+        #expect(failRead(EtcdError(.unavailable, "broken otherwise")) == [.signal, .newStep])
+        // A read by the refresh flow succeeds.
         #expect(read(Self.keyspace(5)) == [.signal, .newStep])
         #expect(follower.failure == nil)
         #expect(follower.step.task == .watch(after: 5))
     }
 
-    @Test("a watch brings each revision's changes once, puts and deletions")
+    @Test("a watch applies the puts and deletions of each revision once")
     mutating func events() throws {
-        try watching()
-        #expect(try hear(Self.events(6, [("b", 6)])) == .signal)
+        try startWatching()
+        #expect(try receive(Self.events(6, [("b", 6)])) == .signal)
         #expect(keys() == ["a", "b"])
-        #expect(try hear(Self.events(8, [("c", 7)], deletions: [("a", 8)])) == .signal)
+        #expect(try receive(Self.events(8, [("c", 7)], deletions: [("a", 8)])) == .signal)
         #expect(keys() == ["b", "c"])
         #expect(follower.known?.revision == 8)
         #expect(follower.known?.changedAt == 8)
-        // What was known already does not come back.
-        #expect(try hear(Self.events(8, [("a", 5)])) == [])
+        // Events up to the known revision are skipped.
+        #expect(try receive(Self.events(8, [("a", 5)])) == [])
         #expect(keys() == ["b", "c"])
     }
 
-    @Test("the events of a message are known up to the last of them, not up to the revision of its member")
+    @Test("after a message, the known revision is that of its last event, not that of its header")
     mutating func catchingUp() throws {
-        try watching()
-        #expect(try hear(Self.events(100, [("b", 6)])) == .signal)
+        try startWatching()
+        #expect(try receive(Self.events(100, [("b", 6)])) == .signal)
         #expect(follower.known?.revision == 6)
-        #expect(try hear(Self.events(100, [("c", 7)])) == .signal)
+        #expect(try receive(Self.events(100, [("c", 7)])) == .signal)
         #expect(keys() == ["a", "b", "c"])
     }
 
-    @Test("fragments are taken together with the last of them")
+    @Test("fragments are applied together with the last one")
     mutating func fragments() throws {
-        try watching()
+        try startWatching()
         for key in ["b", "c"] {
             var part = Self.events(6, [(key, 6)])
             part.isFragment = true
-            #expect(try hear(part) == [])
+            #expect(try receive(part) == [])
             #expect(keys() == ["a"])
         }
-        #expect(try hear(Self.events(6, [("d", 6)])) == .signal)
+        #expect(try receive(Self.events(6, [("d", 6)])) == .signal)
         #expect(keys() == ["a", "b", "c", "d"])
     }
 
-    @Test("a progress notification moves on what is known, the answer to a request for one does not")
+    @Test("a progress notification advances the known revision, the response to a progress request does not")
     mutating func progress() throws {
-        try watching()
-        #expect(try hear(Self.message(50)) == [])
+        try startWatching()
+        #expect(try receive(Self.message(50)) == [])
         #expect(follower.known?.revision == 50)
         #expect(follower.known?.changedAt == 5)
         var requested = Self.message(60)
         requested.watchID = -1
-        #expect(try hear(requested) == [])
+        #expect(try receive(requested) == [])
         #expect(follower.known?.revision == 50)
     }
 
-    @Test(
-        "a watch that ends is followed by a pause, a whole reading and another watch, and the failure is shown meanwhile"
-    )
+    @Test("a failed watch is followed by a pause, a read and another watch, and the read clears the failure")
     mutating func lostWatch() throws {
-        try watching()
+        try startWatching()
         #expect(endWatch(Self.broken) == [.signal, .newStep])
         #expect(follower.failure == Self.broken)
         guard case .pause = follower.step.task else { return #expect(Bool(false), "\(follower.step)") }
         #expect(follower.pauseEnded(follower.step.number) == .newStep)
         #expect(follower.step.task == .read)
-        // Nothing is new, but the source works again.
+        // No key has changed, but the source works again.
         #expect(read(Self.keyspace(9)) == [.signal, .newStep])
         #expect(follower.failure == nil)
         #expect(follower.known?.changedAt == 5)
         #expect(follower.step.task == .watch(after: 9))
     }
 
-    @Test("a watch that began and ended is replaced after the host's splay, however short it was and why it ended")
+    @Test("a watch that had begun is replaced after the host's splay, whatever ended it")
     mutating func splay() throws {
         for error in [Self.broken, nil, EtcdError(.compacted, "compacted")] {
             for _ in 0..<5 {
-                try watching()
+                try startWatching()
                 _ = endWatch(error)
                 #expect(follower.step.task == .pause(Self.plan.splay))
             }
         }
     }
 
-    @Test("waits grow while watches end before they begin, and start anew once one has begun")
+    @Test("waits grow while watches end before they begin, and start over once one has begun")
     mutating func backoff() throws {
-        var (plan, chance) = (Self.plan, SeededGenerator(seed: 2))
-        (follower, generator) = (EtcdFollower(maximumBytes: 1000, plan: plan), chance)
+        var (plan, random) = (Self.plan, SeededGenerator(seed: 2))
+        (follower, generator) = (EtcdFollower(maximumBytes: 1000, plan: plan), random)
         for _ in 0..<12 {
             _ = read(Self.keyspace(5))
             _ = endWatch(Self.broken)
-            #expect(follower.step.task == .pause(plan.delay(after: .failed, using: &chance)))
+            #expect(follower.step.task == .pause(plan.delay(after: .failed, using: &random)))
         }
-        try watching()
+        try startWatching()
         _ = endWatch(Self.broken)
         #expect(follower.step.task == .pause(Self.plan.splay))
         _ = follower.pauseEnded(follower.step.number)
-        _ = failReading(Self.broken)
+        _ = failRead(Self.broken)
         guard case .pause(let time) = follower.step.task else { return #expect(Bool(false)) }
         #expect(time <= .seconds(30))
     }
 
-    @Test("a watch that its endpoint ends in order is no failure")
+    @Test("a watch that its endpoint closes properly is not a failure")
     mutating func cleanEnd() throws {
-        try watching()
+        try startWatching()
         #expect(endWatch(nil) == .newStep)
         #expect(follower.failure == nil)
     }
 
-    @Test("a compacted watch is followed by a reading and is no failure")
+    @Test("a compacted watch is followed by a read and is not a failure")
     mutating func compacted() throws {
-        try watching()
+        try startWatching()
         var end = Self.message(0)
         end.cancelReason = ""
         end.compactRevision = 7
@@ -215,7 +213,7 @@ struct EtcdFollowerTests {
         #expect(keys() == ["x"])
     }
 
-    @Test("a watch that is cancelled, answered by another cluster or from an older revision is given up")
+    @Test("a watch that is cancelled, from another cluster or from an older revision ends with an error")
     mutating func useless() throws {
         var cancelled = Self.message(5)
         cancelled.isCreated = true
@@ -234,9 +232,9 @@ struct EtcdFollowerTests {
         }
     }
 
-    @Test("what a step says that was replaced counts no more")
+    @Test("events of a step that was replaced are ignored")
     mutating func stale() throws {
-        try watching()
+        try startWatching()
         let old = follower.step.number
         _ = endWatch(nil)
         #expect(try follower.watchReceived(Self.events(6, [("b", 6)]), number: old) == [])
@@ -247,34 +245,33 @@ struct EtcdFollowerTests {
         #expect(follower.failure == nil)
     }
 
-    @Test("when the watch told more while somebody's reading was on its way, the watch wins")
+    @Test("if the watch advances during a read, the keys from the watch are kept")
     mutating func overtaken() throws {
-        try watching()
+        try startWatching()
         let start = follower.readBegins()
-        _ = try hear(Self.events(7, [("b", 7)]))
+        _ = try receive(Self.events(7, [("b", 7)]))
         #expect(follower.readCompleted(Self.keyspace(6), began: start) == [])
         #expect(keys() == ["a", "b"])
         #expect(follower.known?.revision == 7)
     }
 
-    @Test("a reading that shows more than the watch told puts the watch under suspicion until it speaks")
+    @Test("a read with changes that the watch has not reported makes it suspect until its next message")
     mutating func suspicion() throws {
-        try watching()
+        try startWatching()
         #expect(read(Self.keyspace(9, [("a", 1), ("b", 8)])) == [.signal, .suspicion])
         #expect(follower.isSuspect)
         #expect(keys() == ["a", "b"])
-        #expect(try hear(Self.events(8, [("b", 8)])) == [])
+        #expect(try receive(Self.events(8, [("b", 8)])) == [])
         #expect(!follower.isSuspect)
-        // A reading that shows nothing new says nothing about the watch.
+        // A read without new values does not make the watch suspect.
         #expect(read(Self.keyspace(12, [("a", 1), ("b", 8)])) == [])
         #expect(!follower.isSuspect)
         #expect(follower.known?.changedAt == 9)
     }
 
-    @Test(
-        "a restored backup is believed: a smaller revision, or another cluster, replaces what was known and the watch")
+    @Test("a read with a smaller revision or another cluster ID (a restored backup) replaces keys and watch")
     mutating func restored() throws {
-        try watching(Self.keyspace(50))
+        try startWatching(Self.keyspace(50))
         #expect(read(Self.keyspace(20, [("old", 3)])) == [.signal, .newStep])
         #expect(keys() == ["old"])
         #expect(follower.known?.changedAt == 20)
@@ -285,9 +282,9 @@ struct EtcdFollowerTests {
         #expect(follower.step.task == .watch(after: 7))
     }
 
-    @Test("keys that grow beyond what may be held end the watch with an error")
+    @Test("keys that exceed the size limit end the watch with an error")
     mutating func limit() throws {
-        try watching()
+        try startWatching()
         var message = Self.message(6)
         let value = [UInt8](repeating: 0, count: 2000)
         message.events = [EtcdEvent(pair: EtcdPair(key: [0x62], value: value, modified: 6), isDeletion: false)]
@@ -298,38 +295,38 @@ struct EtcdFollowerTests {
         #expect(keys() == ["a"])
     }
 
-    @Test("any order of readings, events and losses ends with exactly the keys of the cluster", arguments: 0..<200)
+    @Test("any order of reads, events and lost watches ends with exactly the keys of the cluster", arguments: 0..<200)
     mutating func anyOrder(seed: UInt64) throws {
-        var chance = SeededGenerator(seed: seed)
+        var random = SeededGenerator(seed: seed)
         var model = ModelCluster()
         _ = begin()
         var lastChange = 0
         for _ in 0..<200 {
-            switch Int.random(in: 0..<10, using: &chance) {
-            case 0..<4: model.change(using: &chance)
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0..<4: model.change(using: &random)
             case 4..<7:
-                // The watch delivers some of what it has not told yet.
+                // The watch delivers some of the pending events.
                 guard case .watch(let after) = follower.step.task else { break }
-                let messages = model.messages(after: max(after, model.told), using: &chance)
-                for message in messages { _ = try hear(message) }
+                let messages = model.messages(after: max(after, model.delivered), using: &random)
+                for message in messages { _ = try receive(message) }
             case 7:
                 let start = follower.readBegins()
                 let reading = model.keyspace
-                if Bool.random(using: &chance) { model.change(using: &chance) }
-                if case .watch(let after) = follower.step.task, Bool.random(using: &chance) {
-                    for message in model.messages(after: max(after, model.told), using: &chance) {
-                        _ = try hear(message)
+                if Bool.random(using: &random) { model.change(using: &random) }
+                if case .watch(let after) = follower.step.task, Bool.random(using: &random) {
+                    for message in model.messages(after: max(after, model.delivered), using: &random) {
+                        _ = try receive(message)
                     }
                 }
                 _ = follower.readCompleted(reading, began: start)
             case 8:
                 guard case .watch = follower.step.task else { break }
-                _ = endWatch(Bool.random(using: &chance) ? Self.broken : nil)
+                _ = endWatch(Bool.random(using: &random) ? Self.broken : nil)
             default:
                 if case .pause = follower.step.task { _ = follower.pauseEnded(follower.step.number) }
             }
-            if case .watch(let after) = follower.step.task, after > model.told { model.told = after }
-            // What is known only ever goes on while the cluster does.
+            if case .watch(let after) = follower.step.task, after > model.delivered { model.delivered = after }
+            // Within one cluster, the revision of the last change never decreases.
             #expect(follower.known?.changedAt ?? 0 >= lastChange)
             lastChange = follower.known?.changedAt ?? 0
         }
@@ -340,13 +337,13 @@ struct EtcdFollowerTests {
     }
 }
 
-/// A cluster that remembers what happened in it.
+/// A model of a cluster with the history of all its changes.
 private struct ModelCluster {
     private var revision = 1
     private var history: [[EtcdEvent]] = []
     private var pairs: [[UInt8]: EtcdPair] = [:]
-    /// How far the present watch has told.
-    var told = 0
+    /// The revision up to which the current watch has delivered events.
+    var delivered = 0
 
     var keyspace: EtcdKeyspace {
         var keyspace = EtcdKeyspace(EtcdHeader(cluster: "1", revision: revision))
@@ -354,13 +351,13 @@ private struct ModelCluster {
         return keyspace
     }
 
-    mutating func change(using chance: inout SeededGenerator) {
+    mutating func change(using random: inout SeededGenerator) {
         revision += 1
         var events: [EtcdEvent] = []
-        for key in (0..<6 as Range<UInt8>).shuffled(using: &chance).prefix(Int.random(in: 1...3, using: &chance)) {
-            let isDeletion = Bool.random(using: &chance)
+        for key in (0..<6 as Range<UInt8>).shuffled(using: &random).prefix(Int.random(in: 1...3, using: &random)) {
+            let isDeletion = Bool.random(using: &random)
             if isDeletion && pairs[[key]] == nil { continue }
-            let value = isDeletion ? [] : [UInt8.random(in: 0...255, using: &chance)]
+            let value = isDeletion ? [] : [UInt8.random(in: 0...255, using: &random)]
             let pair = EtcdPair(key: [key], value: value, modified: revision)
             pairs[[key]] = isDeletion ? nil : pair
             events.append(EtcdEvent(pair: pair, isDeletion: isDeletion))
@@ -368,17 +365,18 @@ private struct ModelCluster {
         history.append(events)
     }
 
-    /// The next messages of a watch: whole revisions, some of them in fragments, or that nothing happened.
-    mutating func messages(after: Int, using chance: inout SeededGenerator) -> [EtcdWatchMessage] {
-        let last = Int.random(in: after...max(after, revision), using: &chance)
+    /// Returns the next messages of a watch: complete revisions, some of them in fragments, and a progress notification
+    /// if all events have been delivered.
+    mutating func messages(after: Int, using random: inout SeededGenerator) -> [EtcdWatchMessage] {
+        let last = Int.random(in: after...max(after, revision), using: &random)
         var messages: [EtcdWatchMessage] = []
         for number in (after + 1)..<max(after + 1, last + 1) {
             let events = history[number - 2]
             var message = EtcdWatchMessage(header: EtcdHeader(cluster: "1", revision: revision))
-            for (index, event) in events.enumerated() where Bool.random(using: &chance) || index == events.count - 1 {
+            for (index, event) in events.enumerated() where Bool.random(using: &random) || index == events.count - 1 {
                 message.events.append(event)
             }
-            // Fragments: each event that was not chosen comes before, alone.
+            // Each event that was not chosen precedes the message as a fragment.
             for event in events where !message.events.contains(event) {
                 var part = EtcdWatchMessage(header: message.header)
                 part.events = [event]
@@ -387,7 +385,7 @@ private struct ModelCluster {
             }
             if !message.events.isEmpty { messages.append(message) }
         }
-        told = max(told, last)
+        delivered = max(delivered, last)
         if last == revision { messages.append(EtcdWatchMessage(header: EtcdHeader(cluster: "1", revision: revision))) }
         return messages
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderConfigSources
 
-@Suite("A watch's answer in pieces")
+@Suite("Etcd message framing")
 struct EtcdFramerTests {
     private func messages(_ pieces: [[UInt8]], maximumBytes: Int = 1 << 20) throws -> [[UInt8]] {
         var framer = EtcdFramer(maximumBytes: maximumBytes)
@@ -17,7 +17,7 @@ struct EtcdFramerTests {
         return messages
     }
 
-    @Test("the same messages come out however the bytes are cut", arguments: 0..<100)
+    @Test("the messages are the same however the bytes are split", arguments: 0..<100)
     func everySplit(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let texts = (0..<Int.random(in: 1...8, using: &generator)).map { _ in
@@ -37,7 +37,7 @@ struct EtcdFramerTests {
         #expect(try messages(pieces + [[0x0a]]) == texts)
     }
 
-    /// An object with whatever confuses who looks for brackets, quotes or line ends.
+    /// Returns a random object. Its strings contain brackets and escaped quotes, and its arrays contain line breaks.
     private static func object(_ depth: Int, using generator: inout SeededGenerator) -> String {
         let strings = ["\"}\"", "\"{\"", "\"\\\"\"", "\"\\\\\"", "\"]\\n[\"", "\"é\u{1F600}\"", "\"\""]
         let members = (0..<Int.random(in: 0...3, using: &generator)).map { index in
@@ -53,7 +53,7 @@ struct EtcdFramerTests {
         return "{\(members.joined(separator: ","))}"
     }
 
-    @Test("a message is complete with its last byte")
+    @Test("a message is complete at its closing brace, without a line break")
     func noLineFeed() throws {
         var framer = EtcdFramer(maximumBytes: 100)
         framer.append(Array("{\"a\":1".utf8))
@@ -64,7 +64,7 @@ struct EtcdFramerTests {
         #expect(!framer.isInMessage)
     }
 
-    @Test("what is no object, and what is too long, is refused")
+    @Test("bytes that are not objects, and a message over the limit, are refused")
     func refused() {
         for text in ["Not Found", "[1]", "{} x", "}"] {
             #expect(throws: EtcdFramer.Failure.notObjects) { try messages([Array(text.utf8)]) }

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfigSources
 
-@Suite("A keyspace of etcd and its document, event by event")
+@Suite("Etcd keyspace and its rendering")
 struct EtcdKeyspaceTests {
     private static func event(_ key: String, _ value: String?, _ revision: Int) -> EtcdEvent {
         EtcdEvent(
@@ -20,7 +20,7 @@ struct EtcdKeyspaceTests {
         return keyspace
     }
 
-    @Test("the digest says what the keys are, whatever led to them")
+    @Test("the digest depends on the cluster, the keys and their values, not on earlier changes")
     func digest() {
         var followed = Self.keyspace(["a": "1", "b": "2"])
         let before = followed.digest
@@ -29,7 +29,7 @@ struct EtcdKeyspaceTests {
         #expect(followed.digest != before)
         _ = followed.apply([Self.event("a", "1", 5), Self.event("b", "2", 6), Self.event("c", nil, 7)])
         #expect(followed.digest == before)
-        // Neither what a key is nor what belongs to which key is lost in the sum.
+        // The digest covers which value belongs to which key, and where each key ends.
         #expect(Self.keyspace(["a": "1", "b": "2"]).digest != Self.keyspace(["a": "2", "b": "1"]).digest)
         #expect(Self.keyspace(["ab": "c"]).digest != Self.keyspace(["a": "bc"]).digest)
         var other = EtcdKeyspace(EtcdHeader(cluster: "2", revision: 1))
@@ -37,7 +37,7 @@ struct EtcdKeyspaceTests {
         #expect(other.digest != Self.keyspace(["a": "1"]).digest)
     }
 
-    @Test("the keys that changed since a stamp are known, and not those of another reading or of long ago")
+    @Test("the keys changed since a stamp are known, unless the stamp is old or from another read")
     func changes() {
         var keyspace = Self.keyspace(["a": "1"])
         let start = keyspace.stamp
@@ -53,8 +53,8 @@ struct EtcdKeyspaceTests {
         #expect(keyspace.keys(changedSince: keyspace.stamp) == [])
     }
 
-    @Test("a reading with the same values keeps the age and the changes of the keyspace")
-    func sameReading() {
+    @Test("a read with the same values keeps changedAt and the recorded changes")
+    func sameRead() {
         var keyspace = Self.keyspace(["a": "1"])
         let start = keyspace.stamp
         _ = keyspace.apply([Self.event("a", "2", 2)])
@@ -65,7 +65,7 @@ struct EtcdKeyspaceTests {
         #expect(Self.keyspace(["a": "3"], revision: 9).replacing(keyspace).keys(changedSince: start) == nil)
     }
 
-    @Test("events that would exceed a limit are known to before they are taken", arguments: [10, 11])
+    @Test("whether events would exceed the limit is known before they are applied", arguments: [10, 11])
     func limit(bytes: Int) {
         let keyspace = Self.keyspace(["a": String(repeating: "x", count: 9)])
         let events = [
@@ -76,7 +76,7 @@ struct EtcdKeyspaceTests {
         #expect(!keyspace.exceeds(bytes + 1, after: events))
     }
 
-    @Test("a document that follows its keys has the text of one that is made of all of them", arguments: 0..<20)
+    @Test("a document edited for changed keys has the same text as one built from all keys", arguments: 0..<20)
     func following(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let format = try #require(EtcdSourceSettings.Format.allCases.randomElement(using: &generator))
@@ -114,7 +114,7 @@ struct EtcdKeyspaceTests {
     }
 
     @Test(
-        "a key below another one is not taken for a change of the other's value",
+        "a key that conflicts with the parent of another is not applied as an edit",
         arguments: [("/c/a", "{\"b\":1}", "/c/a/b", "2"), ("/c/a/b", "1", "/c/a", "{\"b\":1}")])
     func keysBelowKeys(key: String, text: String, new: String, newText: String) throws {
         let document = EtcdDocument(keys: .prefix("/c/"), format: .json, maximumBytes: 1 << 20)
@@ -129,7 +129,7 @@ struct EtcdKeyspaceTests {
         #expect(throws: ConfigError.self) { try document.value(of: keyspace.values, mayBeEmpty: false) }
     }
 
-    @Test("a value that the format does not allow, and a document that grows too large, are refused when edited")
+    @Test("an edit with an invalid value or a document that becomes too large is rejected")
     func refusals() throws {
         let keyspace = Self.keyspace(["/c/a": "1", "/c/b": "2"])
         let document = EtcdDocument(keys: .prefix("/c/"), format: .json, maximumBytes: 30)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderConfigSources
 
-@Suite("What etcd's gateway says")
+@Suite("Messages of the etcd gateway")
 struct EtcdMessagesTests {
     private static let header =
         #""header":{"cluster_id":"18446744073709551615","member_id":"1","revision":"8","raft_term":"2"}"#
@@ -12,7 +12,7 @@ struct EtcdMessagesTests {
         try #require(EtcdWatchMessage(try JSONValue(parsing: "{\"result\":{\(Self.header)\(rest)}}")))
     }
 
-    @Test("a page has its revision, its keys and whether there are more")
+    @Test("a page has its revision, its pairs and whether more pages follow")
     func page() throws {
         let page = try #require(
             EtcdPage(
@@ -29,7 +29,7 @@ struct EtcdMessagesTests {
         #expect(page.hasMore)
     }
 
-    @Test("numbers may come as numbers, and what is left out is 0")
+    @Test("a number may be a string or a JSON number, and a missing one is 0")
     func numbers() throws {
         let page = try #require(EtcdPage(["header": ["cluster_id": 5, "revision": 3]]))
         #expect(page.header == EtcdHeader(cluster: "5", revision: 3))
@@ -37,7 +37,7 @@ struct EtcdMessagesTests {
         #expect(try #require(EtcdPage(["header": ["cluster_id": "5"]])).header.revision == 0)
     }
 
-    @Test("what is no answer of etcd is none")
+    @Test("a malformed message is nil")
     func garbage() {
         let bad: [JSONValue] = [
             [:], ["header": 1], ["header": ["cluster_id": [], "revision": "1"]],
@@ -50,12 +50,12 @@ struct EtcdMessagesTests {
         #expect(EtcdWatchMessage(["error": ["message": "x"]]) == nil)
     }
 
-    @Test("events, the beginning, the end and progress are told apart")
+    @Test("events, creation, cancellation and progress are distinguished")
     func watch() throws {
         #expect(try message(#","created":true"#).isCreated)
         #expect(!(try message(#","created":true"#).isProgress))
         #expect(try message("").isProgress)
-        // The answer to a progress request may overtake events.
+        // The response to a progress request may arrive before earlier events.
         #expect(!(try message(#","watch_id":"-1""#).isProgress))
         #expect(!(try message(#","fragment":true"#).isProgress))
         let events = try message(
@@ -72,7 +72,7 @@ struct EtcdMessagesTests {
     }
 
     @Test(
-        "errors are understood in the shapes of all versions",
+        "errors are decoded in the forms of all etcd versions",
         arguments: [
             (#"{"error":"TEXT","message":"TEXT","code":11}"#, EtcdError.Kind.compacted),
             (#"{"code":11,"message":"TEXT","details":[]}"#, .compacted),
@@ -94,7 +94,7 @@ struct EtcdMessagesTests {
     }
 
     @Test(
-        "a token that is wanted or too old is told from other refusals by the text",
+        "a missing, outdated or invalid token is recognized by the text of the error",
         arguments: [
             "etcdserver: user name is empty", "etcdserver: revision of auth store is old",
             "etcdserver: invalid auth token",
@@ -104,7 +104,7 @@ struct EtcdMessagesTests {
         #expect(complaint.error(from: "a").kind == .unauthenticated)
     }
 
-    @Test("the reason of a cancelled watch is an error like any other")
+    @Test("the reason of a cancelled watch is decoded like other errors")
     func cancelReasons() {
         let denied = EtcdComplaint(
             cancelReason: "rpc error: code = PermissionDenied desc = etcdserver: permission denied")
@@ -116,7 +116,7 @@ struct EtcdMessagesTests {
         #expect(EtcdComplaint(cancelReason: "etcdserver: no leader").error(from: "a").kind == .unavailable)
     }
 
-    @Test("somebody else's words stay on one line")
+    @Test("error text from a server is shown on one line and truncated")
     func oneLine() throws {
         let complaint = try #require(
             EtcdComplaint(["message": .string("a\nb\u{1b}" + String(repeating: "x", count: 999))]))

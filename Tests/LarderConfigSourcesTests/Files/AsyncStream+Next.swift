@@ -1,5 +1,6 @@
 extension AsyncStream where Element: Sendable {
-    /// Whether there is one more element; waits for it.
+    /// Waits for the next element.
+    /// - Returns: false if the stream has ended
     func next() async -> Bool {
         for await _ in self { return true }
         return false

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Digests of files")
 struct ContentDigestTests {
-    @Test("digests are what earlier agents stored")
+    @Test("digests equal those that earlier versions stored")
     func pinned() {
         let file = ContentDigest(of: [(name: "config.json", bytes: Array("{}".utf8))])
         #expect(file.description == "sha256:d2923454cae1630530fc7df0ced8bb863f6d6c2118962dffe48af49db43fc051")

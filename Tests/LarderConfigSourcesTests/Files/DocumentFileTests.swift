@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderConfigSources
 
-@Suite("A document in a file", .timeLimit(.minutes(5)))
+@Suite("Document files", .timeLimit(.minutes(5)))
 struct DocumentFileTests {
     private let scratch: ScratchDirectory
 
@@ -19,8 +19,8 @@ struct DocumentFileTests {
         return error?.code
     }
 
-    @Test("the stamp is the same exactly as long as the content is")
-    func stamps() throws {
+    @Test("the digest changes exactly when the content changes")
+    func digest() throws {
         let file = DocumentFile(path: scratch.at("c"))
         try scratch.write("{\"a\":1}", to: "c")
         let first = try file.read()
@@ -29,12 +29,12 @@ struct DocumentFileTests {
         #expect(first.digest.description.utf8.count == 71)
         try scratch.replace("c", with: "{\"a\":1}")
         #expect(try file.read().digest == first.digest)
-        // The same size, within the same tick of the file system's clock.
+        // The size is the same, and the modification time may be.
         try scratch.write("{\"a\":2}", to: "c")
         #expect(try file.read().digest != first.digest)
     }
 
-    @Test("a file that is not there, or not a file, is an error that says which")
+    @Test("a path that is missing or not a file is an error that names the path")
     func missing() throws {
         #expect(code(of: "none") == .notFound)
         #expect(code(of: "none/below") == .notFound)
@@ -48,13 +48,13 @@ struct DocumentFileTests {
         #expect(code(of: "file/below") == .notAFile)
     }
 
-    @Test("an empty file is an error, because so looks a file that is about to be written")
+    @Test("an empty file is an error, because it may be about to be written")
     func empty() throws {
         try scratch.write("", to: "c")
         #expect(code(of: "c") == .empty)
     }
 
-    @Test("a directory's files are read in its place, and its stamp is of their names and contents")
+    @Test("a directory is read as its files, and its digest covers their contents")
     func directory() throws {
         try scratch.publish(["b.json": "{}", "a.json": "{}"], version: 1, in: "d")
         func read() throws -> DocumentFiles { try .read(at: scratch.at("d"), maximumBytes: 100) }
@@ -67,7 +67,7 @@ struct DocumentFileTests {
         #expect(try DocumentFiles.read(at: scratch.at("d/a.json"), maximumBytes: 3).files.count == 1)
     }
 
-    @Test("as a source, a directory that is gone or has no file is an error: so looks one on which nothing is mounted")
+    @Test("a source directory that is missing or has no files is an error, as it may not be mounted")
     func emptyDirectory() throws {
         for (name, code) in [("none", FileReadError.Code.notFound), ("d", .empty)] {
             let error = #expect(throws: FileReadError.self) {
@@ -79,32 +79,32 @@ struct DocumentFileTests {
         }
     }
 
-    @Test("a FIFO does not hold the reader up")
+    @Test("a FIFO is refused without blocking")
     func fifo() {
         #expect(mkfifo(scratch.at("f"), 0o600) == 0)
         #expect(code(of: "f") == .notAFile)
     }
 
-    @Test("a file over the limit is refused, one of exactly the limit is not")
+    @Test("a file over the limit is refused, a file of exactly the limit is read")
     func limit() throws {
         try scratch.write("12345678", to: "c")
         #expect(code(of: "c", maximumBytes: 7) == .tooLarge)
         #expect(try DocumentFile(path: scratch.at("c"), maximumBytes: 8).read().files[0].bytes.count == 8)
     }
 
-    @Test("a file whose size is said to be 0 is read to its end")
+    @Test("a file with a reported size of 0 is read to its end")
     func procfs() throws {
         #expect(try DocumentFile(path: "/proc/self/status").read().files[0].bytes.count > 100)
     }
 
-    @Test("no permission to read is an error of its own", .enabled(if: getuid() != 0))
+    @Test("a missing permission has its own error code", .enabled(if: getuid() != 0))
     func permission() throws {
         try scratch.write("{}", to: "c")
         chmod(scratch.at("c"), 0)
         #expect(code(of: "c") == .permissionDenied)
     }
 
-    @Test("a file that is replaced again and again is always read whole")
+    @Test("a file that is replaced continuously is always read whole")
     func replaced() throws {
         let contents = [String(repeating: "a", count: 30_000), String(repeating: "b", count: 20_000)]
         try scratch.replace("c", with: contents[0])
@@ -112,12 +112,12 @@ struct DocumentFileTests {
         writer.start { round in try scratch.replace("c", with: contents[round % 2]) }
         defer { writer.stop() }
         let file = DocumentFile(path: scratch.at("c"))
-        var (last, exchanges) = ([UInt8](), 0)
-        while exchanges < 200 {
+        var (last, changes) = ([UInt8](), 0)
+        while changes < 200 {
             do {
                 let bytes = try file.read().files[0].bytes
                 #expect(contents.contains { $0.utf8.elementsEqual(bytes) })
-                if bytes != last { exchanges += 1 }
+                if bytes != last { changes += 1 }
                 last = bytes
             } catch {
                 #expect(error.code == .unstable)

@@ -7,33 +7,34 @@ import Testing
 
 @testable import LarderConfigSources
 
-@Suite("Watching files", .timeLimit(.minutes(5)))
+@Suite("File watcher", .timeLimit(.minutes(5)))
 struct FileWatcherTests {
     private let scratch: ScratchDirectory
     private let watcher = FileWatcher(clock: Self.clock())
 
     init() throws { scratch = try ScratchDirectory() }
 
-    /// A clock that skips the sleeps in which a burst settles. Those of the poll are longer.
+    /// A clock that skips the sleeps that wait for the end of a burst. Those of the poll are longer.
     private static func clock(_ onSkippedSleep: @escaping @Sendable () -> Void = {}) -> ManualClock {
         ManualClock(skippingSleepsBelow: .seconds(1), onSkippedSleep: onSkippedSleep)
     }
 
-    /// Fetches elements until what is read after one of them is as expected, like every user of the stream. If a change
-    /// is missed the test runs into its time limit.
-    private func expect(
-        _ changes: AsyncStream<Void>, _ isAsExpected: () -> Bool
-    ) async {
+    /// Waits for elements until the condition holds after one of them, as every consumer of the stream does. If the
+    /// watcher misses a change, the test exceeds its time limit.
+    private func expect(_ changes: AsyncStream<Void>, _ condition: () -> Bool) async {
         while await changes.next() {
-            if isAsExpected() { return }
+            if condition() { return }
         }
         Issue.record("the stream ended")
     }
 
-    /// Follows a path and checks that each change of its text is seen. Several rounds, because each has to find its
-    /// watches set anew after the one before.
-    private func followsText(
-        of path: String, asIn name: String, rounds: Int = 6, _ change: (Int, String) throws -> Void
+    /// Changes the text of a file several times and expects an element for each change. There are several rounds,
+    /// because the watches must be set again after each change.
+    /// - Parameters:
+    ///   - path: the watched path
+    ///   - name: the file whose text changes
+    private func expectChanges(
+        at path: String, in name: String, rounds: Int = 6, _ change: (Int, String) throws -> Void
     ) async throws {
         let changes = watcher.changes(at: path)
         #expect(await changes.next())
@@ -43,7 +44,9 @@ struct FileWatcherTests {
         }
     }
 
-    @Test("the first element comes at once, whatever there is or is not", arguments: ["", "f", "no/such/path", "loop"])
+    @Test(
+        "the first element arrives at once, whether or not the path exists",
+        arguments: ["", "f", "no/such/path", "loop"])
     func first(_ name: String) async throws {
         try scratch.write("", to: "f")
         try scratch.link("loop", to: "loop")
@@ -51,19 +54,19 @@ struct FileWatcherTests {
         #expect(await changes.next())
     }
 
-    @Test("a file that is written in place is seen")
+    @Test("a write in place is reported")
     func inPlace() async throws {
         try scratch.write("", to: "f")
-        try await followsText(of: scratch.at("f"), asIn: "f") { _, text in try scratch.write(text, to: "f") }
+        try await expectChanges(at: scratch.at("f"), in: "f") { _, text in try scratch.write(text, to: "f") }
     }
 
-    @Test("a file that is renamed over another is seen, again and again")
+    @Test("a rename over the watched file is reported each time")
     func rename() async throws {
         try scratch.write("", to: "f")
-        try await followsText(of: scratch.at("f"), asIn: "f") { _, text in try scratch.replace("f", with: text) }
+        try await expectChanges(at: scratch.at("f"), in: "f") { _, text in try scratch.replace("f", with: text) }
     }
 
-    @Test("a file that vanishes and comes back is seen")
+    @Test("removal and re-creation of a file are reported")
     func comesBack() async throws {
         try scratch.write("", to: "f")
         let changes = watcher.changes(at: scratch.at("f"))
@@ -75,11 +78,11 @@ struct FileWatcherTests {
         }
     }
 
-    @Test("a file whose directories do not exist at the start is seen, and so are their comings and goings")
+    @Test("creation and removal of missing parent directories are reported")
     func parents() async throws {
         let changes = watcher.changes(at: scratch.at("a/b/c/f"))
         for round in 1...4 {
-            // Step by step: each one is seen only if the watches were set anew after the one before.
+            // One directory at a time: each is reported only if the watches were set again after the previous one.
             for step in ["a", "a/b", "a/b/c"] {
                 try scratch.makeDirectory(step)
                 await expect(changes) { scratch.exists(step) }
@@ -91,7 +94,7 @@ struct FileWatcherTests {
         }
     }
 
-    @Test("a directory on the way that is exchanged for another is seen")
+    @Test("replacement of a parent directory is reported, and the new one is watched")
     func exchangedParent() async throws {
         let changes = watcher.changes(at: scratch.at("a/b/f"))
         for round in 1...4 {
@@ -105,7 +108,7 @@ struct FileWatcherTests {
         }
     }
 
-    @Test("a ConfigMap's exchange of ..data is seen behind the file's own link")
+    @Test("an update of a ConfigMap is reported for a file behind ..data")
     func configMapFile() async throws {
         try scratch.makeDirectory("mount")
         try scratch.publish(["f": ""], version: 0, in: "mount")
@@ -113,34 +116,34 @@ struct FileWatcherTests {
         for round in 1...4 {
             try scratch.publish(["f": "new \(round)"], version: round, in: "mount")
             await expect(changes) { scratch.text("mount/f") == "new \(round)" }
-            // kubelet never does this; it shows that the new directory is watched.
+            // kubelet never does this, but it shows that the new directory is watched.
             try scratch.replace("mount/..data/f", with: "newer \(round)")
             await expect(changes) { scratch.text("mount/f") == "newer \(round)" }
         }
     }
 
-    @Test("a ConfigMap's exchange is seen through links from elsewhere, absolute and relative ones")
+    @Test("an update of a ConfigMap is reported through absolute and relative links from other directories")
     func configMapFromElsewhere() async throws {
         try scratch.makeDirectory("mount")
         try scratch.makeDirectory("etc/deep")
         try scratch.publish(["f": ""], version: 0, in: "mount")
         try scratch.link("etc/deep/f", to: "../../link/f")
         try scratch.link("link", to: scratch.at("mount"))
-        try await followsText(of: scratch.at("etc/deep/f"), asIn: "etc/deep/f") { round, text in
+        try await expectChanges(at: scratch.at("etc/deep/f"), in: "etc/deep/f") { round, text in
             try scratch.publish(["f": text], version: round, in: "mount")
         }
     }
 
-    @Test("a directory that is the ..data link itself is seen to change")
+    @Test("an update of a ConfigMap is reported for the ..data link itself")
     func directoryLink() async throws {
         try scratch.makeDirectory("mount")
         try scratch.publish(["f.json": ""], version: 0, in: "mount")
-        try await followsText(of: scratch.at("mount/..data"), asIn: "mount/..data/f.json") { round, text in
+        try await expectChanges(at: scratch.at("mount/..data"), in: "mount/..data/f.json") { round, text in
             try scratch.publish(["f.json": text], version: round, in: "mount")
         }
     }
 
-    @Test("a directory hears of its files: made, written, renamed, removed, made readable")
+    @Test("creation, writes, renames, removal and mode changes of files in a directory are reported")
     func directory() async throws {
         try scratch.makeDirectory("d")
         let changes = watcher.changes(at: scratch.at("d"))
@@ -161,26 +164,26 @@ struct FileWatcherTests {
         #expect(await changes.next())
     }
 
-    @Test("a directory hears of what happens behind the links in it")
+    @Test("changes behind the links in a directory are reported")
     func entriesElsewhere() async throws {
         try scratch.makeDirectory("mount")
         try scratch.makeDirectory("config.d")
         try scratch.publish(["f.json": ""], version: 0, in: "mount")
         try scratch.link("config.d/f.json", to: "../mount/f.json")
-        try await followsText(of: scratch.at("config.d"), asIn: "config.d/f.json") { round, text in
+        try await expectChanges(at: scratch.at("config.d"), in: "config.d/f.json") { round, text in
             try scratch.publish(["f.json": text], version: round, in: "mount")
         }
     }
 
-    @Test("a file is watched under all its names")
+    @Test("a write through another hard link is reported")
     func hardLinks() async throws {
         try scratch.makeDirectory("d")
         try scratch.write("", to: "other")
         #expect(link(scratch.at("other"), scratch.at("d/f.json")) == 0)
-        try await followsText(of: scratch.at("d"), asIn: "d/f.json") { _, text in try scratch.write(text, to: "other") }
+        try await expectChanges(at: scratch.at("d"), in: "d/f.json") { _, text in try scratch.write(text, to: "other") }
     }
 
-    @Test("many watchers of one path all hear of it, and one that leaves does not take the others' watches along")
+    @Test("all streams of a path report a change, also after one of them has ended")
     func shared() async throws {
         try scratch.write("", to: "f")
         let first = watcher.changes(at: scratch.at("f"))
@@ -198,12 +201,12 @@ struct FileWatcherTests {
         }
     }
 
-    // MARK: When the kernel says nothing
+    // MARK: Missing events
 
-    /// What read(2) gives when the queue was too short (inotify(7)): watch -1, IN_Q_OVERFLOW, no cookie, no name.
+    /// The event that read(2) returns after a queue overflow (inotify(7)): watch -1, IN_Q_OVERFLOW, no cookie, no name.
     private static let overflow: [UInt32] = [UInt32(bitPattern: -1), UInt32(IN_Q_OVERFLOW), 0, 0]
 
-    @Test("events that were lost count as a change of everything")
+    @Test("a queue overflow counts as a change of every path")
     func overflow() async {
         let changes = watcher.changes(at: scratch.at("f"))
         #expect(await changes.next())
@@ -211,7 +214,7 @@ struct FileWatcherTests {
         #expect(await changes.next())
     }
 
-    @Test("without any event there is an element at each turn of the slow poll")
+    @Test("without events, an element arrives at each interval of the slow poll")
     func poll() async {
         let clock = Self.clock()
         let watcher = FileWatcher(clock: clock)
@@ -225,7 +228,7 @@ struct FileWatcherTests {
     }
 
     @Test(
-        "watching resumes within ten seconds after the kernel grants queues and watches again, and until then it says why not",
+        "queues and watches that the kernel refuses are requested every 5 s, and the reason is reported",
         arguments: [EMFILE, ENOSPC])
     func exhausted(number: Int32) async throws {
         let isExhausted = Mutex(true)
@@ -261,31 +264,31 @@ struct FileWatcherTests {
         await watcher.stop()
     }
 
-    @Test("events that do not cease do not hold an element back for ever")
+    @Test("events that never stop do not delay an element indefinitely")
     func endlessBurst() async {
-        let holder = Holder()
+        let box = WatcherBox()
         let watcher = FileWatcher(
             clock: Self.clock {
-                // While one signal settles the next one comes.
-                let watcher = holder.watcher.withLock { $0 }
+                // Another event arrives each time the watcher waits for the end of the burst.
+                let watcher = box.watcher.withLock { $0 }
                 Self.overflow.withUnsafeBytes { watcher?.handleEvents($0) }
             })
-        holder.watcher.withLock { $0 = watcher }
+        box.watcher.withLock { $0 = watcher }
         let changes = watcher.changes(at: scratch.at("f"))
         #expect(await changes.next())
         Self.overflow.withUnsafeBytes { watcher.handleEvents($0) }
         #expect(await changes.next())
-        holder.watcher.withLock { $0 = nil }
+        box.watcher.withLock { $0 = nil }
         await watcher.stop()
     }
 
-    private final class Holder: Sendable {
+    private final class WatcherBox: Sendable {
         let watcher = Mutex<FileWatcher?>(nil)
     }
 
-    // MARK: Life
+    // MARK: Life cycle
 
-    @Test("stopping ends all streams and the thread, and later streams end at once")
+    @Test("stop() ends all streams and the thread, and later streams end at once")
     func stop() async {
         let changes = watcher.changes(at: scratch.at("f"))
         #expect(await changes.next())
@@ -295,10 +298,10 @@ struct FileWatcherTests {
         await watcher.stop()
     }
 
-    @Test("a watcher that was never used stops, too")
+    @Test("a watcher that was never used can be stopped")
     func stopUnused() async { await watcher.stop() }
 
-    @Test("streams end when their watcher is gone")
+    @Test("streams end when their watcher is released")
     func dropped() async {
         let changes = FileWatcher(clock: Self.clock()).changes(at: scratch.at("f"))
         for await _ in changes {}

@@ -7,14 +7,14 @@ import Testing
 
 @testable import LarderConfigSources
 
-@Suite("The inotify queue", .timeLimit(.minutes(5)))
+@Suite("Inotify", .timeLimit(.minutes(5)))
 struct InotifyTests {
     private let scratch: ScratchDirectory
     private let inotify = Inotify()
 
     init() throws { scratch = try ScratchDirectory() }
 
-    @Test("events for other names in the directories on the way wake nobody")
+    @Test("events for other names in a watched directory do not signal a subscriber")
     func noise() async throws {
         let count = Atomic<Int>(0)
         let (wakes, continuation) = AsyncStream.makeStream(of: Void.self)
@@ -29,13 +29,13 @@ struct InotifyTests {
         inotify.keepOnly(survey.interests, for: subscriber)
         for number in 0..<100 { try scratch.write("x", to: "other\(number)") }
         #expect(mkdir(scratch.at("wanted"), 0o700) == 0)
-        // The queue has an order: when this one arrives, all others have been looked at.
+        // Events are ordered: when this one arrives, all earlier ones have been handled.
         for await _ in wakes { break }
         #expect(count.load(ordering: .relaxed) == 1)
         await inotify.stop()
     }
 
-    @Test("watches that nobody needs any more are given back to the kernel")
+    @Test("watches that no subscriber needs are removed")
     func watchesEnd() async throws {
         try scratch.makeDirectory("a/b")
         let (one, two) = (inotify.subscribe(Signal { _ in }), inotify.subscribe(Signal { _ in }))
@@ -58,7 +58,7 @@ struct InotifyTests {
         await inotify.stop()
     }
 
-    @Test("bytes that are no events are ignored", arguments: [[], [1], Array(repeating: UInt8(0xff), count: 64)])
+    @Test("bytes that are not events are ignored", arguments: [[], [1], Array(repeating: UInt8(0xff), count: 64)])
     func garbage(_ bytes: [UInt8]) {
         _ = inotify.subscribe(Signal { _ in })
         bytes.withUnsafeBytes { inotify.handle($0) }

@@ -8,12 +8,12 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfigSources
 
-@Suite("A GraphQL origin", .timeLimit(.minutes(5)))
+@Suite("GraphQL source", .timeLimit(.minutes(5)))
 struct GraphQLSourceTests {
     private static let query = #"{"query":"{ prices { list } }"}"#
 
-    /// Asks a source once about an origin with this script.
-    private func ask(
+    /// Fetches once from an origin that follows a script.
+    private func fetch(
         _ change: (inout HTTPSourceSettings) -> Void = { _ in }, path: String = "", body: String? = query,
         script: @escaping RawOrigin.Script
     ) async throws -> (result: Result<SourceAnswer, ConfigError>, requests: [RawOrigin.Request]) {
@@ -47,12 +47,12 @@ struct GraphQLSourceTests {
     }
 
     private func failure(_ result: Result<SourceAnswer, ConfigError>) throws -> ConfigError {
-        guard case .failure(let error) = result else { throw HarnessError("the source answered") }
+        guard case .failure(let error) = result else { throw HarnessError("the fetch succeeded") }
         return error
     }
 
     @Test(
-        "any errors beside the data reject the response, whatever their form",
+        "a response with errors is rejected, whatever their form",
         arguments: [
             (#""errors":[{"code":7}]"#, "an error without a message"),
             (#""errors":[{"extensions":{}},{"message":"no price"}]"#, "2 errors: no price"),
@@ -64,7 +64,7 @@ struct GraphQLSourceTests {
         for (answerPath, body) in [
             (JSONPath(["data", "prices"]), Self.query), (JSONPath(["data", "prices"]), nil), (nil, Self.query),
         ] {
-            let (result, _) = try await ask({ $0.answerPath = answerPath }, body: body) { _, _ in
+            let (result, _) = try await fetch({ $0.answerPath = answerPath }, body: body) { _, _ in
                 Self.response("{\"data\":{\"prices\":{\"list\":3}},\(errors)}")
             }
             let error = try failure(result)
@@ -73,18 +73,18 @@ struct GraphQLSourceTests {
         }
     }
 
-    @Test("errors that are null or an empty list reject nothing", arguments: ["null", "[]"])
+    @Test("a response whose errors are null or empty is accepted", arguments: ["null", "[]"])
     func noErrors(_ errors: String) async throws {
-        let (result, _) = try await ask({ $0.answerPath = JSONPath(["data"]) }) { _, _ in
+        let (result, _) = try await fetch({ $0.answerPath = JSONPath(["data"]) }) { _, _ in
             Self.response("{\"data\":{\"v\":1},\"errors\":\(errors)}")
         }
         #expect(try document(result) == ["v": 1])
     }
 
-    @Test("partial data is used if the settings accept it, and its absence is a failure")
+    @Test("partial data is used if the settings accept it, but null data is a failure")
     func acceptedPartialData() async throws {
         for (data, expected) in [(#"{"prices":{"list":3}}"#, ["list": 3] as JSONValue?), ("null", nil)] {
-            let (result, _) = try await ask({
+            let (result, _) = try await fetch({
                 $0.answerPath = JSONPath(["data", "prices"])
                 $0.partialData = .accept
             }) { _, _ in Self.response("{\"data\":\(data),\"errors\":[{\"message\":\"no stock\"}]}") }
@@ -99,20 +99,20 @@ struct GraphQLSourceTests {
     @Test("without a query and answerPath, a member named errors is configuration")
     func plainDocument() async throws {
         for body in [nil, #"{"query":{"match":"all"}}"#, "[]"] {
-            let (result, requests) = try await ask(body: body) { _, _ in Self.response(#"{"errors":["retry"]}"#) }
+            let (result, requests) = try await fetch(body: body) { _, _ in Self.response(#"{"errors":["retry"]}"#) }
             #expect(try document(result) == ["errors": ["retry"]])
             #expect(requests[0]["accept"] == "*/*")
         }
     }
 
-    @Test("a GraphQL request asks for the media type of GraphQL responses, unless the settings name another")
+    @Test("a GraphQL request accepts the media type of GraphQL responses, unless the settings override it")
     func accept() async throws {
         for (body, path, own, expected) in [
             (Self.query, "", nil, "application/graphql-response+json, application/json"),
             (nil, "graphql?query=%7Bv%7D", nil, "application/graphql-response+json, application/json"),
             (nil, "search?query=v", nil, "*/*"), (Self.query, "", "application/json", "application/json"),
         ] as [(String?, String, String?, String)] {
-            let (_, requests) = try await ask(
+            let (_, requests) = try await fetch(
                 { $0.access.headers = own.map { ["accept": $0] } ?? [:] }, path: path, body: body
             ) {
                 _, _ in Self.response(#"{"v":1}"#)
@@ -121,31 +121,31 @@ struct GraphQLSourceTests {
         }
     }
 
-    @Test("the body of an error status counts if its type is that of GraphQL responses, and no other")
+    @Test("the body of an error response is used only if it has the media type of GraphQL responses")
     func errorStatus() async throws {
         let body = #"{"errors":[{"message":"syntax error"}]}"#
         for (type, text) in [
             ("application/graphql-response+json; charset=utf-8", "syntax error"), ("application/json", nil),
         ] {
-            let (result, _) = try await ask { _, _ in Self.response(body, "400 Bad Request", type: type) }
+            let (result, _) = try await fetch { _, _ in Self.response(body, "400 Bad Request", type: type) }
             let error = try failure(result)
             #expect(error.code == .upstreamFailed)
             #expect(error.message.contains("answered 400"))
             #expect(error.message.contains("syntax error") == (text != nil), "\(error)")
         }
-        let (result, _) = try await ask { _, _ in
+        let (result, _) = try await fetch { _, _ in
             [.send("HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n")]
         }
         #expect(try failure(result).retryAfter == .seconds(7))
     }
 
-    @Test("data comes with every status of success if the type is that of GraphQL responses")
+    @Test("data of any 2xx response is used if it has the media type of GraphQL responses")
     func successStatus() async throws {
-        for (type, isTaken) in [("application/graphql-response+json", true), ("application/json", false)] {
-            let (result, _) = try await ask({ $0.answerPath = JSONPath(["data"]) }) { _, _ in
+        for (type, isAccepted) in [("application/graphql-response+json", true), ("application/json", false)] {
+            let (result, _) = try await fetch({ $0.answerPath = JSONPath(["data"]) }) { _, _ in
                 Self.response(#"{"data":{"v":1}}"#, "207 Partial", type: type)
             }
-            if isTaken { #expect(try document(result) == ["v": 1]) } else { _ = try failure(result) }
+            if isAccepted { #expect(try document(result) == ["v": 1]) } else { _ = try failure(result) }
         }
     }
 
@@ -160,21 +160,21 @@ struct GraphQLSourceTests {
             ("400 Bad Request", #"{"errors":[{"message":"?","extensions":{"code":"PERSISTED_QUERY_NOT_FOUND"}}]}"#),
         ])
     func persistedQuery(status: String, refusal: String) async throws {
-        let (result, requests) = try await ask(
+        let (result, requests) = try await fetch(
             { $0.answerPath = JSONPath(["data"]) }, body: Self.persisted
         ) { number, _ in
             number == 0 ? Self.response(refusal, status) : Self.response(#"{"data":{"v":1}}"#)
         }
         #expect(try document(result) == ["v": 1])
         #expect(requests.map { $0[":body"] } == ["{\(Self.hashed)}", "{\"query\":\"{ v }\",\(Self.hashed)}"])
-        let (known, once) = try await ask(body: Self.persisted) { _, _ in Self.response(#"{"v":1}"#) }
+        let (known, once) = try await fetch(body: Self.persisted) { _, _ in Self.response(#"{"v":1}"#) }
         #expect(try document(known) == ["v": 1])
         #expect(once.count == 1)
     }
 
-    @Test("a server that does not persist queries gets the query alone")
+    @Test("a server that does not support persisted queries gets the query without its hash")
     func unsupported() async throws {
-        let (result, requests) = try await ask(body: Self.persisted) { number, _ in
+        let (result, requests) = try await fetch(body: Self.persisted) { number, _ in
             number == 0
                 ? Self.response(#"{"errors":[{"message":"PersistedQueryNotSupported"}]}"#) : Self.response(#"{"v":1}"#)
         }
@@ -182,12 +182,12 @@ struct GraphQLSourceTests {
         #expect(requests.last?[":body"] == #"{"query":"{ v }","extensions":{"trace":1}}"#)
     }
 
-    @Test("a query that is unknown twice, or of which only the hash is set, is a failure")
+    @Test("a query that is unknown twice, or is configured only by its hash, is a failure")
     func unknown() async throws {
         for (body, count) in [
             (Self.persisted, 2), (#"{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"00"}}}"#, 1),
         ] {
-            let (result, requests) = try await ask(body: body) { _, _ in
+            let (result, requests) = try await fetch(body: body) { _, _ in
                 Self.response(#"{"errors":[{"message":"PersistedQueryNotFound"}]}"#)
             }
             #expect(try failure(result).message.contains("PersistedQueryNotFound"))

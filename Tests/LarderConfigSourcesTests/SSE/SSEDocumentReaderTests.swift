@@ -5,14 +5,14 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfigSources
 
-@Suite("Documents from the events of a stream")
+@Suite("SSE document reader")
 struct SSEDocumentReaderTests {
-    private let reading = SSEDocumentReader(
+    private let reader = SSEDocumentReader(
         location: "http://h/events", patchEvents: ["patch", "delta"], versionPath: JSONPath(["version"]),
         maximumBytes: 100)
 
     private func document(_ type: String, _ data: String, from base: JSONValue? = nil) throws -> SourceDocument? {
-        try reading.document(after: .init(type: type, data: Array(data.utf8)), from: base)
+        try reader.document(after: .init(type: type, data: Array(data.utf8)), from: base)
     }
 
     @Test("an event without a type is a whole document, with its version")
@@ -59,7 +59,7 @@ struct SSEDocumentReaderTests {
     }
 }
 
-@Suite("The state of a stream")
+@Suite("SSE stream state")
 struct SSEStreamStateTests {
     private let failure = ConfigError(.upstreamFailed, "broken")
 
@@ -93,18 +93,19 @@ struct SSEStreamStateTests {
         #expect(try value(state.answerToSignal(location: "x").answer) == ["v": 1])
     }
 
-    @Test("a document delivered during a poll replaces its response, unless that is certainly newer")
+    @Test("a document delivered during a poll replaces its response, unless the response is certainly newer")
     func race() throws {
         var (state, consumer, _) = Self.connected()
-        let answers: [(String?, String?, Int)] = [(nil, nil, 2), ("5", "6", 2), ("6", "5", 3), ("a", "b", 2)]
-        for (answered, told, expected) in answers {
-            let asked = state.documents.deliveries
+        let cases: [(String?, String?, Int)] = [(nil, nil, 2), ("5", "6", 2), ("6", "5", 3), ("a", "b", 2)]
+        for (polled, delivered, expected) in cases {
+            let deliveries = state.documents.deliveries
             _ = state.deliver(
-                SourceDocument(value: ["v": 2], version: told.map(UpstreamVersion.init)), after: state.documents.count,
+                SourceDocument(value: ["v": 2], version: delivered.map(UpstreamVersion.init)),
+                after: state.documents.count,
                 for: consumer)
-            let answer = SourceDocument(value: ["v": 3], version: answered.map(UpstreamVersion.init))
+            let answer = SourceDocument(value: ["v": 3], version: polled.map(UpstreamVersion.init))
             #expect(
-                try value(.success(state.accept(answer, requestedAt: asked).answer))
+                try value(.success(state.accept(answer, requestedAt: deliveries).answer))
                     == ["v": JSONValue(integerLiteral: expected)])
             #expect(state.documents.newest?.value == ["v": JSONValue(integerLiteral: expected)])
             _ = state.ended(for: consumer)
@@ -113,7 +114,7 @@ struct SSEStreamStateTests {
         let answer = state.accept(SourceDocument(value: ["v": 4]), requestedAt: state.documents.deliveries).answer
         #expect(try value(.success(answer)) == ["v": 4])
         guard case .notModified = state.accept(nil, requestedAt: state.documents.deliveries).answer else {
-            return #expect(Bool(false), "nothing has changed")
+            return #expect(Bool(false), "expected notModified")
         }
     }
 
@@ -142,25 +143,25 @@ struct SSEStreamStateTests {
     }
 
     @Test("a response to a request before the connection does not make it current")
-    func questionBefore() {
+    func requestBefore() {
         var (state, consumer, _) = Self.connected()
-        let (mark, told) = (state.documents.count, state.documents.deliveries)
-        _ = state.accept(SourceDocument(value: ["v": 1]), requestedAt: told)
+        let (mark, deliveries) = (state.documents.count, state.documents.deliveries)
+        _ = state.accept(SourceDocument(value: ["v": 1]), requestedAt: deliveries)
         #expect(state.resumed(after: mark, for: consumer) == nil)
         #expect(state.resumed(after: state.documents.count, for: consumer)?.signal != nil)
-        #expect(state.documents.deliveries != told, "a request before the connection does not count")
+        #expect(state.documents.deliveries != deliveries, "a request before the connection does not count")
     }
 
     @Test("a connection does not resume after an ID that is not a valid header value")
     func unusableIDs() {
         var (state, consumer, _) = Self.connected()
         _ = state.deliver(SourceDocument(value: ["v": 1]), after: 0, for: consumer)
-        for (id, isSaid) in [
+        for (id, isSent) in [
             (String(repeating: "i", count: 4096), true), (String(repeating: "i", count: 4097), false), ("é", true),
             ("a\u{1}b", false), (" a", false),
         ] {
             state.remember(id, nil, for: consumer)
-            #expect(state.connecting(for: consumer) == (isSaid ? id : nil))
+            #expect(state.connecting(for: consumer) == (isSent ? id : nil))
         }
     }
 
@@ -186,7 +187,7 @@ struct SSEStreamStateTests {
     func resumption() {
         var (state, consumer, _) = Self.connected()
         _ = state.deliver(SourceDocument(value: ["v": 1]), after: 0, for: consumer)
-        #expect(state.connecting(for: consumer) == nil, "the origin gave no id")
+        #expect(state.connecting(for: consumer) == nil, "the origin sent no ID")
         _ = state.deliver(SourceDocument(value: ["v": 1]), after: state.documents.count, for: consumer)
         state.remember("7", .seconds(2), for: consumer)
         #expect(state.connecting(for: consumer) == "7")
@@ -198,7 +199,7 @@ struct SSEStreamStateTests {
     }
 
     @Test("the connection of a previous consumer changes nothing")
-    func former() {
+    func previous() {
         var (state, old, _) = Self.connected()
         let (_, signal) = AsyncStream.makeStream(of: Void.self)
         let new = state.begin(signal)

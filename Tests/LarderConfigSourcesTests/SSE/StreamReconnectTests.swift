@@ -8,11 +8,11 @@ import Testing
 
 @testable import LarderConfigSources
 
-@Suite("Opening an event stream again", .timeLimit(.minutes(5)))
+@Suite("Event stream reconnection", .timeLimit(.minutes(5)))
 struct StreamReconnectTests {
     private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
-    /// Follows a stream whose connections take these steps in order. The last steps are repeated.
+    /// Follows a stream of an origin that answers each connection with the next of these answers, and repeats the last.
     private func follow<Value: Sendable>(
         _ connections: [RawOrigin.Answer], _ body: (SSESource, ManualClock) async throws -> Value
     ) async throws -> Value {
@@ -31,10 +31,11 @@ struct StreamReconnectTests {
         }
     }
 
-    /// Nothing but the pause after a connection sleeps for less.
+    /// Longer than any pause between connections, shorter than all other sleeps of the source.
     private static let hour = Duration.seconds(3_600)
 
-    /// The pause after a connection, once it has begun.
+    /// Waits until the pause after a connection has begun.
+    /// - Returns: the length of the pause
     private func pause(_ clock: ManualClock) async -> Duration {
         while true {
             if let next = clock.nextDeadline, clock.now.duration(to: next) < Self.hour {
@@ -44,56 +45,55 @@ struct StreamReconnectTests {
         }
     }
 
-    /// The waits after these connections.
-    private func waits(after connections: [RawOrigin.Answer]) async throws -> [Duration] {
+    /// Returns the pauses after these connections.
+    private func pauses(after connections: [RawOrigin.Answer]) async throws -> [Duration] {
         try await follow(connections) { _, clock in
-            var waits: [Duration] = []
+            var pauses: [Duration] = []
             for _ in connections {
-                waits.append(await pause(clock))
-                clock.advance(by: waits[waits.count - 1])
+                pauses.append(await pause(clock))
+                clock.advance(by: pauses[pauses.count - 1])
             }
-            return waits
+            return pauses
         }
     }
 
     private static let plan = ReconnectPlan(window: .seconds(30), firstFetchWindow: .seconds(2), seed: "a")
 
-    @Test(
-        "a stream that delivered a document is opened again after the host's splay, however short and however it ended")
+    @Test("a stream that delivered a document reconnects after the host's splay, however it ended")
     func delivered() async throws {
         let document = RawOrigin.Step.send(Self.head + "data: {\"v\":1}\n\n")
         let ends: [RawOrigin.Answer] = [
             [document, .close], [document, .close], [document, .send("data: {"), .close], [document, .close],
         ]
-        #expect(try await waits(after: ends) == ends.map { _ in Self.plan.splay })
+        #expect(try await pauses(after: ends) == ends.map { _ in Self.plan.splay })
     }
 
-    @Test("a stream that resumed and that its origin ended in order is opened again after the host's splay")
+    @Test("a stream that resumed and was closed properly reconnects after the host's splay")
     func resumed() async throws {
         let document: RawOrigin.Answer = [.send(Self.head + "id: 1\ndata: {\"v\":1}\n\n"), .close]
         let nothingNew: RawOrigin.Answer = [.send(Self.head + ": nothing is new\n\n"), .close]
         let ends = [document, nothingNew, nothingNew, nothingNew]
-        #expect(try await waits(after: ends) == ends.map { _ in Self.plan.splay })
+        #expect(try await pauses(after: ends) == ends.map { _ in Self.plan.splay })
     }
 
-    @Test("what the origin asks for by retry: comes before the splay")
+    @Test("the splay is added to the time that the origin requests with retry:")
     func retry() async throws {
         let ends: [RawOrigin.Answer] = [[.send(Self.head + "retry: 7000\ndata: {}\n\n"), .close]]
-        #expect(try await waits(after: ends) == [.seconds(7) + Self.plan.splay])
+        #expect(try await pauses(after: ends) == [.seconds(7) + Self.plan.splay])
     }
 
-    @Test("waits grow while connections deliver nothing, and begin anew after a document")
+    @Test("pauses grow while connections deliver nothing, and start over after a document")
     func failures() async throws {
         let nothing: RawOrigin.Answer = [.send(Self.head), .close]
         let garbage: RawOrigin.Answer = [.send(Self.head + "data: {}\n\ndata: <html>\n\n"), .close]
         let document: RawOrigin.Answer = [.send(Self.head + "data: {\"v\":1}\n\n"), .close]
-        let waits = try await waits(after: [nothing, nothing, nothing, garbage, document, [.close], [.close]])
+        let pauses = try await pauses(after: [nothing, nothing, nothing, garbage, document, [.close], [.close]])
         var (plan, generator) = (Self.plan, SeededGenerator(seed: 1))
         let ends: [ReconnectPlan.End] = [.failed, .failed, .failed, .failed, .delivered, .failed, .failed]
-        #expect(waits == ends.map { plan.delay(after: $0, using: &generator) })
+        #expect(pauses == ends.map { plan.delay(after: $0, using: &generator) })
     }
 
-    @Test("a refresh that a client asks for does not wait for the splay")
+    @Test("a refresh by a client does not wait for the splay")
     func refresh() async throws {
         let document: RawOrigin.Answer = [.send(Self.head + "data: {\"v\":1}\n\n"), .close]
         try await follow([document]) { source, clock in
