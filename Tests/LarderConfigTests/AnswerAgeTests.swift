@@ -7,9 +7,9 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("How old an answer is")
+@Suite("Age of a confirmation")
 struct AnswerAgeTests {
-    @Test("many who want an answer of some age share a request that is young enough, and none that is too old")
+    @Test("refreshes with a maximum age share a running request that is recent enough, but no older one")
     func sharing() async throws {
         var fixture = StoreFixture()
         let clock = ManualClock()
@@ -19,27 +19,27 @@ struct AnswerAgeTests {
             let first = Task { try await refresher.refreshIfNeeded() }
             let request = await source.nextRequest()
             clock.advance(by: .seconds(5))
-            let patient = (0..<20).map { _ in
+            let tolerant = (0..<20).map { _ in
                 Task.immediate { try await refresher.refresh(begunSince: wallClock.now - 5000) }
             }
-            let demanding = (0..<20).map { _ in
+            let strict = (0..<20).map { _ in
                 Task.immediate { try await refresher.refresh(begunSince: wallClock.now - 4999) }
             }
-            await refresher.takeTurn()
+            await refresher.waitForEarlierCalls()
             request.answer(["v": 1])
-            for task in patient { #expect(try await task.value.commit.revision == 1) }
+            for task in tolerant { #expect(try await task.value.commit.revision == 1) }
             _ = try await first.value
-            // What was asked at the beginning was confirmed as of then.
+            // A response confirms the document as of the time of its request.
             #expect(store.publication.status.confirmedAt == 1_000_000)
             #expect(store.publication.status.upstream?.lastSuccessAt == 1_005_000)
             await source.nextRequest().answer(["v": 2])
-            for task in demanding { #expect(try await task.value.commit.revision == 2) }
-            #expect(source.asked == 2)
+            for task in strict { #expect(try await task.value.commit.revision == 2) }
+            #expect(source.requestCount == 2)
             #expect(store.publication.status.confirmedAt == 1_005_000)
         }
     }
 
-    @Test("a long poll's answer is as old as its end")
+    @Test("the response to a long poll confirms the document as of its arrival")
     func longPoll() async throws {
         var fixture = StoreFixture()
         let clock = ManualClock()
@@ -54,7 +54,7 @@ struct AnswerAgeTests {
         }
     }
 
-    @Test("a failure confirms nothing, and after a restart a copy is as old as its document's last change")
+    @Test("a failure confirms nothing, and after a restart the last change of the document counts")
     func restart() async throws {
         var fixture = StoreFixture()
         let clock = ManualClock()

@@ -10,7 +10,7 @@ import Testing
 @testable import LarderConfigStorage
 @testable import LarderConfig
 
-@Suite("What a start makes of a state that is broken, or not its own")
+@Suite("Start with a damaged state directory")
 struct BrokenStateTests {
     private func local(_ durability: Durability = .full) -> StoreFixture {
         var fixture = StoreFixture()
@@ -19,7 +19,9 @@ struct BrokenStateTests {
         return fixture
     }
 
-    /// A store that was stopped, with `n` = 1 in one generation and `n` = 2 in the newest, and neither in a journal.
+    /// Leaves the state of a stopped store: `n` is 2 in the newest generation and 1 in the previous one, and the journal
+    /// has neither.
+    /// - Returns: the path and the revision of the newest generation
     private func twoGenerations(_ fixture: StoreFixture) async throws -> (newest: String, revision: Int) {
         var revision = 0
         for number in 1...2 {
@@ -39,7 +41,7 @@ struct BrokenStateTests {
     // MARK: Generations
 
     @Test(
-        "a generation that cannot be read now stops the start and stays where it is",
+        "a generation that cannot be read for the moment stops the start and stays in place",
         arguments: [EMFILE, ENFILE, ENOMEM, EACCES])
     func unreadable(errno: CInt) async throws {
         var fixture = local(.relaxed)
@@ -56,7 +58,7 @@ struct BrokenStateTests {
         await store.stop()
     }
 
-    @Test("a disk that fails once at a generation is asked again; one that goes on failing has lost it")
+    @Test("a generation is read again after an I/O error, and set aside after a second one")
     func badSector() async throws {
         var fixture = local(.relaxed)
         defer { fixture.remove() }
@@ -76,7 +78,7 @@ struct BrokenStateTests {
         await older.stop()
     }
 
-    @Test("what another version wrote stops the start, and what is older does not take its place")
+    @Test("a generation in an unknown format stops the start, and no older one is used instead")
     func otherVersion() async throws {
         let fixture = local(.relaxed)
         defer { fixture.remove() }
@@ -92,7 +94,7 @@ struct BrokenStateTests {
         #expect(failure?.description.contains("in format 2, and this version reads format 1; run that version") == true)
         #expect(try contents(newest) == Array(file.utf8))
 
-        // A format that is only in the header changed by itself: the generation before it serves.
+        // If only the header has another format, the file is damaged. The previous generation is used.
         let header = lines[0].replacing(#""format":1"#, with: #""format":3"#)
         try write(Array((header + "\n" + lines[1] + "\n").utf8), newest)
         let store = try await fixture.open()
@@ -102,7 +104,7 @@ struct BrokenStateTests {
 
     // MARK: The journal
 
-    @Test("a change of a kind that is not known stops the start")
+    @Test("a journal record with an unknown kind of change stops the start")
     func unknownChange() async throws {
         let fixture = local()
         defer { fixture.remove() }
@@ -118,7 +120,7 @@ struct BrokenStateTests {
     }
 
     @Test(
-        "a journal that is gone, empty or all zeros has lost changes: nothing of theirs is given again",
+        "if the journal is missing, empty or all zeros, its revisions are not assigned again",
         arguments: 0..<3)
     func lostJournal(kind: Int) async throws {
         var fixture = local()
@@ -126,7 +128,7 @@ struct BrokenStateTests {
         let first = try await fixture.open()
         _ = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil)
         await first.stop()
-        // Nothing is written behind while this clock stands still.
+        // No generation is written while this clock stands still.
         fixture.clock = ManualClock()
         let second = try await fixture.open()
         for number in 2...9 { _ = try await second.set(JSONPath(["n"]), to: .int(number), timeToLive: nil) }
@@ -143,7 +145,7 @@ struct BrokenStateTests {
         withExtendedLifetime(second) {}
     }
 
-    @Test("a last record that lost its first byte is damage, and one that was refused is not")
+    @Test("a last record without its first byte counts as torn, a refused record does not")
     func firstByte() {
         func record(_ sequence: Int) -> [UInt8] {
             JournalRecord(
@@ -155,11 +157,11 @@ struct BrokenStateTests {
         #expect(lost.ending == .torn)
         #expect(lost.lost >= 1)
         #expect(JournalReader(record(1) + [0, 0] + record(2).dropFirst(2) + [0], after: 0).ending == .clean)
-        // What a generation has already can be without it.
+        // A damaged record that the generation contains does not matter.
         #expect(JournalReader(record(2) + [0] + record(1).dropFirst() + [0], after: 1).ending == .clean)
     }
 
-    @Test("a sector of zeros where the last records were is damage")
+    @Test("a sector of zeros in place of the last record counts as torn, not as the end mark")
     func lostSector() {
         let encoded = (1...2).map { number in
             JournalRecord(
@@ -180,10 +182,10 @@ struct BrokenStateTests {
 
     // MARK: Reserved revisions
 
-    @Test("whatever becomes of one byte of the reserved revisions, no revision is given twice")
+    @Test("no revision is assigned twice after any flipped bit in the file of reserved revisions")
     func reserved() async throws {
         var fixture = local(.relaxed)
-        // Nothing is written behind while this clock stands still: what is seen is in the reservation only.
+        // No generation is written while this clock stands still, so only the reservation covers the published revisions.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         let first = try await fixture.open()
@@ -205,7 +207,7 @@ struct BrokenStateTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test("reserved revisions without a checksum are those of an earlier version")
+    @Test("a file of reserved revisions without a checksum, from an earlier version, is valid")
     func reservedWithoutChecksum() async throws {
         let fixture = local(.relaxed)
         defer { fixture.remove() }
@@ -216,9 +218,9 @@ struct BrokenStateTests {
         await store.stop()
     }
 
-    // MARK: Nothing left
+    // MARK: No generation
 
-    @Test("where all generations are lost, nothing is served until the source answers, and then under a new revision")
+    @Test("without a generation, nothing is served until the source responds, then under a new revision")
     func placeholder() async throws {
         var fixture = StoreFixture()
         fixture.clock = ManualClock()
@@ -227,7 +229,7 @@ struct BrokenStateTests {
         let first = try await fixture.open()
         let seen = try await first.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)
             .revision
-        // The crash came before the generation was written.
+        // The crash came before a generation was written.
         let second = try await fixture.open()
         #expect(second.revision == 0)
         let next = try await second.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)

@@ -9,29 +9,28 @@ import Testing
 @testable import LarderConfigStorage
 @testable import LarderConfig
 
-/// The steps of a commit in the order in which they were seen.
+/// The steps of a commit, in the order of their observation.
 private final class Steps: Sendable {
-    private let seen = Mutex([String]())
+    private let steps = Mutex([String]())
 
-    var all: [String] { seen.withLock { $0 } }
+    var all: [String] { steps.withLock { $0 } }
 
-    func add(_ step: String) { seen.withLock { $0.append(step) } }
+    func add(_ step: String) { steps.withLock { $0.append(step) } }
 
-    func clear() { seen.withLock { $0 = [] } }
+    func clear() { steps.withLock { $0 = [] } }
 }
 
-/// Runs the steps of its tasks in place, on the thread that makes them ready.
+/// Runs each job immediately, on the thread that enqueues it.
 private final class InPlaceExecutor: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) {
         UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor())
     }
 }
 
-/// The order of a commit: a client must never read an acknowledged change that is not yet published, nor a durable change
-/// that is not on disk.
-@Suite("The order of a commit")
+/// A change must be published before it is acknowledged. A durable change must be on disk before it is published.
+@Suite("Order of a commit")
 struct CommitOrderTests {
-    /// Hands over a change, notes its reply, and returns once the commit is complete.
+    /// Submits a change, records its reply, and returns when the commit is complete.
     private func change(_ store: ConfigStore, _ name: String, to value: JSONValue, _ steps: Steps) async {
         let publication = store.publication
         let storage = store.storage
@@ -42,21 +41,21 @@ struct CommitOrderTests {
         await store.changes.waitUntilIdle()
     }
 
-    /// Notes each publication from now on.
+    /// Records each later publication.
     private func observe(_ store: ConfigStore, _ steps: Steps, _ describe: @escaping @Sendable () -> String) {
         let snapshots = store.publication.snapshots()
         Task(executorPreference: InPlaceExecutor()) {
             for await _ in snapshots { steps.add(describe()) }
         }
-        // The first snapshot was current already.
+        // The stream begins with the snapshot that was already current.
         steps.clear()
     }
 
-    @Test("a relaxed change is published, then acknowledged, then handed to the generation writer")
+    @Test("a relaxed change is published, then acknowledged, then passed to the generation writer")
     func relaxed() async throws {
         var fixture = StoreFixture.local()
         fixture.durability = .relaxed
-        // The writer sleeps while this clock stands still, so that what is pending stays pending.
+        // The writer sleeps while this clock stands still, so that pending generations stay pending.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         let store = try await fixture.open()
@@ -74,7 +73,7 @@ struct CommitOrderTests {
         await store.stop()
     }
 
-    @Test("a durable change is on disk, then published, then acknowledged, then handed to the generation writer")
+    @Test("a durable change is written, then published, then acknowledged, then passed to the generation writer")
     func durable() async throws {
         var fixture = StoreFixture.local()
         fixture.clock = ManualClock()
@@ -98,7 +97,7 @@ struct CommitOrderTests {
         await store.stop()
     }
 
-    @Test("changes that share a snapshot are all published before the first of them is acknowledged, in their order")
+    @Test("changes that share a snapshot are all published before any of them is acknowledged, in order")
     func batch() async throws {
         let files = FaultyFileSystem()
         let gate = DispatchGate()
@@ -109,15 +108,15 @@ struct CommitOrderTests {
         let (steps, publication) = (Steps(), store.publication)
         observe(store, steps) { "publish \(publication.current.snapshot.revision)" }
         files.blockJournalWrites(at: gate)
-        let hand = { @Sendable (name: String, value: JSONValue) in
+        let submit = { @Sendable (name: String, value: JSONValue) in
             _ = store.submit(name, value) { result in
                 let count = publication.current.snapshot.value.count
                 steps.add("reply \(name) \((try? result.get().revision) ?? 0), members: \(count)")
             }
         }
-        hand("a", 1)
+        submit("a", 1)
         await gate.waitForArrival()
-        for name in ["b", "c"] { hand(name, 2) }
+        for name in ["b", "c"] { submit(name, 2) }
         #expect(steps.all.isEmpty)
         files.blockJournalWrites(at: nil)
         gate.open()
@@ -129,7 +128,7 @@ struct CommitOrderTests {
         await store.stop()
     }
 
-    @Test("the status that follows from a document is current when its snapshot is published")
+    @Test("the status already reflects a document when its snapshot is published")
     func statusFirst() async throws {
         var fixture = StoreFixture()
         fixture.clock = ManualClock()
@@ -149,7 +148,7 @@ struct CommitOrderTests {
         await store.stop()
     }
 
-    @Test("a change that the disk refuses publishes nothing, and its status is current when it is refused")
+    @Test("a change that cannot be written publishes nothing, and the status has the error when it is refused")
     func refused() async throws {
         let files = FaultyFileSystem()
         var fixture = StoreFixture.local()

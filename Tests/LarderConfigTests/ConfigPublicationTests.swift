@@ -7,7 +7,7 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("The publication of snapshots")
+@Suite("Publication of snapshots")
 struct ConfigPublicationTests {
     private static let status = StatusRecord(NamespaceStatus(source: nil), holding: Layers())
 
@@ -15,13 +15,13 @@ struct ConfigPublicationTests {
         ConfigSnapshot(value: .emptyObject, revision: revision, publishedAt: 0)
     }
 
-    @Test("consumers may be cancelled at any moment while others publish, and no thread waits indefinitely")
+    @Test("cancelling consumers while snapshots are published does not deadlock")
     func cancellationWhilePublishing() async {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
         let rounds = 20_000
         let ended = DispatchSemaphore(value: 0)
-        // Threads of their own: when they wait for each other, the test must still be able to say so.
+        // Separate threads, so that the test can report a deadlock between them.
         Thread.detachNewThread {
             for round in 1...rounds { publication.publish(Self.snapshot(round), status: Self.status) }
             ended.signal()
@@ -36,18 +36,18 @@ struct ConfigPublicationTests {
                 ended.signal()
             }
         }
-        // On a thread that runs no tasks: those that would report an issue may be the ones that wait.
-        let isEverybodyDone = await withCheckedContinuation { done in
+        // Waits on a separate thread, because the threads that run tasks may be part of the deadlock.
+        let haveAllEnded = await withCheckedContinuation { continuation in
             Thread.detachNewThread {
-                let patience = DispatchTime.now() + 600
-                done.resume(returning: (0..<3).allSatisfy { _ in ended.wait(timeout: patience) == .success })
+                let deadline = DispatchTime.now() + 600
+                continuation.resume(returning: (0..<3).allSatisfy { _ in ended.wait(timeout: deadline) == .success })
             }
         }
-        #expect(isEverybodyDone, "a publisher and a cancelled consumer wait for each other")
+        #expect(haveAllEnded, "deadlock between a publisher and a cancelled consumer")
         while publication.streamCount > 0 { await Task.yield() }
     }
 
-    @Test("an observer of the state is told of each other state, and of no snapshot without one")
+    @Test("a freshness observer gets each change of freshness, and nothing for other snapshots")
     func freshness() {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
@@ -65,7 +65,7 @@ struct ConfigPublicationTests {
         #expect(reported.withLock { $0 } == [.fresh, .stale, .fresh])
     }
 
-    @Test("a consumer that begins while others publish gets the last snapshot and never an older one")
+    @Test("a consumer that begins during publications gets increasing revisions up to the last")
     func lateConsumer() async {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
@@ -107,7 +107,7 @@ struct ConfigPublicationTests {
         #expect(await late.next() == nil)
     }
 
-    @Test("a stream that is no longer used gets no snapshots")
+    @Test("a stream that is no longer used is removed")
     func unused() async {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
@@ -126,17 +126,17 @@ struct ConfigPublicationTests {
     func signal() {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
-        let seen = Mutex<[Int]>([])
+        let revisions = Mutex<[Int]>([])
         publication.raise(
             Signal { signal in
                 signal.take()
                 let current = publication.current
-                seen.withLock { $0.append(current.hasEnded ? -1 : current.snapshot.revision) }
+                revisions.withLock { $0.append(current.hasEnded ? -1 : current.snapshot.revision) }
             })
         publication.publish(Self.snapshot(1), status: Self.status)
         publication.update(Self.status)
         publication.end()
         publication.end()
-        #expect(seen.withLock { $0 } == [0, 1, -1])
+        #expect(revisions.withLock { $0 } == [0, 1, -1])
     }
 }

@@ -7,9 +7,9 @@ import Glibc
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("The configuration store")
+@Suite("Configuration store")
 struct ConfigStoreTests {
-    @Test("a namespace without a remote source has a snapshot at once")
+    @Test("a namespace without a remote source has a snapshot at start")
     func empty() async throws {
         let fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -20,7 +20,7 @@ struct ConfigStoreTests {
         }
     }
 
-    @Test("a full set is published only after it is on disk")
+    @Test("a durable set is published only after it is on disk")
     func durableFirst() async throws {
         let files = FaultyFileSystem()
         let gate = DispatchGate()
@@ -40,7 +40,7 @@ struct ConfigStoreTests {
         }
     }
 
-    @Test("writers that wait together share one disk write and one revision")
+    @Test("changes that wait together share one disk write and one revision")
     func groupCommit() async throws {
         let files = FaultyFileSystem()
         let gate = DispatchGate()
@@ -54,7 +54,7 @@ struct ConfigStoreTests {
             let others = (0..<50).map { number in
                 Task.immediate { try await store.set(JSONPath(["n\(number)"]), to: 1, timeToLive: nil) }
             }
-            // The store answers only after it has taken all of them into its queue.
+            // These calls return only after the store has queued all changes.
             for _ in 0..<100 { await store.probe() }
             gate.open()
             gate.open()
@@ -67,7 +67,7 @@ struct ConfigStoreTests {
     }
 
     @Test(
-        "when the disk refuses, the change is refused, nothing is published, and the next one works",
+        "if a disk write fails, the change is refused, nothing is published, and the next change works",
         arguments: [EIO, ENOSPC])
     func brokenDisk(errno: CInt) async throws {
         let files = FaultyFileSystem()
@@ -90,7 +90,7 @@ struct ConfigStoreTests {
         try await fixture.withStore { (store) async throws in #expect(store.value == ["a": 3]) }
     }
 
-    @Test("a refused change does not come to life at the next start")
+    @Test("a refused change is not applied at the next start")
     func refusedChangeStaysRefused() async throws {
         let files = FaultyFileSystem()
         var fixture = StoreFixture.local()
@@ -101,7 +101,7 @@ struct ConfigStoreTests {
         files.failWrites(with: EIO)
         _ = await #expect(throws: ConfigError.self) { try await store.set(JSONPath(["a"]), to: 2, timeToLive: nil) }
         files.failWrites(with: nil)
-        // No clean stop: a second store reads what a crash would leave.
+        // The first store is not stopped, as after a crash.
         try await fixture.withStore { (reopened) async throws in #expect(reopened.value == ["a": 1]) }
         await store.stop()
     }
@@ -123,7 +123,7 @@ struct ConfigStoreTests {
         }
     }
 
-    @Test("an unset shows the lower layers again, and says when there was nothing to remove")
+    @Test("an unset uncovers the lower layers, and reports whether it removed anything")
     func unset() async throws {
         try await StoreFixture().withFlow { (store, refresher, _) async throws in
             _ = try await refresher.applyPushedConfig(SourceDocument(value: ["a": ["x": 1, "y": 2]]), force: false)
@@ -137,7 +137,7 @@ struct ConfigStoreTests {
         }
     }
 
-    @Test("an unset of what the lower layers say as well removes the override and changes nothing")
+    @Test("an unset of an override that equals the lower layers removes it and changes nothing")
     func unsetOfTheSame() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }
@@ -150,7 +150,7 @@ struct ConfigStoreTests {
         }
     }
 
-    @Test("an element of an array cannot be overridden, and the whole is an object")
+    @Test("an array element cannot be overridden, and the root must be an object")
     func invalidChanges() async throws {
         let fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -166,25 +166,26 @@ struct ConfigStoreTests {
         }
     }
 
-    @Test("readers on other threads see whole snapshots whose revision never goes back")
-    func wholeSnapshots() async throws {
+    @Test("readers on other threads see consistent snapshots with increasing revisions")
+    func consistentSnapshots() async throws {
         var fixture = StoreFixture.local()
         fixture.durability = .relaxed
         defer { fixture.remove() }
         try await fixture.withStore { (store) async throws in
             let publication = store.publication
             let readers = (0..<2).map { _ in
-                Task.detached {  // Away from this test's executor, as event loops are.
+                Task.detached {  // Outside this test's executor, like event loops.
                     var last = 0
-                    var isWhole = true
+                    var isConsistent = true
                     while !Task.isCancelled {
                         let snapshot = publication.current.snapshot
-                        isWhole = isWhole && snapshot.revision >= last
-                        isWhole = isWhole && snapshot.value["pair"]?["left"] == snapshot.value["pair"]?["right"]
+                        isConsistent = isConsistent && snapshot.revision >= last
+                        isConsistent =
+                            isConsistent && snapshot.value["pair"]?["left"] == snapshot.value["pair"]?["right"]
                         last = snapshot.revision
                         await Task.yield()
                     }
-                    return isWhole
+                    return isConsistent
                 }
             }
             for number in 0..<500 {

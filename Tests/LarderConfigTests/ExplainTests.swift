@@ -11,9 +11,9 @@ import Testing
 @testable import LarderConfigSources
 @testable import LarderConfig
 
-@Suite("Where a value comes from")
+@Suite("Explanation of values")
 struct ExplainTests {
-    /// A store in a directory with files, and what explains it.
+    /// A store with the files of its layers, and an explainer for it.
     private struct Scene {
         let store: ConfigStore
         var configuration: NamespaceConfiguration
@@ -29,7 +29,7 @@ struct ExplainTests {
             ConfigExplainer(configuration: configuration, source: source, blocking: BlockingWork(SharedThreads.pool))
         }
 
-        /// Reads a layer of files, as its flow does.
+        /// Reads a file layer, as its refresher does.
         func read(_ layer: FileLayer) async throws {
             _ = try await store.replaceFiles(layer, with: configuration.reader(of: layer, lastContent: nil).read())
         }
@@ -61,7 +61,7 @@ struct ExplainTests {
         _ = try await store.replaceRemote(document, origin: SourceOrigin.push, force: false, isPush: true)
     }
 
-    @Test("each layer's value, its source and the winner")
+    @Test("an explanation has the value and source of each layer, and the winner")
     func allLayers() async throws {
         var rules = LayerRules()
         rules.experiments = ExperimentRules(
@@ -103,7 +103,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("a layer that says nothing has no source, and nobody wins where no layer has a say")
+    @Test("a layer without an effect has no source, and a path without a value has no winner")
     func nothing() async throws {
         try await withScene { scene in
             let explanation = try await scene.explain("no.such")
@@ -113,7 +113,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("a null that was set below a path says nothing there, unless an object is there")
+    @Test("a null that was set below a path has no effect at the path, unless it has an object")
     func nullBelow() async throws {
         try await withScene { scene in
             _ = try await scene.store.set(JSONPath(["no", "such"]), to: .null, timeToLive: nil)
@@ -131,7 +131,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("a null, and what has no members, hides what is below, at the path and above it")
+    @Test("a null or a scalar hides lower layers, at the path or at an ancestor")
     func hiding() async throws {
         try await withScene { scene in
             try scene.directory.put("defaults.json", #"{"a":{"b":1},"c":{"d":1},"e":{"f":1},"l":[1,null]}"#)
@@ -147,13 +147,13 @@ struct ExplainTests {
                 #expect(explanation.layers[layer].source?.line == line)
                 #expect(explanation.winner == ConfigLayer.allCases[layer])
             }
-            // In an array a null is a value.
+            // Inside an array, null is a value.
             #expect(try await scene.explain("l.1").layers[0].value == .null)
             #expect(try await scene.explain("l.1").value == .null)
         }
     }
 
-    @Test("an object's winner is the highest layer that has a say in it, with all that the layer says there")
+    @Test("the winner of an object is the highest layer that sets anything in it")
     func objects() async throws {
         try await withScene { scene in
             try scene.directory.put("defaults.json", #"{"a":{"b":1,"c":1}}"#)
@@ -171,7 +171,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("files that say something else by now, or cannot be read, are not named")
+    @Test("a file that has changed since or cannot be read is not named")
     func changedFiles() async throws {
         try await withScene { scene in
             try scene.directory.put("config.d/10.json", #"{"n":1}"#)
@@ -184,7 +184,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("what is locked is won by the files, and says who pins it, line and all")
+    @Test("the files win at a locked path, and the lock names the file and line that pin it")
     func locks() async throws {
         let rules = LayerRules(locks: LockedPaths([JSONPath(["s", "n"]), JSONPath(["gone"])]))
         try await withScene(rules) { scene in
@@ -219,7 +219,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("a remote file has its line, a store of keys its key, an overlay of the remote document the source's name")
+    @Test("a remote file is named with its line, a key-value source with its key")
     func remotes() async throws {
         let rules = LayerRules(experiments: ExperimentRules(member: "experiments"))
         try await withScene(rules) { scene in
@@ -245,7 +245,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("since when a layer has said the same is what the history knows, for each layer by itself")
+    @Test("since is the start of the unbroken run of a layer's value in the history")
     func since() async throws {
         try await withScene { scene in
             let store = scene.store
@@ -262,7 +262,7 @@ struct ExplainTests {
             #expect(explanation.layers[2].since?.orEarlier == false)
             #expect(explanation.layers[4].since?.revision == second)
             #expect(explanation.layers[4].since?.at == store.publication.recent(revision: second)?.publishedAt)
-            // It went away and came back: what counts is the unbroken row.
+            // The value changes and comes back. Only the last unbroken run counts.
             try await set("n", 3)
             try await set("n", 2)
             #expect(try await scene.explain("n").layers[4].since?.revision == store.revision)
@@ -273,7 +273,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("what a rollback holds is marked with the revision that it went back to, and only that")
+    @Test("only held layers have the revision to which a rollback went back")
     func held() async throws {
         try await withScene(LayerRules(experiments: ExperimentRules(member: "experiments"))) { scene in
             func document(_ number: JSONValue) -> JSONValue {
@@ -296,7 +296,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("what a layer came to say without a new snapshot is dated by itself")
+    @Test("a layer value that changed without a new snapshot has its own time")
     func sinceLater() async throws {
         let now = Atomic(1_000_000)
         try await withScene(wallClock: WallClock { now.load(ordering: .relaxed) }) { scene in
@@ -313,11 +313,11 @@ struct ExplainTests {
             #expect(layers[2].since?.revision == revision && layers[2].since?.at == 1_002_000)
             #expect(layers[4].since?.revision == revision && layers[4].since?.at == 1_001_000)
             #expect(try await scene.explain("a").layers[2].since?.at == 1_000_000)
-            // Said again it is no later.
+            // Setting the same value again keeps the time.
             later()
             _ = try await store.set(JSONPath(["n"]), to: 100, timeToLive: .seconds(600))
             #expect(try await scene.explain("n").layers[4].since?.at == 1_001_000)
-            // Another snapshot does not make it older.
+            // A later snapshot keeps the times.
             later()
             _ = try await store.set(JSONPath(["other"]), to: 1, timeToLive: nil)
             layers = try await scene.explain("n").layers
@@ -325,7 +325,7 @@ struct ExplainTests {
         }
     }
 
-    /// A source that knows its keys.
+    /// A source that maps paths to keys.
     private struct KeyedSource: ConfigSource {
         let kind = "file"
         let location: String

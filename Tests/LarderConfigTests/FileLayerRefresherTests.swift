@@ -7,106 +7,108 @@ import Testing
 @testable import LarderConfigSources
 @testable import LarderConfig
 
-@Suite("The flow of the administrator's files")
+@Suite("File layer refresher")
 struct FileLayerRefresherTests {
-    /// Readings whose results the test gives, when it says so.
-    private final class Readings: Sendable {
-        typealias Answer = CheckedContinuation<Result<JSONValue, FileReadError>, Never>
-        private let asked: AsyncStream<Answer>
-        private let ask: AsyncStream<Answer>.Continuation
+    /// Reads of files that the test completes.
+    private final class ControlledReads: Sendable {
+        typealias Completion = CheckedContinuation<Result<JSONValue, FileReadError>, Never>
+        private let pending: AsyncStream<Completion>
+        private let incoming: AsyncStream<Completion>.Continuation
         private let counter = Mutex(0)
 
-        init() { (asked, ask) = AsyncStream.makeStream(of: Answer.self) }
+        init() { (pending, incoming) = AsyncStream.makeStream(of: Completion.self) }
 
-        /// How many readings were begun.
-        var begun: Int { counter.withLock { $0 } }
+        /// The number of reads so far.
+        var count: Int { counter.withLock { $0 } }
 
         func read() async -> Result<JSONValue, FileReadError> {
-            await withCheckedContinuation { answer in
+            await withCheckedContinuation { completion in
                 counter.withLock { $0 += 1 }
-                ask.yield(answer)
+                incoming.yield(completion)
             }
         }
 
-        func next() async -> Answer {
-            for await answer in asked { return answer }
-            preconditionFailure("the stream of readings never ends")
+        func next() async -> Completion {
+            for await completion in pending { return completion }
+            preconditionFailure("the stream of reads never ends")
         }
     }
 
-    private func withFlow(_ body: (ConfigStore, FileLayerRefresher, Readings) async throws -> Void) async throws {
+    private func withRefresher(_ body: (ConfigStore, FileLayerRefresher, ControlledReads) async throws -> Void)
+        async throws
+    {
         var fixture = StoreFixture()
         fixture.hasRemote = false
         defer { fixture.remove() }
         let store = try await fixture.open()
-        let readings = Readings()
-        let flow = FileLayerRefresher(.host, store: store) { await readings.read().map { ComposedPatch($0) } }
-        try await body(store, flow, readings)
+        let reads = ControlledReads()
+        let refresher = FileLayerRefresher(.host, store: store) { await reads.read().map { ComposedPatch($0) } }
+        try await body(store, refresher, reads)
         await store.stop()
     }
 
-    @Test("a reading begins only after the one before it is applied, so that the newest content wins")
+    @Test("a read begins only after the previous one is applied, so that the newest content wins")
     func order() async throws {
-        try await withFlow { (store, flow, readings) async throws in
-            async let first = flow.refresh()
-            let slow = await readings.next()
-            async let second = flow.refresh()
+        try await withRefresher { (store, refresher, reads) async throws in
+            async let first = refresher.refresh()
+            let slow = await reads.next()
+            async let second = refresher.refresh()
             slow.resume(returning: .success(["n": 1]))
             #expect(try await first.changed == true)
-            let later = await readings.next()
+            let later = await reads.next()
             #expect(store.value == ["n": 1])
             later.resume(returning: .success(["n": 2]))
             #expect(try await second.changed == true)
             #expect(store.value == ["n": 2])
-            #expect(readings.begun == 2)
+            #expect(reads.count == 2)
         }
     }
 
-    @Test("whoever asks while a reading runs shares the next one")
+    @Test("callers that arrive during a read share the next one")
     func sharing() async throws {
-        try await withFlow { (store, flow, readings) async throws in
-            async let first = flow.refresh()
-            let slow = await readings.next()
-            let others = (0..<20).map { _ in Task.immediate { try await flow.refresh() } }
-            await flow.takeTurn()
+        try await withRefresher { (store, refresher, reads) async throws in
+            async let first = refresher.refresh()
+            let slow = await reads.next()
+            let others = (0..<20).map { _ in Task.immediate { try await refresher.refresh() } }
+            await refresher.waitForEarlierCalls()
             slow.resume(returning: .success(["n": 1]))
             _ = try await first
-            await readings.next().resume(returning: .success(["n": 2]))
+            await reads.next().resume(returning: .success(["n": 2]))
             for other in others { #expect(try await other.value.changed == true) }
-            #expect(readings.begun == 2)
+            #expect(reads.count == 2)
             #expect(store.value == ["n": 2])
         }
     }
 
-    @Test("a flow that takes over begins when the former one has ended, and that one takes no more questions")
-    func takingOver() async throws {
-        try await withFlow { (store, former, readings) async throws in
-            async let old = former.refresh()
-            let slow = await readings.next()
-            let newReadings = Readings()
-            let flow = FileLayerRefresher(.host, store: store, after: former) {
-                await newReadings.read().map { ComposedPatch($0) }
+    @Test("a refresher begins when the one that it replaces has ended, which refuses further calls")
+    func replacement() async throws {
+        try await withRefresher { (store, previous, reads) async throws in
+            async let old = previous.refresh()
+            let slow = await reads.next()
+            let newReads = ControlledReads()
+            let refresher = FileLayerRefresher(.host, store: store, after: previous) {
+                await newReads.read().map { ComposedPatch($0) }
             }
-            async let new = flow.refresh()
-            let finish = Task.immediate { await former.finish() }
-            await former.takeTurn()
-            await #expect(throws: ConfigError.self) { try await former.refresh() }
+            async let new = refresher.refresh()
+            let finish = Task.immediate { await previous.finish() }
+            await previous.waitForEarlierCalls()
+            await #expect(throws: ConfigError.self) { try await previous.refresh() }
             slow.resume(returning: .success(["who": "old"]))
             await finish.value
-            await newReadings.next().resume(returning: .success(["who": "new"]))
+            await newReads.next().resume(returning: .success(["who": "new"]))
             _ = try await (old, new)
             #expect(store.value == ["who": "new"])
-            #expect(readings.begun == 1)
+            #expect(reads.count == 1)
         }
     }
 
-    @Test("a layer whose directory leaves the settings is emptied after the last reading of it")
+    @Test("a layer whose directory leaves the settings is emptied after its last read")
     func withoutDirectory() async throws {
-        try await withFlow { (store, former, readings) async throws in
-            async let old = former.refresh()
-            let slow = await readings.next()
-            let flow = FileLayerRefresher(.host, store: store, after: former) { .success(.empty) }
-            async let new = flow.refresh()
+        try await withRefresher { (store, previous, reads) async throws in
+            async let old = previous.refresh()
+            let slow = await reads.next()
+            let refresher = FileLayerRefresher(.host, store: store, after: previous) { .success(.empty) }
+            async let new = refresher.refresh()
             slow.resume(returning: .success(["who": "old"]))
             #expect(try await old.changed == true)
             #expect(try await new.changed)
@@ -114,28 +116,28 @@ struct FileLayerRefresherTests {
         }
     }
 
-    @Test("a file that cannot be used is refused by name, the layer stays, and the next good reading heals the state")
+    @Test("an unusable file keeps the layer and makes it stale until the next good read")
     func refusal() async throws {
-        try await withFlow { (store, flow, readings) async throws in
-            async let good = flow.refresh()
-            await readings.next().resume(returning: .success(["n": 1]))
+        try await withRefresher { (store, refresher, reads) async throws in
+            async let good = refresher.refresh()
+            await reads.next().resume(returning: .success(["n": 1]))
             _ = try await good
             let since = store.publication.status.since
-            let bad = Task { try await flow.refresh() }
-            await readings.next().resume(returning: .failure(FileReadError(.invalidJSON, "a.json", "is broken")))
+            let bad = Task { try await refresher.refresh() }
+            await reads.next().resume(returning: .failure(FileReadError(.invalidJSON, "a.json", "is broken")))
             await #expect(throws: ConfigError.self) { _ = try await bad.value }
             #expect(store.value == ["n": 1])
             #expect(store.publication.current.freshness == .stale)
             #expect(store.publication.status.since >= since)
-            async let healed = flow.refresh()
-            await readings.next().resume(returning: .success(["n": 1]))
-            _ = try await healed
+            async let repaired = refresher.refresh()
+            await reads.next().resume(returning: .success(["n": 1]))
+            _ = try await repaired
             #expect(store.publication.current.freshness == .fresh)
         }
     }
 }
 
 extension FileLayerRefresher {
-    /// Comes after everything that was asked of the actor before.
-    fileprivate func takeTurn() {}
+    /// Returns after the calls that were made before it.
+    fileprivate func waitForEarlierCalls() {}
 }

@@ -10,7 +10,7 @@ import Testing
 @testable import LarderConfigStorage
 @testable import LarderConfig
 
-@Suite("How much of the past is kept")
+@Suite("History limits")
 struct HistoryLimitsTests {
     private static let hour = 3_600_000
     private static let day = 24 * hour
@@ -21,7 +21,7 @@ struct HistoryLimitsTests {
         var files: [HistoryLimits.File] = []
         var limits = HistoryLimits()
 
-        /// Publishes a snapshot and removes what the limits do not keep.
+        /// Adds a snapshot and removes those that the limits do not keep.
         mutating func publish(at time: Int, bytes: Int = 1) {
             let revision = (files.first?.revision ?? 0) + 1
             files.insert(HistoryLimits.File(revision: revision, publishedAt: time, bytes: bytes), at: 0)
@@ -30,17 +30,17 @@ struct HistoryLimitsTests {
         }
     }
 
-    @Test("sixteen quick changes leave the last snapshots of the hours and days before")
+    @Test("after many quick changes, the last snapshots of earlier hours and days are still there")
     func quickChanges() {
         var past = Past()
         for hour in 0..<72 { past.publish(at: Self.start + hour * Self.hour) }
         for second in 0..<40 { past.publish(at: Self.start + 72 * Self.hour + second * 1000) }
         let older = past.files.dropFirst(16).map { ($0.publishedAt - Self.start) / Self.hour }
-        // The day before hour by hour, and the last hours of the first two days.
+        // The last one of each hour of the last day, and the last one of each day before.
         #expect(older == Array((49...71).reversed()) + [47, 23])
     }
 
-    @Test("nothing is older than the days, and none of the last day is kept without days")
+    @Test("daily snapshots are kept for the number of days, and none if it is 0")
     func days() {
         var past = Past()
         past.limits.days = 3
@@ -52,7 +52,7 @@ struct HistoryLimitsTests {
         #expect(past.files.count == 16)
     }
 
-    @Test("the count bounds the snapshots that are not pinned, and the current one is always kept")
+    @Test("the count limits the snapshots that are not pinned, and the current one is always kept")
     func count() {
         var past = Past()
         past.limits.count = 20
@@ -69,7 +69,7 @@ struct HistoryLimitsTests {
         #expect(past.files.map(\.revision) == [201] + pinned)
     }
 
-    @Test("the bytes bound all of them, the newest first, and one that is too large does not remove smaller ones")
+    @Test("within the size limit, newer snapshots come first, and one that is too large is skipped")
     func bytes() {
         var past = Past()
         past.limits.maximumBytes = 100
@@ -85,7 +85,7 @@ struct HistoryLimitsTests {
         #expect(past.files.map(\.revision) == [14])
     }
 
-    @Test("a random past is never larger than the limits, and keeps the sixteen newest if they fit")
+    @Test("a random history stays within the limits, and keeps the newest 16 snapshots if they fit")
     func random() {
         var generator = SeededGenerator()
         for _ in 0..<50 {
@@ -108,14 +108,14 @@ struct HistoryLimitsTests {
     }
 }
 
-@Suite("Snapshots that are on disk alone")
+@Suite("Archived snapshots")
 struct ArchivedSnapshotsTests {
     private final class Time: Sendable {
         let clock = ManualClock()
         var wallClock: WallClock { WallClock { 1_700_006_400_000 + self.clock.now.offset.milliseconds } }
     }
 
-    /// A store that published n = 1 to `hours`, one an hour, and then twenty changes at once.
+    /// Calls `body` with a store that published n = 1 to `hours`, one per hour, and then twenty changes at once.
     private func withOldSnapshots(
         hours: Int = 5, _ body: (ConfigStore, StoreFixture) async throws -> Void
     ) async throws {
@@ -134,7 +134,7 @@ struct ArchivedSnapshotsTests {
         try await body(store, fixture)
     }
 
-    @Test("the last snapshot of an hour survives sixteen quick changes: in the history, as a value and for a rollback")
+    @Test("the last snapshot of an hour can be listed, read and restored after many quick changes")
     func survives() async throws {
         try await withOldSnapshots { (store, fixture) async throws in
             #expect(await store.pastSnapshots().map(\.revision) == Array((11...26).reversed()) + [6, 5, 4, 3, 2])
@@ -152,7 +152,7 @@ struct ArchivedSnapshotsTests {
         }
     }
 
-    @Test("a pinned snapshot is kept whatever its age until it is unpinned, over restarts too")
+    @Test("a pinned snapshot is kept until it is unpinned, also across restarts")
     func pinned() async throws {
         let time = Time()
         var fixture = StoreFixture.local()
@@ -181,7 +181,7 @@ struct ArchivedSnapshotsTests {
         await second.stop()
     }
 
-    @Test("the pinned ones together take at most half of the bytes")
+    @Test("pinned snapshots take at most half of the size limit")
     func pinnedBytes() async throws {
         var fixture = StoreFixture.local()
         fixture.history.maximumBytes = 100_000
@@ -221,7 +221,7 @@ struct ArchivedSnapshotsTests {
         }
     }
 
-    @Test("calls that overlap and read different snapshots do not take them from each other")
+    @Test("overlapping calls for different snapshots each get their own")
     func overlapping() async throws {
         try await withOldSnapshots { (store, _) async throws in
             let archived = await store.history().archived
@@ -235,7 +235,7 @@ struct ArchivedSnapshotsTests {
         }
     }
 
-    @Test("a list of pins that is damaged is reported and counts as empty, and generations without one are read")
+    @Test("a damaged list of pins counts as empty")
     func damagedPins() async throws {
         let fixture = StoreFixture.local()
         defer { fixture.remove() }

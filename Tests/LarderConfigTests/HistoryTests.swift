@@ -7,7 +7,7 @@ import Testing
 @testable import LarderConfigStorage
 @testable import LarderConfig
 
-@Suite("The history of a namespace")
+@Suite("History of a namespace")
 struct HistoryTests {
     private static let peer = Peer(pid: 4711, uid: 1000, command: "deploy")
 
@@ -15,7 +15,7 @@ struct HistoryTests {
         var fixture = StoreFixture()
         fixture.hasRemote = false
         fixture.durability = durability
-        // Nothing is written behind while this clock stands still.
+        // No generation is written while this clock stands still.
         fixture.clock = ManualClock()
         return fixture
     }
@@ -26,7 +26,7 @@ struct HistoryTests {
         }
     }
 
-    /// Whether a store knows the last sixteen of twenty snapshots, what each was, and why.
+    /// Expects the last 16 of 20 snapshots, each with its value and cause.
     private func checkTwenty(_ store: ConfigStore) async throws {
         let past = await store.pastSnapshots()
         #expect(past.map(\.revision) == (6...21).reversed())
@@ -39,7 +39,7 @@ struct HistoryTests {
         }
     }
 
-    @Test("the newest sixteen snapshots are known, each with its value and its cause")
+    @Test("the newest 16 snapshots are known, each with its value and cause")
     func newest() async throws {
         let fixture = local()
         defer { fixture.remove() }
@@ -54,7 +54,7 @@ struct HistoryTests {
     }
 
     @Test(
-        "after a stop the history is the same, however fast the changes came",
+        "after a stop the history is the same, although the changes came in quick succession",
         arguments: [Durability.full, .relaxed])
     func stop(durability: Durability) async throws {
         let fixture = local(durability)
@@ -75,21 +75,21 @@ struct HistoryTests {
         defer { fixture.remove() }
         let first = try await fixture.open()
         try await setTwenty(first)
-        // Left as a crash leaves it: nothing is stopped or written for it.
+        // The first store is not stopped, as after a crash.
         let next = try await fixture.open()
         try await checkTwenty(next)
         #expect(first.revision == next.revision)
         await next.stop()
     }
 
-    @Test("after one crash upon the other the history has every snapshot that was acknowledged")
+    @Test("after several crashes the history has every acknowledged snapshot")
     func crashes() async throws {
         var fixture = local()
         defer { fixture.remove() }
         var expected: [Int] = []
         var keptAlive: [ConfigStore] = []
         for round in 1...9 {
-            // Every third agent gets to write generations.
+            // Every third store writes a generation before it crashes.
             let clock = ManualClock()
             fixture.clock = clock
             let store = try await fixture.open()
@@ -102,21 +102,21 @@ struct HistoryTests {
             if round % 3 == 0 {
                 await clock.waitForSleepers(1)
                 clock.advance(by: .seconds(1))
-                // It sleeps again after it has written.
+                // The writer sleeps again after it has written.
                 await clock.waitForSleepers(1)
             }
             keptAlive.append(store)
         }
     }
 
-    @Test("after a crash the history has no snapshot that is not certain")
+    @Test("after a crash the history has no snapshot whose content is uncertain")
     func crashWithRemote() async throws {
         var fixture = StoreFixture()
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         let first = try await fixture.open()
         _ = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil)
-        // What comes from a source is written behind.
+        // Documents of a source are written in the background.
         _ = try await first.replaceRemote(
             SourceDocument(value: ["r": 1]), origin: "scripted:source", force: false, isPush: false)
         let last = try await first.set(JSONPath(["n"]), to: 2, timeToLive: nil).revision
@@ -130,7 +130,7 @@ struct HistoryTests {
         await next.stop()
     }
 
-    @Test("after a crash a set upon a change of files is in the history, and what was before it is as it was")
+    @Test("after a crash, a set that followed a file change and the snapshots before it are in the history")
     func crashWithFiles() async throws {
         var fixture = local()
         let clock = ManualClock()
@@ -139,7 +139,7 @@ struct HistoryTests {
         let first = try await fixture.open()
         _ = try await first.replaceFiles(.host, with: ["h": 1])
         _ = try await first.set(JSONPath(["a"]), to: 1, timeToLive: nil)
-        // A generation with all of that is written, and it sleeps again after it.
+        // A generation with both changes is written, and the writer sleeps again.
         await clock.waitForSleepers(1)
         clock.advance(by: .seconds(1))
         await clock.waitForSleepers(1)
@@ -148,7 +148,7 @@ struct HistoryTests {
         let last = try await first.set(JSONPath(["b"]), to: 1, timeToLive: nil, by: Self.peer).revision
         #expect(last == known + 2)
         fixture.host = ["h": 2]
-        // The second one finds what the first one wrote.
+        // The second start finds what the first one wrote.
         for _ in 1...2 {
             let next = try await fixture.open()
             #expect(next.revision == last)
@@ -165,7 +165,7 @@ struct HistoryTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test("a snapshot that joins several changes tells of each of them, and of equal ones once")
+    @Test("joined causes have no duplicates, at most 64 entries and no paths over 1024 bytes")
     func joined() {
         let set = ChangeCause(.set, path: ["a"], peer: Self.peer)
         let causes = [set, ChangeCause(.host), set, ChangeCause(.refresh, origin: "https://example.org/")]
@@ -175,7 +175,7 @@ struct HistoryTests {
         #expect(ChangeCause(.set, path: [String(repeating: "x", count: 1025)]).path == nil)
     }
 
-    @Test("a change of the layers that publishes nothing changes what its snapshot is made of")
+    @Test("a layer change that publishes nothing is recorded with the current snapshot")
     func sameValue() async throws {
         let fixture = local()
         defer { fixture.remove() }
@@ -190,7 +190,8 @@ struct HistoryTests {
         await next.stop()
     }
 
-    @Test("a snapshot goes on saying what it was published with, over restarts and crashes", arguments: [false, true])
+    @Test(
+        "a snapshot keeps the layers that it was published with, across restarts and crashes", arguments: [false, true])
     func published(isCrash: Bool) async throws {
         let fixture = local()
         defer { fixture.remove() }
@@ -215,14 +216,14 @@ struct HistoryTests {
         _ = try await next.set(JSONPath(["a"]), to: 3, timeToLive: nil)
         _ = try await next.rollBack(toRevision: revision, by: nil)
         #expect(next.value == ["n": 100, "a": ["b": 1]])
-        // Without the override that was set later, and with the document of then.
+        // Without the override that was set later, and with the document of the first push.
         #expect(await next.layers.override.entries.map(\.path) == [["n"], ["a"]])
         #expect(await next.layers.shown.remote?.version?.text == "1")
         await next.stop()
         withExtendedLifetime(first) {}
     }
 
-    @Test("experiments that came with a push are those of its snapshot after a crash, too")
+    @Test("after a crash, a snapshot has the experiments of its pushed document")
     func crashWithExperiments() async throws {
         var fixture = local()
         fixture.rules = LayerRules(experiments: ExperimentRules(member: "experiments"), unit: "here")
@@ -236,7 +237,7 @@ struct HistoryTests {
         _ = try await first.replaceRemote(plain, origin: SourceOrigin.push, force: false, isPush: true)
         let rollback = try await first.rollBack(toRevision: first.revision - 1, by: nil)
         #expect(first.value == ["n": 2])
-        // Left as a crash leaves it.
+        // The first store is not stopped, as after a crash.
         let next = try await fixture.open()
         #expect(next.value == ["n": 2])
         let known = await next.pastSnapshots().map(\.revision)
@@ -244,7 +245,7 @@ struct HistoryTests {
         await next.stop()
     }
 
-    @Test("a document whose members came in another order is the same, after a restart as well")
+    @Test("a document with reordered members publishes nothing, and neither does the next start")
     func otherOrder() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }
@@ -260,7 +261,7 @@ struct HistoryTests {
         await next.stop()
     }
 
-    @Test("causes and holds are read from disk as they were written")
+    @Test("causes and holds are the same after encoding and decoding")
     func onDisk() throws {
         var layers = Layers()
         let remote = RemoteDocument(

@@ -6,7 +6,7 @@ import Testing
 @testable import LarderConfigSources
 @testable import LarderConfig
 
-@Suite("The administrator's directory", .timeLimit(.minutes(5)))
+@Suite("Host directory", .timeLimit(.minutes(5)))
 struct HostDirectoryTests {
     private let scratch: ScratchDirectory
 
@@ -25,7 +25,7 @@ struct HostDirectoryTests {
         }
     }
 
-    @Test("files are merged in the byte order of their names, members one by one, null removing")
+    @Test("files are merged member by member in the byte order of their names, and null removes a member")
     func order() throws {
         try scratch.write(#"{"a":{"x":1,"y":1,"gone":1},"who":"10"}"#, to: "config.d/10-base.json")
         try scratch.write(#"{"a":{"y":2,"gone":null},"who":"9"}"#, to: "config.d/9-over.json")
@@ -38,7 +38,7 @@ struct HostDirectoryTests {
         #expect(try read() == ["a": ["x": 1, "y": 2], "who": "a"])
     }
 
-    @Test("hidden files, backups and other names are no files of the layer")
+    @Test("hidden files, backups and files with other extensions are ignored")
     func ignored() throws {
         for name in [".hidden.json", "a.json~", "#a.json#", "a.json.bak", "a.txt", "json", ".json", "a.JSON"] {
             try scratch.write("not json", to: "config.d/" + name)
@@ -46,7 +46,7 @@ struct HostDirectoryTests {
         #expect(try read() == .emptyObject)
     }
 
-    @Test("what has a file's name and is none is an error that names it, and does not hold the reader up")
+    @Test("an entry that is not a regular file is an error that names it, without blocking")
     func notFiles() throws {
         try scratch.write(#"{"a":1}"#, to: "config.d/x.json")
         try scratch.makeDirectory("config.d/dir.json")
@@ -60,8 +60,8 @@ struct HostDirectoryTests {
         #expect(try read() == ["a": 1])
     }
 
-    @Test("a directory that was there and is gone is an error until it comes back, empty even")
-    func gone() throws {
+    @Test("a directory that disappears is an error until it exists again, even if it is empty then")
+    func disappeared() throws {
         try scratch.write(#"{"a":1}"#, to: "config.d/x.json")
         let (named, usual) = (
             HostDirectory(path: scratch.at("config.d")), HostDirectory(path: scratch.at("config.d"), isNamed: false)
@@ -70,12 +70,12 @@ struct HostDirectoryTests {
         try scratch.move("config.d", to: "aside")
         for directory in [named, usual] { #expect(failure(directory)?.code == .notFound) }
         #expect(failure(HostDirectory(path: scratch.at("config.d"), wasThere: true))?.code == .notFound)
-        #expect(try read() == .emptyObject, "one that never was there is empty")
+        #expect(try read() == .emptyObject, "a directory that never existed is empty")
         try scratch.makeDirectory("config.d")
         for directory in [named, usual] { #expect(try directory.read().patch == .emptyObject) }
     }
 
-    @Test("what the settings name is missed at a start too")
+    @Test("a directory named in the settings that had content is an error if it is missing at start")
     func remembered() throws {
         var settings = NamespaceConfiguration(name: "default", hostDirectory: scratch.at("none"))
         let named = settings.hostReader(lastContent: ["a": 1])
@@ -88,7 +88,7 @@ struct HostDirectoryTests {
         #expect(settings.hostReader(lastContent: ["a": 1]) == nil)
     }
 
-    @Test("a directory that is not there is empty only if its parent is")
+    @Test("a missing directory counts as empty only if its parent exists")
     func missing() throws {
         try scratch.remove("config.d")
         #expect(try read() == .emptyObject)
@@ -104,7 +104,7 @@ struct HostDirectoryTests {
     }
 
     @Test(
-        "a file that cannot be understood names itself, the place and the reason, and is never left out",
+        "a file that cannot be parsed is an error with its path, the position and the reason",
         arguments: [
             ("", FileReadError.Code.empty, "1:1"), (#"{"a":1"#, .invalidJSON, "1:7"),
             (#"{"a":x}"#, .invalidJSON, "1:6"),
@@ -121,7 +121,7 @@ struct HostDirectoryTests {
         #expect(!error.reason.isEmpty)
     }
 
-    @Test("a file *.json5 may have comments, bare names and commas at the end, one *.json may not")
+    @Test("a *.json5 file may have comments, unquoted names and trailing commas, a *.json file may not")
     func json5() throws {
         let text = "// of the host\n{ search: { limit: 15, exact: 1.10, }, /* names */ 'a b': [0x0, ], }".replacing(
             "0x0", with: "1e2")
@@ -141,7 +141,7 @@ struct HostDirectoryTests {
         #expect(failure()?.code == .notAnObject)
     }
 
-    @Test("an examination finds what is wrong with each file, and goes on")
+    @Test("an examination reports the problems of all files")
     func examination() throws {
         try scratch.write(#"{"search":{"limit": 15}, // comment"#, to: "config.d/10.json")
         try scratch.write("{}", to: "config.d/20.json")
@@ -164,7 +164,7 @@ struct HostDirectoryTests {
                 .examineFiles().isEmpty)
     }
 
-    @Test("a link that leads nowhere is an error, not a missing file")
+    @Test("a dangling symbolic link is an error, not a missing file")
     func danglingEntry() throws {
         try scratch.link("config.d/x.json", to: "nowhere")
         let error = try #require(failure())
@@ -182,7 +182,7 @@ struct HostDirectoryTests {
         chmod(scratch.at("config.d"), 0o700)
     }
 
-    @Test("limits hold for each file, for all together and for their number")
+    @Test("limits apply to each file, to their total size and to their number")
     func limits() throws {
         try scratch.write(#"{"a":1}"#, to: "config.d/1.json")
         try scratch.write(#"{"b":1}"#, to: "config.d/2.json")
@@ -193,7 +193,7 @@ struct HostDirectoryTests {
         #expect(try HostDirectory(path: path, maximumBytes: 14, maximumFiles: 2).read().patch == ["a": 1, "b": 1])
     }
 
-    @Test("names that are not UTF-8 are read like others")
+    @Test("files whose names are not UTF-8 are read")
     func bytesInNames() throws {
         let name: [UInt8] = Array(scratch.at("config.d/").utf8) + [0xff] + Array(".json".utf8) + [0]
         let file = try #require(name.withUnsafeBytes { fopen($0.bindMemory(to: CChar.self).baseAddress!, "w") })
@@ -202,7 +202,7 @@ struct HostDirectoryTests {
         #expect(try read() == ["a": 1])
     }
 
-    @Test("a ConfigMap that is exchanged while it is read is read as one version")
+    @Test("a ConfigMap that is replaced during a read is read as one version")
     func exchanged() throws {
         @Sendable func files(_ version: Int) -> [String: String] {
             var files: [String: String] = [:]
@@ -214,7 +214,7 @@ struct HostDirectoryTests {
         writer.start { try scratch.publish(files($0), version: $0, in: "config.d") }
         defer { writer.stop() }
         var seen: Set<Int> = []
-        // Until so many exchanges fell between two readings, others have fallen into one.
+        // Enough reads that some replacements fall into a read.
         while seen.count < 200 {
             do {
                 let versions = Set(try read().members.map { $0.value.int ?? -1 })

@@ -8,11 +8,11 @@ import Testing
 @testable import LarderConfigStorage
 @testable import LarderConfig
 
-@Suite("The length of the journal")
+@Suite("Journal size")
 struct JournalSizeTests {
-    private static let usual = 256 * 1024
-    /// The longest one, and one record more.
-    private static let longest = 4 * 1024 * 1024 + 128 * 1024
+    private static let usualSize = 256 * 1024
+    /// The maximum length plus one record.
+    private static let maxSize = 4 * 1024 * 1024 + 128 * 1024
 
     private let files = FaultyFileSystem()
 
@@ -20,7 +20,7 @@ struct JournalSizeTests {
         var fixture = StoreFixture()
         fixture.hasRemote = false
         fixture.files = files
-        // Nothing is written behind while this clock stands still.
+        // No generation is written while this clock stands still.
         fixture.clock = ManualClock()
         return fixture
     }
@@ -34,18 +34,18 @@ struct JournalSizeTests {
         .string("\(number) " + String(repeating: "x", count: 100_000))
     }
 
-    /// Sets a large value again and again.
-    /// - Returns: the greatest length of the journal on the way.
+    /// Sets a large value for each number.
+    /// - Returns: the maximum size of the journal
     private func set(_ numbers: ClosedRange<Int>, _ store: ConfigStore, _ fixture: StoreFixture) async throws -> Int {
-        var greatest = 0
+        var largest = 0
         for number in numbers {
             _ = try await store.set(JSONPath(["n"]), to: value(number), timeToLive: nil)
-            greatest = max(greatest, try size(fixture))
+            largest = max(largest, try size(fixture))
         }
-        return greatest
+        return largest
     }
 
-    /// Whether a store knows the last sixteen of snapshots that were made one after the other.
+    /// Expects the last 16 snapshots, each with its value.
     private func check(_ store: ConfigStore, last: Int) async throws {
         #expect(store.value == ["n": value(last)])
         #expect(store.revision == last + 1)
@@ -54,40 +54,40 @@ struct JournalSizeTests {
         for revision in past { #expect(try await store.value(ofRevision: revision) == ["n": value(revision - 1)]) }
     }
 
-    @Test("changes without a pause do not let it grow for ever, and a crash after them loses nothing")
+    @Test("continuous changes do not grow the journal beyond its limit, and a crash loses nothing")
     func bound() async throws {
         let fixture = local()
         defer { fixture.remove() }
         let first = try await fixture.open()
-        let greatest = try await set(1...43, first, fixture)
-        #expect(greatest > 4 * 1024 * 1024 && greatest <= Self.longest)
+        let largest = try await set(1...43, first, fixture)
+        #expect(largest > 4 * 1024 * 1024 && largest <= Self.maxSize)
         #expect(try size(fixture) < 1024 * 1024)
-        // Left as a crash leaves it, with records behind a generation in a journal that began again.
+        // The first store is not stopped, as after a crash. Its journal has started over after a generation.
         let next = try await fixture.open()
         try await check(next, last: 43)
-        #expect(try await set(44...86, next, fixture) <= Self.longest)
+        #expect(try await set(44...86, next, fixture) <= Self.maxSize)
         try await check(next, last: 86)
         await next.stop()
-        #expect(try size(fixture) == Self.usual)
+        #expect(try size(fixture) == Self.usualSize)
         let last = try await fixture.open()
         try await check(last, last: 86)
         await last.stop()
         withExtendedLifetime(first) {}
     }
 
-    @Test("where no generation can be written it grows on, and it is shortened once one can")
+    @Test("the journal grows while no generation can be written, and is shortened once one can")
     func failing() async throws {
         let fixture = local()
         defer { fixture.remove() }
         let first = try await fixture.open()
         files.failReplacements(with: ENOSPC)
-        let greatest = try await set(1...60, first, fixture)
-        #expect(greatest > 5_900_000)
+        let largest = try await set(1...60, first, fixture)
+        #expect(largest > 5_900_000)
         let next = try await fixture.open()
         try await check(next, last: 60)
         files.failReplacements(with: nil)
         _ = try await set(61...61, next, fixture)
-        #expect(try size(fixture) == Self.usual)
+        #expect(try size(fixture) == Self.usualSize)
         try await check(next, last: 61)
         await next.stop()
         withExtendedLifetime(first) {}
@@ -121,7 +121,9 @@ struct JournalSizeTests {
             layers: layers(sequence))
     }
 
-    @Test("a crash at any step between a generation and a shorter journal loses nothing", arguments: [false, true])
+    @Test(
+        "a crash at any step between writing a generation and shortening the journal loses nothing",
+        arguments: [false, true])
     func steps(isCut: Bool) throws {
         let fixture = local()
         defer { fixture.remove() }
@@ -129,30 +131,30 @@ struct JournalSizeTests {
         _ = try first.restore()
         for sequence in 1...5 { try first.journal.append(record(sequence), afterGenerationWith: 0) }
         try first.generations.write(generation(5))
-        // Behind the generation, before the journal begins again.
+        // After the generation, before the journal starts over.
         var restored = try archive(fixture).restore()
         #expect(restored.revision == 5 && restored.highestPossiblyPublished == 0)
-        // Behind the first record, before what is of no use is cut off.
+        // After the first record, before the rest of the file is cut off.
         files.failTruncations(with: isCut ? nil : EIO)
         try first.journal.append(record(6), afterGenerationWith: 5)
         let size = try size(fixture)
-        #expect(isCut ? size == Self.usual : size > 500_000)
+        #expect(isCut ? size == Self.usualSize : size > 500_000)
         restored = try archive(fixture).restore()
         #expect(restored.revision == 6 && restored.highestPossiblyPublished == 0)
         #expect(restored.layers.resolved() == ["n": value(6)])
         files.failTruncations(with: nil)
-        // The next one finds its place behind it.
+        // The next archive appends after that record.
         let next = archive(fixture)
         _ = try next.restore()
         for sequence in 7...9 { try next.journal.append(record(sequence), afterGenerationWith: 5) }
         restored = try archive(fixture).restore()
         #expect(restored.revision == 9 && restored.highestPossiblyPublished == 0)
-        // A clean stop without a generation leaves it alone; with one it is empty and short.
+        // A clean stop does not change the journal unless a generation contains all records. Then it is emptied.
         try next.journal.shorten(afterGenerationWith: 5)
         #expect(try archive(fixture).restore().revision == 9)
         try next.generations.write(generation(9))
         try next.journal.shorten(afterGenerationWith: 9)
-        #expect(try self.size(fixture) == Self.usual)
+        #expect(try self.size(fixture) == Self.usualSize)
         restored = try archive(fixture).restore()
         #expect(restored.revision == 9 && restored.highestPossiblyPublished == 0 && restored.unwritten.isEmpty)
     }

@@ -6,7 +6,7 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("Changes of the layers")
+@Suite("Layer changes")
 struct LayerChangeTests {
     private func withStore(_ body: (ConfigStore) async throws -> Void) async throws {
         var fixture = StoreFixture()
@@ -22,7 +22,7 @@ struct LayerChangeTests {
     }
 
     @Test(
-        "what an override hides stays hidden when another one is set below it",
+        "values that an override hides stay hidden when another override is set below it",
         arguments: [JSONValue.null, 7, [1, 2], ["low": .null, "x": .null]])
     func hidden(value: JSONValue) {
         var layers = Layers()
@@ -31,13 +31,13 @@ struct LayerChangeTests {
         layers.override.set(entry(["a"], value))
         layers.override.set(entry(["a", "new"], 1))
         #expect(layers.resolved() == ["a": ["new": 1]])
-        // A null within an object that was set hides too.
+        // A null inside an object value hides values, too.
         layers.override.set(entry(["a"], ["low": .null]))
         layers.override.set(entry(["a", "low", "deep"], 3))
         #expect(layers.resolved() == ["a": ["x": 2, "low": ["deep": 3]]])
     }
 
-    @Test("overrides resolve as merge patches one after the other, but a null makes no objects, in any mixture")
+    @Test("overrides resolve as merge patches in order, except that a null creates no objects")
     func sequential() {
         var generator = SystemRandomNumberGenerator()
         let values: [JSONValue] = [.null, 1, "s", [1], .emptyObject, ["a": 1], ["b": .null], ["a": ["c": 2]]]
@@ -63,7 +63,7 @@ struct LayerChangeTests {
         }
     }
 
-    @Test("a null at a path where nothing is publishes nothing, and hides what a source says there later")
+    @Test("a null at a path without a value publishes nothing, and hides later values of lower layers")
     func nullOfNothing() async throws {
         try await withStore { store async throws in
             _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: nil)
@@ -82,7 +82,7 @@ struct LayerChangeTests {
         }
     }
 
-    @Test("the root is refused a value that is not an object, also if a path is locked")
+    @Test("a root value that is not an object is refused, also if a path is locked")
     func rootOfLocked() async throws {
         var fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -97,7 +97,7 @@ struct LayerChangeTests {
         }
     }
 
-    @Test("changes that are committed together are judged one after the other")
+    @Test("each change of a batch is checked against the result of those before it")
     func batched() async throws {
         try await withStore { store async throws in
             let array = Task.immediate { try await store.set(JSONPath(["n"]), to: [1, 2], timeToLive: nil) }
@@ -109,21 +109,23 @@ struct LayerChangeTests {
             let member = Task.immediate { try await store.set(JSONPath(["n", "0"]), to: 9, timeToLive: nil) }
             _ = try await (object.value, member.value)
             #expect(store.value == ["n": ["0": 9]])
-            // What is removed beside the way uncovers an array on it.
+            // Removing an override uncovers an array on the path of another change.
             _ = try await store.unset(JSONPath([]))
             _ = try await store.set(JSONPath(["a", "x"]), to: 1, timeToLive: nil)
             _ = try await store.replaceFiles(.host, with: ["a": [1, 2]])
-            let gate = Task.immediate { try await store.set(JSONPath(["z"]), to: 0, timeToLive: nil) }
-            let beside = Task.immediate { try await store.unset(JSONPath(["a", "x"])) }
-            let through = Task.immediate { try await store.set(JSONPath(["a", "b", "c"]), to: 1, timeToLive: nil) }
-            _ = try await (gate.value, beside.value)
-            await #expect(throws: ConfigError.self) { try await through.value }
+            let first = Task.immediate { try await store.set(JSONPath(["z"]), to: 0, timeToLive: nil) }
+            let removal = Task.immediate { try await store.unset(JSONPath(["a", "x"])) }
+            let below = Task.immediate { try await store.set(JSONPath(["a", "b", "c"]), to: 1, timeToLive: nil) }
+            _ = try await (first.value, removal.value)
+            await #expect(throws: ConfigError.self) { try await below.value }
             #expect(store.value == ["a": [1, 2], "z": 0])
         }
     }
 
-    @Test("what does not touch the way to a path leaves it as it is", arguments: [SeededGenerator.randomSeed])
-    func waysApart(seed: UInt64) throws {
+    @Test(
+        "a change for which mayChangeContainers is false keeps the arrays above the path",
+        arguments: [SeededGenerator.randomSeed])
+    func containers(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let names = ["a", "b", "c"]
         let values: [JSONValue] = [1, .null, [1, [2]], ["a": 1], ["b": ["c": [3]]], .emptyObject]
@@ -145,21 +147,22 @@ struct LayerChangeTests {
             }
             for _ in 0..<3 { _ = apply(change(values.randomElement(using: &generator) ?? 1), to: &layers) }
             let before = layers.resolved()
-            let made = change(values.randomElement(using: &generator) ?? 1)
-            guard apply(made, to: &layers) else { continue }
+            let tested = change(values.randomElement(using: &generator) ?? 1)
+            guard apply(tested, to: &layers) else { continue }
             let after = layers.resolved()
-            let way = path()
-            guard !made.mayChangeContainers(above: way) else { continue }
-            for length in way.indices.dropFirst() {
-                let place = JSONPath(Array(way[..<length]))
+            let target = path()
+            guard !tested.mayChangeContainers(above: target) else { continue }
+            for length in target.indices.dropFirst() {
+                let place = JSONPath(Array(target[..<length]))
                 let (old, new) = (before.value(at: place), after.value(at: place))
                 #expect(
-                    (old?.kind == .array) == (new?.kind == .array), "\(made) \(way) \(before) \(after) seed \(seed)")
+                    (old?.kind == .array) == (new?.kind == .array),
+                    "\(tested) \(target) \(before) \(after) seed \(seed)")
             }
         }
     }
 
-    @Test("an override of many names resolves as one of few does")
+    @Test("overrides of many names in one object resolve correctly")
     func manyNames() {
         var layer = OverrideLayer()
         for round in 0..<3 {
@@ -179,7 +182,7 @@ struct LayerChangeTests {
         #expect(deep?["m0"] == 0)
     }
 
-    @Test("names count for the size of the overrides, and host files have the same limit")
+    @Test("names count towards the size of the overrides, and host files have the same limit")
     func size() async throws {
         try await withStore { store async throws in
             await store.configure(
@@ -215,7 +218,7 @@ struct LayerChangeTests {
         }
     }
 
-    @Test("the error of a full disk is shown until a change is on disk again")
+    @Test("the error of a full disk is reported until a change is on disk again")
     func storageProblem() async throws {
         var fixture = StoreFixture()
         fixture.hasRemote = false

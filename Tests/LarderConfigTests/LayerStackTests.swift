@@ -10,21 +10,21 @@ import Testing
 @testable import LarderConfigSources
 @testable import LarderConfig
 
-@Suite("Stacks of documents in each layer", .timeLimit(.minutes(5)))
+@Suite("Several documents per layer", .timeLimit(.minutes(5)))
 struct LayerStackTests {
-    @Test("files of one directory are merged one after the other", arguments: [FileLayer.host.layer, .remote])
+    @Test("the files of a directory are merged in order", arguments: [FileLayer.host.layer, .remote])
     func replacement(layer: ConfigLayer) async throws {
         var stack = try Stack()
         stack.documents[.defaults] = [["o": ["a": 1], "p": ["a": 1]]]
         stack.documents[layer] = [["o": 5, "p": .null], ["o": ["b": 2], "p": ["b": 2]]]
         let layers = try await stack.layers()
         #expect(layers.resolved() == ["o": ["b": 2], "p": ["b": 2]])
-        // What a directory hides is hidden in its explanation, too.
+        // Values that the directory hides count as removed in explanations, too.
         #expect(layers.effect(of: layer, at: ["o", "a"]) == .removed)
         #expect(layers.effect(of: layer, at: ["o"]) == .value(["b": 2]))
     }
 
-    @Test("random stacks in all layers are RFC 7396 patches that are applied one by one, also after a restart")
+    @Test("random documents in all layers resolve as RFC 7396 patches in order, also after a restart")
     func property() async throws {
         var generator = SeededGenerator()
         for _ in 0..<150 {
@@ -52,7 +52,7 @@ struct LayerStackTests {
         }
     }
 
-    @Test("a file directory whose documents an earlier version composed is read again")
+    @Test("the digest of a directory differs from that of version 0.1, so its files are read again")
     func stamp() async throws {
         let files = [(name: "1.json", bytes: Array("{}".utf8)), (name: "2.json", bytes: Array("{}".utf8))]
         // As version 0.1 computed it.
@@ -63,18 +63,18 @@ struct LayerStackTests {
     private static let stampOfVersion01 = "10b941feacb873e8c58e50719d0999edeeee3e2bb13409e7576b81992d89baa5"
 }
 
-/// Documents of each layer, as files where the layer is read from files.
+/// The documents of each layer. Those of the file layers and of the remote layer are written to files.
 private struct Stack {
     var documents: [ConfigLayer: [JSONValue]] = [:]
     private let directory: ScratchDirectory
 
     init() throws { directory = try ScratchDirectory() }
 
-    /// The layers as a namespace reads them.
+    /// Returns the layers as a namespace reads them.
     func layers() async throws -> Layers {
         for layer in [ConfigLayer.defaults, .host, .remote] {
             try directory.makeDirectory("\(layer)")
-            // A directory of defaults or of a source has at least one file.
+            // A directory of defaults or of a source needs at least one file.
             for (number, document) in (documents[layer] ?? [.emptyObject]).enumerated() {
                 try directory.write(document.compactText, to: "\(layer)/\(number).json")
             }
@@ -109,7 +109,7 @@ extension ConfigLayer {
 }
 
 extension JSONValue {
-    /// An object of few names, so that patches meet at the same places.
+    /// Returns an object with few possible names, so that patches overlap.
     fileprivate static func randomPatch(depth: Int, using generator: inout SeededGenerator) -> JSONValue {
         let names = ["a", "b", "c"].shuffled(using: &generator).prefix(Int.random(in: 0...3, using: &generator))
         return .object(names.map { ($0, randomValue(depth: depth - 1, using: &generator)) })

@@ -7,7 +7,7 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("Five layers and what is locked")
+@Suite("Layers, locks and experiments")
 struct LayersTests {
     private func fixture() -> StoreFixture {
         var fixture = StoreFixture()
@@ -23,7 +23,7 @@ struct LayersTests {
             experiments: ExperimentRules(member: member, overlays: overlays), unit: unit)
     }
 
-    private func everybody(_ name: String, _ values: JSONValue) -> ExperimentOverlay {
+    private func allUnits(_ name: String, _ values: JSONValue) -> ExperimentOverlay {
         ExperimentOverlay(name: name, share: .init(to: 100), values: values)
     }
 
@@ -32,12 +32,12 @@ struct LayersTests {
             SourceDocument(value: document), origin: SourceOrigin.push, force: false, isPush: true)
     }
 
-    @Test("a higher layer goes over a lower one")
+    @Test("a higher layer overrides a lower one")
     func precedence() async throws {
         var fixture = fixture()
         defer { fixture.remove() }
         let all = JSONPath([])
-        fixture.rules = try rules([everybody("e", ["d": "experiment", "e": "experiment"])])
+        fixture.rules = try rules([allUnits("e", ["d": "experiment", "e": "experiment"])])
         let store = try await fixture.open()
         let names = ["a", "b", "c", "d", "e"]
         func document(_ name: String, _ from: Int) -> JSONValue {
@@ -54,11 +54,11 @@ struct LayersTests {
         await store.stop()
     }
 
-    @Test("what is locked is refused to a client, and has no effect where a source says it")
+    @Test("a client cannot change a locked path, and higher layers have no effect there")
     func locks() async throws {
         var fixture = fixture()
         defer { fixture.remove() }
-        fixture.rules = try rules(locks: ["search.limit"], [everybody("e", ["search": ["limit": 7]])])
+        fixture.rules = try rules(locks: ["search.limit"], [allUnits("e", ["search": ["limit": 7]])])
         let store = try await fixture.open()
         _ = try await store.replaceFiles(.defaults, with: ["search": ["limit": 1]])
         _ = try await store.replaceFiles(.host, with: ["search": ["limit": 2]])
@@ -75,7 +75,7 @@ struct LayersTests {
         await store.stop()
     }
 
-    @Test("an override that was there before its path was locked has no effect as long as it is")
+    @Test("an existing override has no effect while its path is locked")
     func lockedLater() async throws {
         let fixture = fixture()
         defer { fixture.remove() }
@@ -88,11 +88,11 @@ struct LayersTests {
         await store.stop()
     }
 
-    @Test("a member of the remote document declares experiments and is no part of the configuration")
+    @Test("a member of the remote document declares experiments and is not part of the configuration")
     func remoteExperiments() async throws {
         var fixture = fixture()
         defer { fixture.remove() }
-        fixture.rules = try rules(member: "experiments", [everybody("local", ["b": "local"])])
+        fixture.rules = try rules(member: "experiments", [allUnits("local", ["b": "local"])])
         let store = try await fixture.open()
         try await push(
             store,
@@ -100,18 +100,18 @@ struct LayersTests {
                 "a": 1, "b": 1,
                 "experiments": [
                     ["name": "r", "percentage": 100, "values": ["a": "remote", "b": "remote"]],
-                    ["name": "none", "units": ["till-8"], "values": ["a": "nobody"]],
+                    ["name": "none", "units": ["till-8"], "values": ["a": "other"]],
                 ],
             ])
         #expect(store.value == ["a": "remote", "b": "local"])
         #expect(await store.layers.experiment.overlays.map(\.name) == ["r", "local"])
-        // Other settings give the member back to the document, and take another one.
+        // With other settings, the member is part of the document again, and another member declares experiments.
         await store.follow(try rules(member: "b"))
         #expect(store.value["experiments"]?.count == 2)
         #expect(store.value["b"] == nil)
         await store.follow(try rules(member: "experiments"))
         #expect(store.value == ["a": "remote", "b": "remote"])
-        // Other experiments with the same document are a change, the same ones are none.
+        // Other experiments with the same document are a change, equal ones are not.
         let revision = store.revision
         try await push(store, ["a": 1, "b": 1, "experiments": []])
         #expect(store.value == ["a": 1, "b": 1])
@@ -121,7 +121,7 @@ struct LayersTests {
         await store.stop()
     }
 
-    @Test("a remote document whose experiments are none is refused, and its values are not told")
+    @Test("a remote document with invalid experiments is rejected, and the error has none of its values")
     func malformed() async throws {
         var fixture = fixture()
         defer { fixture.remove() }
@@ -139,8 +139,8 @@ struct LayersTests {
         await store.stop()
     }
 
-    @Test("a document that new settings make wrong stays without its experiments, and is asked for anew")
-    func wrongFromNowOn() async throws {
+    @Test("a document that new settings make invalid stays without its experiments and is fetched again")
+    func invalidWithNewSettings() async throws {
         var fixture = fixture()
         fixture.hasRemote = true
         defer { fixture.remove() }
@@ -148,7 +148,7 @@ struct LayersTests {
         let document = SourceDocument(value: ["a": 1, "list": 5], validator: .init(etag: "1"))
         _ = try await store.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)
         #expect(await store.validator(ofOrigin: "scripted:source") != nil)
-        await store.follow(try rules(member: "list", [everybody("e", ["b": 1])]))
+        await store.follow(try rules(member: "list", [allUnits("e", ["b": 1])]))
         #expect(store.value == ["a": 1, "b": 1])
         #expect(await store.validator(ofOrigin: "scripted:source") == nil)
         func problem(_ store: ConfigStore) -> String? { store.publication.status.layers[3].problem }
@@ -163,8 +163,8 @@ struct LayersTests {
         await next.stop()
     }
 
-    @Test("a document that a rollback holds and new settings make wrong stays without its experiments, too")
-    func heldAndWrong() async throws {
+    @Test("a held document that new settings make invalid stays without its experiments")
+    func heldAndInvalid() async throws {
         var fixture = fixture()
         defer { fixture.remove() }
         fixture.rules = try rules()
@@ -182,18 +182,18 @@ struct LayersTests {
         await store.stop()
     }
 
-    @Test("after a crash with the same settings what clients handed over makes the same revision again")
+    @Test("after a crash with the same settings, changes of clients resolve to the same revision")
     func crash() async throws {
         var fixture = fixture()
         defer { fixture.remove() }
-        fixture.rules = try rules(locks: ["x.y"], member: "experiments", [everybody("e", ["b": "local"])])
+        fixture.rules = try rules(locks: ["x.y"], member: "experiments", [allUnits("e", ["b": "local"])])
         let first = try await fixture.open()
         _ = try await first.set(JSONPath(["o"]), to: 1, timeToLive: nil)
         try await push(
             first, ["x": ["y": 2], "experiments": [["name": "r", "percentage": 100, "values": ["a": "remote"]]]])
         let (value, revision) = (first.value, first.revision)
         #expect(value == ["x": .emptyObject, "o": 1, "a": "remote", "b": "local"])
-        // The first one is left as a crash leaves it.
+        // The first store is not stopped, as after a crash.
         for _ in 0..<2 {
             let next = try await fixture.open()
             #expect(next.value == value)
@@ -203,11 +203,11 @@ struct LayersTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test("after a restart all five layers make the same revision again, and other settings make another one")
+    @Test("after a restart, all five layers resolve to the same revision, and other settings to another one")
     func restart() async throws {
         var fixture = fixture()
         defer { fixture.remove() }
-        fixture.rules = try rules(locks: ["x.y"], member: "experiments", [everybody("e", ["b": "local"])])
+        fixture.rules = try rules(locks: ["x.y"], member: "experiments", [allUnits("e", ["b": "local"])])
         let first = try await fixture.open()
         _ = try await first.replaceFiles(.defaults, with: ["d": 1, "x": ["y": 1]])
         _ = try await first.replaceFiles(.host, with: ["h": 1])
@@ -227,7 +227,7 @@ struct LayersTests {
         await other.stop()
     }
 
-    @Test("experiments follow the remote document that a rollback holds, and come back with its release")
+    @Test("a rollback restores the experiments of the held document, and a release the live ones")
     func rollback() async throws {
         var fixture = fixture()
         defer { fixture.remove() }
@@ -248,11 +248,11 @@ struct LayersTests {
         await store.stop()
     }
 
-    @Test("the history has each snapshot as it was, also after experiments and locks changed")
+    @Test("the history has each snapshot as published, also after experiments and locks have changed")
     func history() async throws {
         var fixture = fixture()
         defer { fixture.remove() }
-        fixture.rules = try rules(locks: ["a"], [everybody("e", ["b": 1])])
+        fixture.rules = try rules(locks: ["a"], [allUnits("e", ["b": 1])])
         let store = try await fixture.open()
         _ = try await store.replaceFiles(.host, with: ["a": "pinned"])
         let (revision, value) = (store.revision, store.value)
@@ -266,7 +266,7 @@ struct LayersTests {
         await next.stop()
     }
 
-    @Test("files of an older version are read: without defaults, experiments and locks")
+    @Test("layers of an older version, without defaults, experiments and locks, are read")
     func olderFiles() throws {
         let old =
             #"{"host":{"updatedAt":5,"document":{"h":1}},"remote":{"origin":"push","updatedAt":6,"#

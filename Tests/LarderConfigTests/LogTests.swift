@@ -7,7 +7,7 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("What the log tells of a namespace")
+@Suite("Log of a namespace")
 struct LogTests {
     private let peer = Peer(pid: 4711, uid: 1000, command: "larder")
 
@@ -17,7 +17,7 @@ struct LogTests {
             causes: causes.isEmpty ? [ChangeCause(.host)] : causes)
     }
 
-    @Test("a revision is one line that says what it was published for, with fields to search by")
+    @Test("a publication is one line with its cause, and with metadata")
     func publication() {
         let lines = LogRecorder()
         let log = PublicationLog(namespace: "shop", logger: lines.logger)
@@ -34,7 +34,7 @@ struct LogTests {
             ])
     }
 
-    @Test("every cause has its words, and none can break the line")
+    @Test("each cause has its own text, and control characters in names are replaced")
     func causes() {
         let lines = LogRecorder()
         let log = PublicationLog(namespace: "a", logger: lines.logger)
@@ -54,7 +54,7 @@ struct LogTests {
             ])
     }
 
-    @Test("revisions after the first five of a second are joined into a line of the newest one")
+    @Test("after five lines in a second, further revisions are joined into one line for the newest")
     func joined() {
         let lines = LogRecorder()
         let log = PublicationLog(namespace: "a", logger: lines.logger, clock: ManualClock())
@@ -66,7 +66,7 @@ struct LogTests {
         #expect(line?.fields["joined"] == "94")
     }
 
-    @Test("a source that fails is told once, why and with another reason again, and how long it took")
+    @Test("a failing source is logged once per reason, and its recovery with the duration")
     func source() {
         let lines = LogRecorder()
         var log = SourceLog(namespace: "a", logger: lines.logger)
@@ -98,7 +98,7 @@ struct LogTests {
         #expect(end.first?.fields["state"] == "fresh")
     }
 
-    /// A log of a source that answered at second 1, and the lines of what `fail` does later.
+    /// Returns the lines that `fail` causes in the log of a source that responded at second 1.
     private func lines(
         _ status: NamespaceStatus = NamespaceStatus(source: ("http", "http://origin/a")),
         _ fail: (inout SourceLog, inout NamespaceStatus) -> Void
@@ -113,24 +113,24 @@ struct LogTests {
         return recorder.take().map(\.message)
     }
 
-    @Test("a document that has expired is said to be served while it is")
+    @Test("a log line shows whether an expired document is still served")
     func expired() {
         let status = NamespaceStatus(source: ("http", "http://origin/a"), staleIfError: .seconds(10))
         for (heldSince, text) in [
             (1_000, "the last document has expired (staleIfErrorSeconds) and is still served"),
             (nil, "it has never given a document that could be served"),
         ] {
-            let told = lines(status) { log, status in
+            let logged = lines(status) { log, status in
                 status.failed(ConfigError(.upstreamFailed, "refused"), heldSince: heldSince, now: 60_000)
                 log.note(status, now: 60_000)
             }
-            #expect(told == ["namespace a: the source gave no usable answer; \(text): refused"])
+            #expect(logged == ["namespace a: the source gave no usable answer; \(text): refused"])
         }
     }
 
-    @Test("another reason under the same code is told, other numbers in it are not")
+    @Test("another reason with the same code is logged, other numbers in a reason are not")
     func otherReason() {
-        let told = lines { log, status in
+        let logged = lines { log, status in
             for (second, message) in [
                 (2, "version 7 is older than version 9"), (3, "version 8 is older than version 10"), (4, "no JSON"),
                 (5, "version 8 is older than version 10"), (6, "no JSON"), (700, "no JSON"),
@@ -142,24 +142,24 @@ struct LogTests {
             }
         }
         #expect(
-            told.map { String($0.split(separator: ": ").last ?? "") } == [
+            logged.map { String($0.split(separator: ": ").last ?? "") } == [
                 "version 7 is older than version 9", "no JSON", "version 8 is older than version 10",
             ])
     }
 
-    @Test("a source that gives another reason each time does not fill the log")
+    @Test("a source that fails with a new reason each time does not fill the log")
     func manyReasons() {
-        let told = lines { log, status in
+        let logged = lines { log, status in
             for index in 0..<200 {
                 let reason = String(repeating: "x", count: index)
                 status.failed(ConfigError(.rejected, reason), heldSince: 1_000, now: 2_000 + index)
                 log.note(status, now: 2_000 + index)
             }
         }
-        #expect(told.count == 8)
+        #expect(logged.count == 8)
     }
 
-    @Test("files that cannot be read are told once, and when they can be read again")
+    @Test("unreadable files are logged once, and again when they can be read")
     func files() {
         let lines = LogRecorder()
         var log = SourceLog(namespace: "a", logger: lines.logger)

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Long polls", .timeLimit(.minutes(5)))
 struct LongPollTests {
-    /// Runs a poller of a source that takes long polls of a minute.
+    /// Runs a poller for a source with long polls of 60 s.
     private func withPoller(
         _ body: (ConfigStore, ConfigRefreshService, ScriptedSource, ManualClock) async throws -> Void
     ) async throws {
@@ -27,7 +27,7 @@ struct LongPollTests {
         }
     }
 
-    @Test("a long poll follows the first answer and each one after it, without a pause where the source used its time")
+    @Test("the next long poll begins without a pause if the source waited before it responded")
     func longPolls() async throws {
         try await withPoller { (store, _, source, clock) async throws in
             let first = await source.nextRequest()
@@ -36,7 +36,9 @@ struct LongPollTests {
             for number in 1...3 {
                 let request = await source.nextRequest()
                 #expect(request.occasion == .awaiting)
-                #expect(store.publication.current.freshness == .fresh, "nothing is doubtful while the source waits")
+                #expect(
+                    store.publication.current.freshness == .fresh,
+                    "a long poll in progress does not change the freshness")
                 clock.advance(by: .seconds(31))
                 if number == 2 { request.answer(["v": 2]) } else { request.answerNotModified() }
             }
@@ -45,21 +47,21 @@ struct LongPollTests {
         }
     }
 
-    @Test("a source that does not wait is asked by the schedule")
+    @Test("a source that responds to long polls at once is polled on schedule")
     func impatient() async throws {
         try await withPoller { (_, _, source, clock) async throws in
             await source.nextRequest().answer(["v": 0])
             await source.nextRequest().answerNotModified()
             await clock.waitForSleepers(1)
-            #expect(source.asked == 2)
+            #expect(source.requestCount == 2)
             clock.advance(by: .seconds(20))
-            #expect(source.asked == 2, "a turn of the schedule is at least a quarter of the interval away")
+            #expect(source.requestCount == 2, "the next poll is at least a quarter of the interval away")
             clock.advance(by: .seconds(180))
             #expect(await source.nextRequest().occasion == .awaiting)
         }
     }
 
-    @Test("a source that always has something new is not asked without end")
+    @Test("a source that always has a new document is not polled without a pause")
     func restless() async throws {
         try await withPoller { (_, _, source, clock) async throws in
             await source.nextRequest().answer(["v": 0])
@@ -70,7 +72,7 @@ struct LongPollTests {
         }
     }
 
-    @Test("after a failure the source is asked plainly, with backoff, before it may take its time again")
+    @Test("after a failure an ordinary poll with backoff precedes the next long poll")
     func failure() async throws {
         try await withPoller { (store, _, source, clock) async throws in
             await source.nextRequest().answer(["v": 0])
@@ -85,7 +87,7 @@ struct LongPollTests {
         }
     }
 
-    @Test("a push and a refresh do not wait for a long poll, which is begun anew behind them")
+    @Test("a push and a refresh do not wait for a long poll, which begins again after them")
     func interruption() async throws {
         try await withPoller { (store, refresher, source, _) async throws in
             await source.nextRequest().answer(["v": 0])
@@ -94,9 +96,9 @@ struct LongPollTests {
             #expect(store.value == ["v": "pushed"])
             #expect(await source.nextRequest().occasion == .awaiting)
             async let refresh = refresher.refreshIfNeeded()
-            let asked = await source.nextRequest()
-            #expect(asked.occasion == .asked)
-            asked.answer(["v": 1])
+            let request = await source.nextRequest()
+            #expect(request.occasion == .asked)
+            request.answer(["v": 1])
             #expect(try await refresh.commit.changed)
             #expect(await source.nextRequest().occasion == .awaiting)
             #expect(store.publication.status.upstream?.consecutiveFailures == 0)

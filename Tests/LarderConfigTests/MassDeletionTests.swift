@@ -4,7 +4,7 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("The guard against mass deletion")
+@Suite("Mass deletion")
 struct MassDeletionTests {
     /// A document with ten members that are neither objects nor null.
     private static let ten: JSONValue = [
@@ -26,12 +26,12 @@ struct MassDeletionTests {
         #expect(deletion.removed == removed)
     }
 
-    @Test("the share itself is allowed, and one member more is not; of fewer than ten not all may be removed")
+    @Test("the allowed share may be removed, one member more may not, nor all of fewer than ten members")
     func threshold() {
         func exceeds(_ removed: Int, of members: Int, _ percent: Int) -> Bool {
-            let held = JSONValue.object((0..<members).map { ("\($0)", .int($0)) })
+            let old = JSONValue.object((0..<members).map { ("\($0)", .int($0)) })
             let new = JSONValue.object((removed..<members).map { ("\($0)", .int($0)) })
-            return MassDeletion(from: held, to: new).exceeds(percent: percent)
+            return MassDeletion(from: old, to: new).exceeds(percent: percent)
         }
         #expect(!exceeds(9, of: 10, 90))
         #expect(exceeds(10, of: 10, 90))
@@ -60,7 +60,7 @@ struct MassDeletionTests {
         }
     }
 
-    @Test("what removes too much is refused, shown, not remembered, and taken by force")
+    @Test("a document that removes too much is rejected and reported, unless it is forced")
     func quarantine() async throws {
         try await withTen { (store, refresher, source) async throws in
             let refresh = Task { try await refresher.refreshIfNeeded() }
@@ -83,7 +83,7 @@ struct MassDeletionTests {
         }
     }
 
-    @Test("the source's return to what is held ends the quarantine, and a push is guarded likewise")
+    @Test("a push is checked, too, and not modified ends the quarantine")
     func recovery() async throws {
         try await withTen { (store, refresher, source) async throws in
             let push = SourceDocument(value: .emptyObject)
@@ -99,10 +99,10 @@ struct MassDeletionTests {
 
     @Test("a value that was empty before is not removed by an empty one")
     func emptyBefore() {
-        let held: JSONValue = ["a": "", "b": [], "c": "x"]
-        #expect(MassDeletion(from: held, to: held).removed == 0)
-        #expect(MassDeletion(from: held, to: ["a": [], "b": "", "c": "x"]).removed == 0)
-        #expect(MassDeletion(from: held, to: ["c": ""]).removed == 3)
+        let old: JSONValue = ["a": "", "b": [], "c": "x"]
+        #expect(MassDeletion(from: old, to: old).removed == 0)
+        #expect(MassDeletion(from: old, to: ["a": [], "b": "", "c": "x"]).removed == 0)
+        #expect(MassDeletion(from: old, to: ["c": ""]).removed == 3)
     }
 
     @Test("a single member may be replaced by others, but not by nothing")
@@ -114,7 +114,7 @@ struct MassDeletionTests {
         }
     }
 
-    @Test("a document of few members is not emptied")
+    @Test("a document with few members cannot be emptied")
     func fewMembers() async throws {
         var fixture = StoreFixture()
         fixture.maximumDeletion = 90
@@ -135,7 +135,7 @@ struct MassDeletionTests {
         }
     }
 
-    @Test("nulls, and empty strings, instead of all members remove them", arguments: [.null, ""] as [JSONValue])
+    @Test("null and empty values in place of all members count as removal", arguments: [.null, ""] as [JSONValue])
     func nulls(value: JSONValue) async throws {
         try await withTen { (store, refresher, _) async throws in
             let push = SourceDocument(value: .object(Self.ten.members.map { ($0.name, value) }))
@@ -145,7 +145,7 @@ struct MassDeletionTests {
         }
     }
 
-    @Test("the document of another source is compared as well, whatever its version")
+    @Test("a document of another source is checked, whatever its version")
     func otherSource() async throws {
         try await withTen { (store, _, _) async throws in
             func replace(_ document: JSONValue, force: Bool = false) async throws {

@@ -6,9 +6,9 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("The status of a namespace")
+@Suite("Status of a namespace")
 struct NamespaceStatusTests {
-    @Test("a namespace awaits its source until the first answer, whatever its overrides say")
+    @Test("a namespace awaits its source until the first document, even if it has overrides")
     func awaitsSource() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             #expect(store.publication.current.awaitsSource)
@@ -24,32 +24,34 @@ struct NamespaceStatusTests {
         }
     }
 
-    @Test("what is held counts as stale for a while after the source fails, then as failed, and is served all along")
+    @Test("when the source fails, a document is stale for staleIfError, then failed, and is served throughout")
     func staleIfError() async throws {
         let now = Mutex(1_000_000)
         var fixture = StoreFixture()
         fixture.staleIfError = .seconds(10)
         fixture.wallClock = WallClock { now.withLock { $0 } }
         try await fixture.withFlow { (store, refresher, source) async throws in
-            func ask(after seconds: Int, _ answer: (ScriptedSource.Request) -> Void) async -> Freshness {
+            func poll(after seconds: Int, _ answer: (ScriptedSource.Request) -> Void) async -> Freshness {
                 now.withLock { $0 += seconds * 1000 }
                 let refresh = Task { try await refresher.refreshIfNeeded() }
                 await answer(source.nextRequest())
                 _ = try? await refresh.value
                 return store.publication.current.freshness
             }
-            #expect(await ask(after: 0) { $0.answer(["v": 1]) } == .fresh)
-            #expect(await ask(after: 60) { $0.answerNotModified() } == .fresh, "it counts from the last confirmation")
-            #expect(await ask(after: 10) { $0.fail() } == .stale)
-            #expect(await ask(after: 1) { $0.fail() } == .failed)
+            #expect(await poll(after: 0) { $0.answer(["v": 1]) } == .fresh)
+            #expect(
+                await poll(after: 60) { $0.answerNotModified() } == .fresh, "the time counts from the last confirmation"
+            )
+            #expect(await poll(after: 10) { $0.fail() } == .stale)
+            #expect(await poll(after: 1) { $0.fail() } == .failed)
             #expect(store.value == ["v": 1])
             #expect(!store.publication.current.awaitsSource)
-            #expect(await ask(after: 1) { $0.answerNotModified() } == .fresh)
-            #expect(await ask(after: 1) { $0.fail() } == .stale)
+            #expect(await poll(after: 1) { $0.answerNotModified() } == .fresh)
+            #expect(await poll(after: 1) { $0.fail() } == .stale)
         }
     }
 
-    @Test("a state lasts through the attempts that do not change it")
+    @Test("the start of a state is kept across attempts that do not change it")
     func since() async throws {
         let now = Mutex(0)
         var fixture = StoreFixture()
@@ -77,7 +79,7 @@ struct NamespaceStatusTests {
         }
     }
 
-    @Test("a layer whose files are not watched says so, and its state is what it was")
+    @Test("a layer whose files are not watched reports the problem, and the freshness stays")
     func watchProblem() async throws {
         try await StoreFixture().withFlow { (store, _, _) async throws in
             for layer in [ConfigLayer.defaults, .host, .remote] {
@@ -91,7 +93,7 @@ struct NamespaceStatusTests {
         }
     }
 
-    @Test("what is current gets another version with each change of it, and with nothing else")
+    @Test("the version changes with every change of the current state and never otherwise")
     func version() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let first = store.publication.version

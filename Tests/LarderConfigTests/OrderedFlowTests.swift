@@ -6,16 +6,16 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("The ordered flow of a namespace")
+@Suite("Order of refreshes and pushes")
 struct OrderedFlowTests {
-    @Test("a second refresh is not sent before the first one is answered and applied")
+    @Test("a second refresh is sent only after the response to the first one is applied")
     func refreshesDoNotOverlap() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             async let first = refresher.forceRefresh()
             let firstRequest = await source.nextRequest()
             let second = Task.immediate { try await refresher.forceRefresh() }
-            await refresher.takeTurn()
-            #expect(source.asked == 1, "the second request waits for the first answer")
+            await refresher.waitForEarlierCalls()
+            #expect(source.requestCount == 1, "the second request waits for the first response")
             firstRequest.answer(["v": 1], version: "1")
             #expect(try await first.commit.revision == 1)
             await source.nextRequest().answer(["v": 2], version: "2")
@@ -24,7 +24,7 @@ struct OrderedFlowTests {
         }
     }
 
-    @Test("a push that lands during a slow refresh is applied after it and stays")
+    @Test("a push during a slow refresh is applied after it")
     func pushDuringRefresh() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             async let refresh = refresher.refreshIfNeeded()
@@ -32,7 +32,7 @@ struct OrderedFlowTests {
             let push = Task.immediate {
                 try await refresher.applyPushedConfig(SourceDocument(value: ["v": "pushed"]), force: false)
             }
-            await refresher.takeTurn()
+            await refresher.waitForEarlierCalls()
             #expect(store.revision == 0)
             request.answer(["v": "old answer"])
             #expect(try await refresh.commit.revision == 1)
@@ -41,10 +41,10 @@ struct OrderedFlowTests {
         }
     }
 
-    @Test("the same push is lost to a late answer where only an actor keeps the flows apart")
+    @Test("an actor without a queue lets the response of an earlier refresh overwrite a push")
     func bareActor() async throws {
-        // What the queue is there for: an actor is re-entrant at each await, so that the push overtakes the refresh,
-        // whose older answer then wins.
+        // The reason for the queue: an actor is reentrant at each await, so the push overtakes the refresh, and the
+        // older response wins.
         let source = ScriptedSource()
         let bare = BareActor()
         async let refresh: Void = bare.refresh(source)
@@ -55,7 +55,7 @@ struct OrderedFlowTests {
         #expect(await bare.value == ["v": "old answer"])
     }
 
-    @Test("the same push is lost under a global actor as well")
+    @Test("a global actor without a queue loses the push, too")
     func globalActor() async throws {
         let source = ScriptedSource()
         let bare = GloballyIsolated()
@@ -67,21 +67,21 @@ struct OrderedFlowTests {
         #expect(await bare.value == ["v": "old answer"])
     }
 
-    @Test("plain refreshes that wait for the same answer share one request and its result")
+    @Test("refreshes during a request share it and its result")
     func sharing() async throws {
         try await StoreFixture().withFlow { (_, refresher, source) async throws in
             let first = Task { try await refresher.refreshIfNeeded() }
             let request = await source.nextRequest()
             let others = (0..<20).map { _ in Task.immediate { try await refresher.refreshIfNeeded() } }
-            await refresher.takeTurn()
+            await refresher.waitForEarlierCalls()
             request.answer(["v": 1])
             let outcome = try await first.value
             for other in others { #expect(try await other.value == outcome) }
-            #expect(source.asked == 1)
+            #expect(source.requestCount == 1)
         }
     }
 
-    @Test("a refresh asked for after a push does not share the answer of the one before it")
+    @Test("a refresh after a push does not share the request before the push")
     func noSharingAcrossAPush() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let first = Task { try await refresher.refreshIfNeeded() }
@@ -89,27 +89,27 @@ struct OrderedFlowTests {
             let push = Task.immediate {
                 try await refresher.applyPushedConfig(SourceDocument(value: ["v": "pushed"]), force: false)
             }
-            await refresher.takeTurn()
+            await refresher.waitForEarlierCalls()
             let second = Task.immediate { try await refresher.refreshIfNeeded() }
-            await refresher.takeTurn()
+            await refresher.waitForEarlierCalls()
             request.answer(["v": 1])
             _ = try await first.value
             _ = try await push.value
             let later = await source.nextRequest()
-            #expect(later.validator == nil, "a pushed document has no validator of the source's")
+            #expect(later.validator == nil, "a pushed document has no validator of the source")
             later.answer(["v": 2])
             #expect(try await second.value.commit.revision == 3)
             #expect(store.value == ["v": 2])
         }
     }
 
-    @Test("a refresh after a change signal does not settle for an answer that was under way")
+    @Test("a refresh after a change signal does not share a running request")
     func changeSignal() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let first = Task { try await refresher.refreshIfNeeded() }
             let request = await source.nextRequest()
             let second = Task.immediate { try await refresher.refreshAfterChange() }
-            await refresher.takeTurn()
+            await refresher.waitForEarlierCalls()
             request.answer(["v": 1])
             _ = try await first.value
             let later = await source.nextRequest()
@@ -121,7 +121,7 @@ struct OrderedFlowTests {
         }
     }
 
-    @Test("a long poll gives way to a push and to a refresh, and leaves no trace")
+    @Test("a push or a refresh cancels a long poll, which has no effect then")
     func longPoll() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let first = Task { try await refresher.awaitChange() }
@@ -134,62 +134,62 @@ struct OrderedFlowTests {
             let second = Task { try await refresher.awaitChange() }
             _ = await source.nextRequest()
             let refresh = Task { try await refresher.refreshIfNeeded() }
-            let asked = await source.nextRequest()
-            #expect(asked.occasion == .asked)
+            let polled = await source.nextRequest()
+            #expect(polled.occasion == .asked)
             let third = Task.immediate { try await refresher.awaitChange() }
-            await refresher.takeTurn()
-            asked.answer(["v": "asked"])
+            await refresher.waitForEarlierCalls()
+            polled.answer(["v": "asked"])
             #expect(try await refresh.value.commit.revision == 2)
             _ = await #expect(throws: ConfigError.self) { try await second.value }
             await source.nextRequest().answer(["v": "awaited"])
             #expect(try await third.value.commit.revision == 3)
-            #expect(source.cancelled == 2)
+            #expect(source.cancelledCount == 2)
             #expect(store.publication.status.freshness == .fresh)
         }
     }
 
-    @Test("a refresh behind a signalled change asks the source itself")
+    @Test("a refresh after a waiting change signal sends its own request")
     func refreshBehindSignal() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let signalled = Task { try await refresher.refreshAfterChange() }
             let request = await source.nextRequest()
             let next = Task.immediate { try await refresher.refreshAfterChange() }
-            await refresher.takeTurn()
+            await refresher.waitForEarlierCalls()
             let refresh = Task.immediate { try await refresher.refreshIfNeeded() }
-            await refresher.takeTurn()
+            await refresher.waitForEarlierCalls()
             request.answer(["v": 1])
             _ = try await signalled.value
             await source.nextRequest().answer(["v": 2])
             _ = try await next.value
-            let asked = await source.nextRequest()
-            #expect(asked.occasion == .asked)
-            asked.answer(["v": 3])
+            let polled = await source.nextRequest()
+            #expect(polled.occasion == .asked)
+            polled.answer(["v": 3])
             _ = try await refresh.value
             #expect(store.value == ["v": 3])
         }
     }
 }
 
-@Suite("Cancelling a refresh")
+@Suite("Cancellation of refreshes")
 struct CancellationTests {
-    @Test("one waiter's cancellation does not fail the others")
+    @Test("cancelling one caller does not affect those that share its request")
     func oneOfTwo() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let leader = Task { try await refresher.refreshIfNeeded() }
             let request = await source.nextRequest()
             let other = Task.immediate { try await refresher.refreshIfNeeded() }
-            await refresher.takeTurn()
+            await refresher.waitForEarlierCalls()
             leader.cancel()
             let error = await #expect(throws: ConfigError.self) { try await leader.value }
             #expect(error?.code == .cancelled)
             request.answer(["v": 1])
             #expect(try await other.value.commit.revision == 1)
             #expect(store.value == ["v": 1])
-            #expect(source.cancelled == 0)
+            #expect(source.cancelledCount == 0)
         }
     }
 
-    @Test("when the last waiter leaves, the request is given up, nothing is written, and the next command runs")
+    @Test("cancelling the last caller cancels the request, and the next command runs")
     func last() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let only = Task { try await refresher.refreshIfNeeded() }
@@ -204,7 +204,7 @@ struct CancellationTests {
         }
     }
 
-    @Test("a command that is cancelled while it waits is never sent")
+    @Test("a command that is cancelled while it waits does not run")
     func waiting() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let first = Task { try await refresher.refreshIfNeeded() }
@@ -212,7 +212,7 @@ struct CancellationTests {
             let push = Task.immediate {
                 try await refresher.applyPushedConfig(SourceDocument(value: ["v": "cancelled"]), force: false)
             }
-            await refresher.takeTurn()
+            await refresher.waitForEarlierCalls()
             push.cancel()
             _ = await #expect(throws: ConfigError.self) { try await push.value }
             request.answer(["v": 1])
@@ -222,7 +222,7 @@ struct CancellationTests {
         }
     }
 
-    @Test("a push that is cancelled when it is too late is answered with what it did")
+    @Test("a push that is cancelled too late returns its result")
     func tooLate() async throws {
         let (files, gate) = (FaultyFileSystem(), DispatchGate())
         var fixture = StoreFixture()
@@ -232,14 +232,14 @@ struct CancellationTests {
             let push = Task { try await refresher.applyPushedConfig(SourceDocument(value: ["v": 1]), force: false) }
             await gate.waitForArrival()
             push.cancel()
-            await refresher.takeTurn()
+            await refresher.waitForEarlierCalls()
             gate.open()
             #expect(try await push.value.commit.revision == 1)
             #expect(store.value == ["v": 1])
         }
     }
 
-    @Test("when the flow stops, everybody who waits is told")
+    @Test("all waiting callers get `stopped` when the service stops")
     func stop() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }
@@ -250,7 +250,7 @@ struct CancellationTests {
         let running = Task { try await refresher.refreshIfNeeded() }
         _ = await source.nextRequest()
         let waiting = Task.immediate { try await refresher.forceRefresh() }
-        await refresher.takeTurn()
+        await refresher.waitForEarlierCalls()
         flow.cancel()
         await flow.value
         for task in [running, waiting] {
@@ -264,12 +264,12 @@ struct CancellationTests {
 }
 
 extension ConfigRefreshService {
-    /// Returns after all that was said to this actor before: an actor takes what has the same priority in the order in
-    /// which it came, and a task that was started at once has said it when it gives way for the first time.
-    func takeTurn() {}
+    /// Returns after the calls that were made before it. An actor runs calls of equal priority in order, and
+    /// `Task.immediate` returns only after its task has made its call.
+    func waitForEarlierCalls() {}
 }
 
-/// A refresher as one would write it who believes that an actor is exclusive across an await.
+/// A refresher that wrongly relies on an actor being exclusive across an await.
 private actor BareActor {
     var value: JSONValue = .emptyObject
 

@@ -97,7 +97,7 @@ struct RestartTests {
     @Test("after a crash a relaxed namespace never gives a seen revision to other content")
     func relaxedCrash() async throws {
         var fixture = local(.relaxed)
-        // Nothing is written behind while this clock stands still.
+        // No generation is written while this clock stands still.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         var seen: [Int: JSONValue] = [:]
@@ -165,7 +165,7 @@ struct RestartTests {
     @Test("after damage to the journal what is whole is served, under a number that nobody saw, and a copy is kept")
     func startOnDamagedJournal() async throws {
         var fixture = local()
-        // Nothing is written behind while this clock stands still.
+        // No generation is written while this clock stands still.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         let first = try await fixture.open()
@@ -205,7 +205,7 @@ struct RestartTests {
         var fixture = local(.relaxed)
         let files = FaultyFileSystem()
         fixture.files = files
-        // Nothing is written behind while this clock stands still.
+        // No generation is written while this clock stands still.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         let first = try await fixture.open()

@@ -227,7 +227,7 @@ struct RollbackTests {
     @Test("a hold survives a stop and a crash, and so does its end", arguments: [true, false])
     func restart(isCrash: Bool) async throws {
         var fixture = StoreFixture()
-        // Nothing is written behind while this clock stands still.
+        // No generation is written while this clock stands still.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         let first = try await fixture.open()
@@ -258,7 +258,7 @@ struct RollbackTests {
         arguments: [("2", "2"), (nil, nil)] as [(String?, String?)])
     func refusedIsRemembered(version: String?, again: String?) async throws {
         var fixture = StoreFixture()
-        // Nothing is written behind while this clock stands still.
+        // No generation is written while this clock stands still.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         let first = try await fixture.open()

@@ -6,9 +6,9 @@ import Synchronization
 @testable import LarderConfigModel
 @testable import LarderConfigSources
 
-/// A source whose every answer is given by the test, when the test says so.
+/// A source whose responses the test sends.
 final class ScriptedSource: ConfigSource {
-    /// One request to the source, waiting for its answer.
+    /// A request that waits for its response.
     struct Request: Sendable {
         let validator: Validator?
         let occasion: FetchOccasion
@@ -46,19 +46,19 @@ final class ScriptedSource: ConfigSource {
     let longPollWait: Duration?
     private let requests: AsyncStream<Request>
     private let incoming: AsyncStream<Request>.Continuation
-    private let counts = Mutex((asked: 0, cancelled: 0))
+    private let counts = Mutex((requests: 0, cancelled: 0))
 
     init(longPollWait: Duration? = nil) {
         self.longPollWait = longPollWait
         (requests, incoming) = AsyncStream.makeStream(of: Request.self)
     }
 
-    /// How often it was asked so far.
-    var asked: Int { counts.withLock { $0.asked } }
-    /// How many of these were cancelled while they waited.
-    var cancelled: Int { counts.withLock { $0.cancelled } }
+    /// The number of requests so far.
+    var requestCount: Int { counts.withLock { $0.requests } }
+    /// The number of requests that were cancelled before their response.
+    var cancelledCount: Int { counts.withLock { $0.cancelled } }
 
-    /// The next request, as soon as it comes.
+    /// Waits for the next request.
     func nextRequest() async -> Request {
         for await request in requests { return request }
         preconditionFailure("the stream of requests never ends")
@@ -68,7 +68,7 @@ final class ScriptedSource: ConfigSource {
         ifChangedFrom validator: Validator?, on occasion: FetchOccasion
     ) async throws(ConfigError) -> SourceAnswer {
         let (answers, answer) = AsyncStream.makeStream(of: Result<SourceAnswer, ConfigError>.self)
-        counts.withLock { $0.asked += 1 }
+        counts.withLock { $0.requests += 1 }
         incoming.yield(Request(validator: validator, occasion: occasion, answer: answer))
         for await answer in answers { return try answer.get() }
         counts.withLock { $0.cancelled += 1 }

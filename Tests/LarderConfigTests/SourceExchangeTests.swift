@@ -14,14 +14,14 @@ struct SourceExchangeTests {
             async let push = refresher.applyPushedConfig(SourceDocument(value: ["v": "pushed"]), force: false)
             let other = ScriptedSource()
             await refresher.use(other)
-            #expect(source.cancelled == 1)
+            #expect(source.cancelledCount == 1)
             // It comes too late.
             old.answer(["v": "old"])
             await other.nextRequest().answer(["v": "new"])
             #expect(try await refresh.commit.changed)
             #expect(try await push.commit.changed)
             #expect(store.value == ["v": "pushed"])
-            #expect(source.asked == 1)
+            #expect(source.requestCount == 1)
         }
     }
 
@@ -37,7 +37,7 @@ struct SourceExchangeTests {
             async let next = refresher.refreshIfNeeded()
             await other.nextRequest().answer(["v": 1])
             #expect(try await next.commit.changed)
-            #expect(other.asked == 1)
+            #expect(other.requestCount == 1)
         }
     }
 }

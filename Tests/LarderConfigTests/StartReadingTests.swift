@@ -14,7 +14,7 @@ struct StartReadingTests {
         var fixture = StoreFixture()
         fixture.hasRemote = false
         fixture.files = files
-        // Nothing is written behind while this clock stands still.
+        // No generation is written while this clock stands still.
         fixture.clock = ManualClock()
         return fixture
     }

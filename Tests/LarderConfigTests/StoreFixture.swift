@@ -11,9 +11,9 @@ import NIOPosix
 @testable import LarderConfigStorage
 @testable import LarderConfig
 
-/// A store in a temporary directory, with what a test wants to put in the place of the real surroundings.
+/// Opens stores in a temporary directory, with the settings and dependencies that a test chooses.
 struct StoreFixture {
-    /// Runs from the middle of an hour on, since the history keeps one snapshot more when an hour begins.
+    /// Starts in the middle of an hour, because the history keeps one more snapshot when a new hour begins.
     private static let wallClock = {
         let start = ContinuousClock.now
         return WallClock { 1_800_001_800_000 + (ContinuousClock.now - start).milliseconds }
@@ -30,7 +30,7 @@ struct StoreFixture {
     var staleIfError: Duration?
     var rules = LayerRules()
     var history = HistoryLimits()
-    /// What the host's files hold when a store is opened; nil for what the state on disk says of them.
+    /// The content of the host layer when a store is opened; nil for the content recorded on disk.
     var host: JSONValue?
 
     init() {
@@ -57,14 +57,14 @@ struct StoreFixture {
             clocks: StoreClocks(wallClock: wallClock, clock: clock), logger: .silent)
     }
 
-    /// One without a remote source.
+    /// Returns a fixture without a remote source.
     static func local() -> StoreFixture {
         var fixture = StoreFixture()
         fixture.hasRemote = false
         return fixture
     }
 
-    /// Opens a store, which is stopped at the end.
+    /// Calls `body` with a store and then stops the store.
     func withStore(_ body: (ConfigStore) async throws -> Void) async throws {
         let store = try await open()
         try await body(store)
@@ -73,7 +73,7 @@ struct StoreFixture {
 
     func remove() { try? FileManager.default.removeItem(atPath: directory) }
 
-    /// Runs a body with a store and its refresher at work, and stops them.
+    /// Calls `body` with a store and its running refresh service, and then stops both.
     func withFlow(
         _ source: ScriptedSource = ScriptedSource(),
         _ body: (ConfigStore, ConfigRefreshService, ScriptedSource) async throws -> Void
@@ -99,7 +99,7 @@ extension ConfigStore {
     nonisolated var value: JSONValue { publication.current.snapshot.value }
     nonisolated var revision: Int { publication.current.snapshot.revision }
 
-    // The core cannot leave the store.
+    // The core cannot leave the actor.
     var layers: Layers { core.layers }
     var newest: GenerationHistory { core.history }
     var resolvedDigest: SnapshotDigest { core.resolvedDigest }
@@ -114,7 +114,7 @@ extension ConfigStore {
         try await history(of: revision).pin(isPinned, revision: revision)
     }
 
-    /// Submits a value for the override layer, and does not wait.
+    /// Submits a set of a top-level member, without waiting for it.
     nonisolated func submit(
         _ name: String, _ value: JSONValue, on executor: (any TaskExecutor)? = nil,
         then completion: @escaping @Sendable (Result<CommitOutcome, ConfigError>) -> Void
@@ -127,6 +127,6 @@ extension ConfigStore {
         try await replaceFiles(layer, with: ComposedPatch(document))
     }
 
-    /// Writes the current generation and those that are pending.
+    /// Writes the current generation and the pending ones.
     func writeNow() async throws { await storage.writeNow(core.currentGeneration) }
 }
