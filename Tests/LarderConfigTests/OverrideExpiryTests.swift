@@ -10,11 +10,11 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("Overrides that expire")
+@Suite("Expiry of overrides")
 struct OverrideExpiryTests {
     private let fixture = ExpiryFixture()
 
-    @Test("overrides expire one after another, each at its time")
+    @Test("overrides expire in order, each at its time")
     func expiry() async throws {
         try await fixture.withStore { (store, values) async throws in
             _ = try await store.set(JSONPath(["late"]), to: 1, timeToLive: .seconds(20))
@@ -50,7 +50,7 @@ struct OverrideExpiryTests {
         }
     }
 
-    @Test("overrides expire after their lifetime although the time of day is set back a day, and stay expired")
+    @Test("overrides expire after their lifetime although the clock is set back a day, and stay expired")
     func timeOfDaySetBack() async throws {
         let day = 86_400_000
         fixture.setTimeOfDay(forward: 100 * day)
@@ -69,7 +69,7 @@ struct OverrideExpiryTests {
         }
     }
 
-    @Test("an override whose time comes while the agent is down has expired at the next start")
+    @Test("an override that expires while the agent is down is removed at the next start")
     func expiryOverRestart() async throws {
         try await fixture.withStore { (store, _) async throws in
             _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: .seconds(10))
@@ -104,7 +104,7 @@ struct OverrideExpiryTests {
         }
     }
 
-    @Test("an override that cannot be removed from a broken disk is queued once, and removed when the disk works again")
+    @Test("an expired override stays queued once while the disk fails, and is removed afterwards")
     func brokenDisk() async throws {
         try await fixture.withStore { (store, _) async throws in
             _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: .seconds(10))
@@ -123,7 +123,7 @@ struct OverrideExpiryTests {
         }
     }
 
-    @Test("a failed removal of expired overrides is tried again after a minute, not at the next change")
+    @Test("a failed removal of expired overrides is retried after a minute, not at the next change")
     func oneRetry() async throws {
         try await fixture.withStore { (store, values) async throws in
             _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: .seconds(10))
@@ -133,7 +133,7 @@ struct OverrideExpiryTests {
             fixture.clock.advance(by: .seconds(10))
             while await store.expiry.retry == nil { await Task.yield() }
             let retry = ExpiryQueue.Moment(timeOfDay: 1_070_000, uptime: 70_000)
-            // As every change of an override with a lifetime does.
+            // Every change of an override that expires calls this.
             await store.armExpiry()
             #expect(await store.expiry.armedFor == retry)
             fixture.files.failReplacements(with: nil)
@@ -142,7 +142,7 @@ struct OverrideExpiryTests {
         }
     }
 
-    @Test("the queue stays short although one override is set again and again")
+    @Test("the queue stays short although one override is set repeatedly")
     func manyRenewals() async throws {
         try await fixture.withStore(durability: .relaxed) { (store, _) async throws in
             for number in 1...500 {
@@ -154,7 +154,7 @@ struct OverrideExpiryTests {
     }
 }
 
-/// The state of a store whose time passes when the test says so. The time of day is 1,000,000 ms since 1970 at first.
+/// A store whose clocks the test controls. The time of day begins at 1,000,000 ms since 1970.
 private final class ExpiryFixture: Sendable {
     let clock = ManualClock()
     let files = FaultyFileSystem()
@@ -167,7 +167,7 @@ private final class ExpiryFixture: Sendable {
 
     deinit { directory.remove() }
 
-    /// Opens the store, which is stopped after the body.
+    /// Calls `body` with the store and then stops the store.
     func withStore(
         durability: Durability = .full, _ body: (ConfigStore, inout PublishedValues) async throws -> Void
     ) async throws {
@@ -190,14 +190,14 @@ private final class ExpiryFixture: Sendable {
         timeOfDay.atClockStart.add(milliseconds, ordering: .relaxed)
     }
 
-    /// Advances the clock when so many tasks wait for it: the expiry timer and, after a change, the writer of generations.
+    /// Advances the clock when `count` tasks sleep: the expiry timer and, after a change, the writer of generations.
     func advance(by duration: Duration, whenTasksSleep count: Int) async {
         await clock.waitForSleepers(count)
         clock.advance(by: duration)
     }
 }
 
-/// The values that a store publishes after this is made.
+/// The values that a store publishes after ``init(of:)``.
 private struct PublishedValues {
     private var publications: AsyncStream<ConfigSnapshot>.AsyncIterator
 
@@ -208,7 +208,7 @@ private struct PublishedValues {
 
     mutating func next() async -> JSONValue? { await publications.next(isolation: #isolation)?.value }
 
-    /// Returns when a value is published.
+    /// Returns when the value has been published.
     mutating func wait(for value: JSONValue) async {
         while let published = await next(), published != value {}
     }

@@ -5,11 +5,11 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-/// Names that look the same: one letter with its accent, and the letter with an accent behind it. For JSON they are two.
+/// Two names that look the same, one with a precomposed letter and one with a combining accent. JSON distinguishes them.
 private let composed = "caf\u{e9}"
 private let decomposed = "cafe\u{301}"
 
-@Suite("Overrides")
+@Suite("Override layer")
 struct OverrideLayerTests {
     private func entry(_ path: [String], _ value: JSONValue) -> OverrideEntry {
         OverrideEntry(path: path, value: value, setAt: 0)
@@ -21,7 +21,7 @@ struct OverrideLayerTests {
         .object([(composed, first), (decomposed, second)])
     }
 
-    @Test("names that differ in their bytes alone are two names")
+    @Test("names that look the same but have other bytes are distinct")
     func namesByTheirBytes() {
         var layer = OverrideLayer()
         layer.set(entry([composed], 1))
@@ -34,7 +34,7 @@ struct OverrideLayerTests {
         #expect(values(layer) == .object([(composed, one)]))
     }
 
-    @Test("in a value that is set, too")
+    @Test("names inside a value are compared by bytes, too")
     func namesInAValue() {
         let value = object(1, ["x": 2])
         #expect(values(OverrideLayer(entries: [entry(["a"], value)])) == ["a": value])
@@ -42,8 +42,8 @@ struct OverrideLayerTests {
         #expect(values(both) == object(["x": 1], ["x": 2]))
     }
 
-    @Test("a value that is set again keeps its place, also in the text, unless it replaced others below it")
-    func places() {
+    @Test("a value that is set again keeps its position, unless it replaces overrides below it")
+    func positions() {
         var layer = OverrideLayer()
         for name in ["a", "b", "c"] { layer.set(entry([name], 1)) }
         guard case .set(let old) = layer.set(entry(["b"], 2), maximumBytes: .max) else { return #expect(Bool(false)) }
@@ -53,7 +53,7 @@ struct OverrideLayerTests {
         guard case .set(let all) = layer.set(entry(["b"], 4), maximumBytes: .max) else { return #expect(Bool(false)) }
         #expect(all?.isLeaf == false)
         #expect(values(layer).compactText == #"{"a":1,"c":1,"b":4}"#)
-        // A name keeps its place as long as anything is set below it.
+        // A name keeps its position as long as anything is set below it.
         layer.set(entry(["d", "x"], 5))
         layer.set(entry(["e"], 6))
         layer.set(entry(["d", "y"], 7))
@@ -64,7 +64,7 @@ struct OverrideLayerTests {
         #expect(values(layer).compactText == #"{"a":1,"c":1,"b":4,"e":6,"d":8}"#)
     }
 
-    @Test("the bytes and the ends that it counts are those of its entries, whatever comes and goes")
+    @Test("bytes and expiries are counted correctly after any sequence of changes")
     func counts() {
         var generator = SeededGenerator(seed: 7)
         var layer = OverrideLayer()
@@ -96,31 +96,31 @@ struct OverrideLayerTests {
         }
     }
 
-    @Test("the entries around a path are those that a search through all of them finds, and copies do not change")
+    @Test("entries(around:) returns the same as a linear search, and copies do not change")
     func tree() {
         let names = ["a", "b", composed, decomposed] + (0..<12).map { "name\($0)" }
         var generator = SeededGenerator(seed: 11)
         var (layer, all) = (OverrideLayer(), [OverrideEntry]())
-        var (replaced, most) = (0, 0)
+        var (replaced, maxCount) = (0, 0)
         func isWithin(_ path: [String], _ other: [String]) -> Bool { path.begins(withNames: other) }
         for round in 0..<5000 {
             let path = (0..<Int.random(in: 0...20, using: &generator) % 4).map { _ in
                 names.randomElement(using: &generator) ?? ""
             }
-            // Mostly there are many.
+            // Short paths are rare, because they remove maxCount entries.
             if path.count < 2, Int.random(in: 0..<100, using: &generator) > 0 { continue }
             let (copy, before) = (layer, layer.entries)
-            let former = all.filter { isWithin($0.path, path) }
+            let previous = all.filter { isWithin($0.path, path) }
             all.removeAll { isWithin($0.path, path) }
             if Int.random(in: 0..<50, using: &generator) == 0 {
                 let isUnset = layer.unset(path)
-                #expect(isUnset != former.isEmpty)
+                #expect(isUnset != previous.isEmpty)
             } else {
                 let new = OverrideEntry(path: path, value: .int(round), setAt: round)
-                let isReplacement = former.count == 1 && former[0].path.count == path.count
+                let isReplacement = previous.count == 1 && previous[0].path.count == path.count
                 guard case .set(let old) = layer.set(new, maximumBytes: .max) else { return #expect(Bool(false)) }
-                #expect(old?.entry == former.first { $0.path.count == path.count })
-                #expect(old?.isLeaf ?? true == former.allSatisfy { $0.path.count == path.count })
+                #expect(old?.entry == previous.first { $0.path.count == path.count })
+                #expect(old?.isLeaf ?? true == previous.allSatisfy { $0.path.count == path.count })
                 all.append(new)
                 replaced += isReplacement ? 1 : 0
                 #expect(layer.entry(at: path) == new)
@@ -129,13 +129,13 @@ struct OverrideLayerTests {
             let around = all.filter { isWithin($0.path, path) || isWithin(path, $0.path) }
             #expect(Set(layer.entries(around: path).map(\.setAt)) == Set(around.map(\.setAt)))
             #expect(Set(layer.entries.map(\.setAt)) == Set(all.map(\.setAt)))
-            most = max(most, all.count)
+            maxCount = max(maxCount, all.count)
         }
-        #expect(most > 64)
+        #expect(maxCount > 64)
         #expect(replaced > 50)
     }
 
-    @Test("an entry expires alone, without those that refine it, and not once it was set again")
+    @Test("an entry expires without those below it, and not after it was set again")
     func expiry() {
         var layer = OverrideLayer(entries: [
             OverrideEntry(path: ["a"], value: ["x": 1, "y": 1], setAt: 0, expiresAt: 10),
@@ -153,8 +153,8 @@ struct OverrideLayerTests {
         #expect(layer.isEmpty)
     }
 
-    @Test("a replaced scalar stands where the layers have it, also after a document that said the same otherwise")
-    func replacementBehindReordering() async throws {
+    @Test("a replaced scalar has the position that the layers give it, also after a reordered document")
+    func replacementAfterReordering() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }
         let store = try await fixture.open()
@@ -176,7 +176,7 @@ struct OverrideLayerTests {
         await next.stop()
     }
 
-    @Test("what is added beside a locked member stands where the layers have it, also after a start")
+    @Test("a member added beside a locked one has the position that the layers give it, also after a start")
     func additionBesideLock() async throws {
         var fixture = StoreFixture()
         defer { fixture.remove() }
@@ -196,8 +196,8 @@ struct OverrideLayerTests {
         await next.stop()
     }
 
-    @Test("what is set to what it is already leaves the configuration where edits find it")
-    func editsBehindRepetition() async throws {
+    @Test("setting an equal value does not prevent later edits in place")
+    func editsAfterRepetition() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }
         let store = try await fixture.open()
@@ -210,8 +210,8 @@ struct OverrideLayerTests {
         await store.stop()
     }
 
-    @Test("a document that says the same in another order publishes nothing, and nor does the start after it")
-    func startBehindReordering() async throws {
+    @Test("a document with reordered members publishes nothing, and neither does the next start")
+    func startAfterReordering() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }
         let store = try await fixture.open()

@@ -6,10 +6,10 @@ import Testing
 
 @testable import LarderConfig
 
-@Suite("The queue of refreshes")
+@Suite("Refresh queue")
 struct RefreshQueueTests {
     /// A sequence of events with the expected result of each.
-    struct Story: Sendable, CustomTestStringConvertible {
+    struct EventSequence: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var events: [(event: Event, result: String)]
 
@@ -52,42 +52,42 @@ struct RefreshQueueTests {
 
     private static let push = RefreshCommand.push(SourceDocument(value: .emptyObject), force: false)
 
-    static let stories = [
-        Story(
+    static let sequences = [
+        EventSequence(
             "commands run one after another in the order of their arrival",
             [
                 (.add(.forceRefresh, 1), "queued"), (.add(push, 2), "queued"), (.add(.refreshAfterChange, 3), "queued"),
                 (.next(), "run forced"), (.end(), "answer [1]"), (.next(), "run push"), (.end(), "answer [2]"),
                 (.next(), "run signalled"), (.end(), "answer [3]"), (.next(), "idle"),
             ]),
-        Story(
+        EventSequence(
             "refreshes share a refresh that waits or runs",
             [
                 (.add(.refresh, 1), "queued"), (.add(.refresh, 2), "shared"), (.next(), "run asked"),
                 (.add(.refresh, 3), "shared"), (.end(), "answer [1, 2, 3]"), (.next(), "idle"),
             ]),
-        Story(
+        EventSequence(
             "a refresh does not share a fetch that the source has answered",
             [
                 (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.sourceAnswered, ""),
                 (.add(.refresh, 2), "queued"), (.end(), "answer [1]"), (.next(), "run asked"),
                 (.add(.refresh, 3), "shared"), (.end(), "answer [2, 3]"),
             ]),
-        Story(
+        EventSequence(
             "a refresh does not share a fetch that began before the requested time",
             [
                 (.add(.refresh, 1), "queued"), (.next(at: 10), "run asked"), (.add(.refresh, 2, since: 10), "shared"),
                 (.add(.refresh, 3, since: 11), "queued"), (.add(.refresh, 4, since: 20), "shared"),
                 (.end(), "answer [1, 2]"), (.next(at: 20), "run asked"), (.end(), "answer [3, 4]"),
             ]),
-        Story(
-            "a refresh does not share a command in front of another caller's",
+        EventSequence(
+            "a refresh does not share a command that is ahead of another waiting command",
             [
                 (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.add(push, 2), "queued"),
                 (.add(.refresh, 3), "queued"), (.end(), "answer [1]"), (.next(), "run push"), (.end(), "answer [2]"),
                 (.next(), "run asked"), (.end(), "answer [3]"),
             ]),
-        Story(
+        EventSequence(
             "a refresh after a change shares only a waiting one",
             [
                 (.add(.refreshAfterChange, 1), "queued"), (.next(), "run signalled"),
@@ -95,13 +95,13 @@ struct RefreshQueueTests {
                 (.add(.refresh, 4), "queued"), (.add(.refreshAfterChange, 5), "queued"), (.end(), "answer [1]"),
                 (.next(), "run signalled"), (.end(), "answer [2, 3]"),
             ]),
-        Story(
+        EventSequence(
             "forced refreshes, pushes and long polls are never shared",
             [
                 (.add(.forceRefresh, 1), "queued"), (.add(.forceRefresh, 2), "queued"), (.add(push, 3), "queued"),
                 (.add(push, 4), "queued"), (.add(.awaitChange, 5), "queued"), (.add(.awaitChange, 6), "queued"),
             ]),
-        Story(
+        EventSequence(
             "a running long poll gives way to any command, also to another long poll",
             [
                 (.add(.awaitChange, 1), "queued"), (.next(), "run awaiting"), (.add(push, 2), "interrupts"),
@@ -109,61 +109,61 @@ struct RefreshQueueTests {
                 (.add(.awaitChange, 3), "queued"), (.next(), "run awaiting"), (.add(.awaitChange, 4), "interrupts"),
                 (.end(), "answer [3]"), (.next(), "run awaiting"),
             ]),
-        Story(
+        EventSequence(
             "a waiting long poll with a command behind it does not run",
             [
                 (.add(.awaitChange, 1), "queued"), (.add(.refresh, 2), "queued"), (.next(), "end [1]"),
                 (.next(), "run asked"), (.end(), "answer [2]"),
             ]),
-        Story(
+        EventSequence(
             "a caller that leaves does not affect those it shared with",
             [
                 (.add(.refresh, 1), "queued"), (.add(.refresh, 2), "shared"), (.next(), "run asked"),
                 (.add(.refresh, 3), "shared"), (.leave(1), "left"), (.leave(1), "unknown"), (.leave(3), "left"),
                 (.end(), "answer [2]"),
             ]),
-        Story(
+        EventSequence(
             "a waiting command is dropped when its last caller leaves",
             [
                 (.add(.refresh, 1), "queued"), (.add(.refresh, 2), "shared"), (.add(push, 3), "queued"),
                 (.leave(2), "left"), (.leave(1), "left"), (.next(), "run push"), (.leave(4), "unknown"),
             ]),
-        Story(
-            "the last caller of a running command learns how it ended, and no other caller joins",
+        EventSequence(
+            "the last caller of a running command gets its result, and no other caller joins",
             [
                 (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.leave(1), "abandoned"),
                 (.add(.refresh, 2), "queued"), (.end(), "answer [1]"), (.next(), "run asked"), (.end(), "answer [2]"),
             ]),
-        Story(
-            "a fetch runs again when the source was replaced, also after its answer",
+        EventSequence(
+            "a fetch runs again if the source was replaced, also after the response",
             [
                 (.add(.refresh, 1), "queued"), (.next(at: 10), "run asked"), (.sourceAnswered, ""),
                 (.overtake, "cancel"), (.end(), "again"), (.next(at: 20), "run asked"),
                 (.add(.refresh, 2, since: 20), "shared"), (.end(), "answer [1, 2]"),
             ]),
-        Story(
+        EventSequence(
             "a push is not affected by another source",
             [(.add(push, 1), "queued"), (.next(), "run push"), (.overtake, "continue"), (.end(), "answer [1]")]),
-        Story(
+        EventSequence(
             "an overtaken fetch does not run again without callers, or if the flow stops",
             [
                 (.overtake, "continue"), (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.overtake, "cancel"),
                 (.leave(1), "abandoned"), (.end(), "answer [1]"), (.add(.refresh, 2), "queued"), (.next(), "run asked"),
                 (.overtake, "cancel"), (.end(isStopping: true), "answer [2]"), (.next(), "idle"),
             ]),
-        Story(
+        EventSequence(
             "a fetch that is to run again ends if its last caller leaves first",
             [
                 (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.overtake, "cancel"), (.end(), "again"),
                 (.leave(1), "abandoned"), (.next(), "end [1]"), (.next(), "idle"),
             ]),
-        Story(
+        EventSequence(
             "an overtaken long poll ends if another command waits",
             [
                 (.add(.awaitChange, 1), "queued"), (.next(), "run awaiting"), (.overtake, "cancel"),
                 (.add(push, 2), "interrupts"), (.end(), "again"), (.next(), "end [1]"), (.next(), "run push"),
             ]),
-        Story(
+        EventSequence(
             "a stopped queue returns the waiting callers and takes no more commands",
             [
                 (.add(.refresh, 1), "queued"), (.add(.refresh, 2), "shared"), (.add(push, 3), "queued"),
@@ -171,17 +171,17 @@ struct RefreshQueueTests {
             ]),
     ]
 
-    @Test("each event has the expected result", arguments: stories)
-    func events(_ story: Story) {
+    @Test("each event has the expected result", arguments: sequences)
+    func events(_ sequence: EventSequence) {
         var queue = RefreshQueue()
-        for (number, step) in story.events.enumerated() {
+        for (number, step) in sequence.events.enumerated() {
             let result = step.event.perform(on: &queue)
-            #expect(result == step.result, "event \(number) of \"\(story.testDescription)\": \(step.event)")
+            #expect(result == step.result, "event \(number) of \"\(sequence.testDescription)\": \(step.event)")
         }
     }
 
     @Test(
-        "in any order of events each caller is answered once, by a fetch that is recent enough",
+        "in any order of events, each caller is answered once, from a fetch that is recent enough",
         arguments: [1, 2, SeededGenerator.randomSeed] as [UInt64])
     func randomWalk(_ seed: UInt64) {
         var walk = RefreshQueueWalk(seed: seed)
@@ -196,8 +196,8 @@ struct RefreshQueueTests {
     }
 }
 
-/// A random walk of a ``RefreshQueue`` that checks the promises to callers. It knows what each caller requested and what each
-/// attempt did, and nothing of how the queue decides. Its time is the number of events.
+/// Performs random events on a ``RefreshQueue`` and checks the guarantees to callers. It records what each caller requested
+/// and what each attempt did, independently of the decisions of the queue. Its time is the number of events.
 private struct RefreshQueueWalk {
     private struct Caller {
         var occasion: FetchOccasion?
@@ -221,9 +221,9 @@ private struct RefreshQueueWalk {
     private var callers: [Int: Caller] = [:]
     /// The attempt whose task runs.
     private var attempt: Attempt?
-    /// The occasion of a command that is to run again. A push never does.
+    /// The occasion of a fetch that has to run again. A push never has to.
     private var rerun: FetchOccasion?
-    /// The latest caller that was answered by the flow.
+    /// The last caller that got a result.
     private var lastAnswered = 0
     private(set) var violation: String?
     private(set) var answered = 0
@@ -251,17 +251,17 @@ private struct RefreshQueueWalk {
         default:
             if attempt == nil { next() } else { end() }
         }
-        expect(queue.isAtWork == !callers.isEmpty, "\(callers.count) callers wait, and isAtWork is \(queue.isAtWork)")
+        expect(queue.isAtWork == !callers.isEmpty, "\(callers.count) callers wait, but isAtWork is \(queue.isAtWork)")
     }
 
-    /// Lets the flow run until it is idle, without new commands.
+    /// Runs all commands until the queue is idle.
     mutating func drain() {
         if attempt != nil { end() }
         while violation == nil, queue.isAtWork {
             now += 1
             if attempt == nil { next() } else { end() }
         }
-        expect(callers.isEmpty, "callers \(callers.keys.sorted()) are forgotten")
+        expect(callers.isEmpty, "callers \(callers.keys.sorted()) got no result")
         rerun = nil
     }
 
@@ -271,7 +271,7 @@ private struct RefreshQueueWalk {
         if attempt != nil {
             for waiter in queue.attemptEnded(isStopping: true) ?? [] { resume(waiter) }
         }
-        expect(callers.isEmpty, "callers \(callers.keys.sorted()) are forgotten when the queue stops")
+        expect(callers.isEmpty, "callers \(callers.keys.sorted()) got no result when the queue stopped")
     }
 
     mutating func add() {
@@ -289,13 +289,13 @@ private struct RefreshQueueWalk {
             expect(command.occasion == .asked || command.occasion == .signalled, "a \(command) is shared")
             expect(!isLongPollRunning || callers.count > 2, "a long poll is shared")
         case .queued: expect(!isLongPollRunning, "a long poll does not give way")
-        case .interrupts: expect(isLongPollRunning, "a command is interrupted that is no long poll")
+        case .interrupts: expect(isLongPollRunning, "a command other than a long poll is interrupted")
         case .stopped: expect(false, "the queue was not stopped")
         }
     }
 
     private mutating func leave() {
-        // Now and then a caller that was answered already.
+        // Sometimes a caller that already has its result.
         let waiter =
             random(5) == 0 ? 1 + random(lastCaller + 1) : callers.keys.sorted().randomElement(using: &generator)
         guard let waiter else { return }
@@ -303,8 +303,8 @@ private struct RefreshQueueWalk {
         case .unknown: expect(callers[waiter] == nil, "the waiting caller \(waiter) is unknown")
         case .left: resume(waiter)
         case .abandoned:
-            expect(attempt != nil || rerun != nil, "nothing runs that could be abandoned")
-            expect(callers[waiter] != nil, "the answered caller \(waiter) abandons a command")
+            expect(attempt != nil || rerun != nil, "no command runs that could be abandoned")
+            expect(callers[waiter] != nil, "caller \(waiter) abandons a command after its result")
             attempt?.isAbandoned = true
         }
     }
@@ -318,11 +318,11 @@ private struct RefreshQueueWalk {
     private mutating func next() {
         switch queue.next(at: now) {
         case .run(let command):
-            expect(rerun == nil || command.occasion == rerun, "\(command) runs in the middle of another command")
+            expect(rerun == nil || command.occasion == rerun, "\(command) runs before the previous command has ended")
             if command.occasion == .awaiting { expect(callers.count == 1, "a long poll runs while others wait") }
             attempt = Attempt(occasion: command.occasion, beganAt: now)
         case .end(let waiters): finish(waiters)
-        case nil: expect(callers.isEmpty, "the flow is idle, and callers wait")
+        case nil: expect(callers.isEmpty, "the queue is idle, but callers wait")
         }
         rerun = nil
     }
@@ -331,7 +331,7 @@ private struct RefreshQueueWalk {
         guard let attempt else { return }
         self.attempt = nil
         guard let waiters = queue.attemptEnded(isStopping: false) else {
-            expect(attempt.isOvertaken && attempt.occasion != nil, "a command runs again that was not overtaken")
+            expect(attempt.isOvertaken && attempt.occasion != nil, "a command that was not overtaken runs again")
             expect(!attempt.isAbandoned, "an abandoned command runs again")
             rerun = attempt.occasion
             reruns += 1
@@ -352,11 +352,11 @@ private struct RefreshQueueWalk {
         finish(waiters)
     }
 
-    /// The flow answers the callers of a command.
+    /// Answers the callers of a command.
     private mutating func finish(_ waiters: [Int]) {
         expect(!waiters.isEmpty, "a command without callers")
         expect(waiters == waiters.sorted(), "callers are answered out of order: \(waiters)")
-        // Whoever came first is answered first, whatever is shared.
+        // Callers are answered in the order of their arrival, even if they share commands.
         expect(waiters.first ?? .max > lastAnswered, "caller \(lastAnswered) was answered before \(waiters)")
         lastAnswered = waiters.last ?? lastAnswered
         for waiter in waiters { resume(waiter) }

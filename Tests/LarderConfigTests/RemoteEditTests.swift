@@ -5,12 +5,12 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("A document whose source says how it differs from the one before")
+@Suite("Documents with edits")
 struct RemoteEditTests {
-    /// Two stores that get the same changes: one with the difference between documents, one without.
+    /// Two stores that get the same documents, one of them with the edits since the previous document.
     private struct Twins {
-        let told: ConfigStore
-        let untold: ConfigStore
+        let withEdits: ConfigStore
+        let withoutEdits: ConfigStore
         var document: JSONValue
         var version = 0
 
@@ -23,15 +23,15 @@ struct RemoteEditTests {
             document = next
             try await both { store in
                 try await store.replaceRemote(
-                    store === told ? source : plain, origin: "scripted:source", force: false, isPush: false)
+                    store === withEdits ? source : plain, origin: "scripted:source", force: false, isPush: false)
             }
         }
 
         func both(_ change: (ConfigStore) async throws -> CommitOutcome) async throws {
-            let first = try await change(told)
-            let second = try await change(untold)
+            let first = try await change(withEdits)
+            let second = try await change(withoutEdits)
             #expect(first == second)
-            #expect(told.value.compactText == untold.value.compactText)
+            #expect(withEdits.value.compactText == withoutEdits.value.compactText)
         }
     }
 
@@ -40,9 +40,9 @@ struct RemoteEditTests {
     ) async throws {
         var fixtures = [StoreFixture(), StoreFixture()]
         for index in fixtures.indices { fixtures[index].maximumDeletion = maximumDeletion }
-        try await fixtures[0].withStore { told in
-            try await fixtures[1].withStore { untold in
-                var twins = Twins(told: told, untold: untold, document: document)
+        try await fixtures[0].withStore { first in
+            try await fixtures[1].withStore { second in
+                var twins = Twins(withEdits: first, withoutEdits: second, document: document)
                 try await twins.both { store in
                     try await store.replaceRemote(
                         SourceDocument(value: document), origin: "scripted:source", force: false, isPush: false)
@@ -52,29 +52,33 @@ struct RemoteEditTests {
         }
     }
 
-    @Test("the same is published as without it, whatever the other layers say", arguments: 0..<8 as Range<UInt64>)
+    @Test(
+        "a document with edits publishes the same as one without, whatever the other layers",
+        arguments: 0..<8 as Range<UInt64>)
     func twins(seed: UInt64) async throws {
-        var chance = SeededGenerator(seed: seed)
+        var generator = SeededGenerator(seed: seed)
         let document = JSONValue.object(
             (0..<6).map { ("o\($0)", .object((0..<4).map { ("m\($0)", .int($0)) })) } + [("n", .null)])
         try await withTwins(document) { twins in
             for step in 0..<60 {
-                let path = ["o\(Int.random(in: 0..<6, using: &chance))", "m\(Int.random(in: 0..<4, using: &chance))"]
-                switch Int.random(in: 0..<12, using: &chance) {
+                let path = [
+                    "o\(Int.random(in: 0..<6, using: &generator))", "m\(Int.random(in: 0..<4, using: &generator))",
+                ]
+                switch Int.random(in: 0..<12, using: &generator) {
                 case 0:
-                    let value: JSONValue = [.int(step), .null, ["x": 1]].randomElement(using: &chance) ?? .null
+                    let value: JSONValue = [.int(step), .null, ["x": 1]].randomElement(using: &generator) ?? .null
                     try await twins.both { try await $0.set(JSONPath(path), to: value, timeToLive: nil) }
                 case 1: try await twins.both { try await $0.unset(JSONPath([path[0]])) }
                 case 2: try await twins.both { try await $0.unset(JSONPath([])) }
                 case 3:
                     let host: JSONValue =
-                        Bool.random(using: &chance) ? .emptyObject : ["o1": ["m1": ["deep": 1], "k": 2]]
+                        Bool.random(using: &generator) ? .emptyObject : ["o1": ["m1": ["deep": 1], "k": 2]]
                     try await twins.both { try await $0.replaceFiles(.host, with: host) }
                 default:
-                    let other = ["o\(Int.random(in: 0..<6, using: &chance))", "m0"]
+                    let other = ["o\(Int.random(in: 0..<6, using: &generator))", "m0"]
                     try await twins.replace(
                         [
-                            JSONValue.Replacement(at: path, by: .int(Int.random(in: 0..<3, using: &chance))),
+                            JSONValue.Replacement(at: path, by: .int(Int.random(in: 0..<3, using: &generator))),
                             JSONValue.Replacement(at: other, by: .string("\(step)")),
                         ].filter { $0.path != other || $0.value.kind == .string })
                 }
@@ -82,35 +86,35 @@ struct RemoteEditTests {
         }
     }
 
-    @Test("a difference from another document than the one held is not believed")
+    @Test("edits whose base is not the current document are ignored")
     func otherBase() async throws {
         try await withTwins(["a": 1, "b": 2]) { twins in
             try await twins.replace([JSONValue.Replacement(at: ["a"], by: 3)], base: ["a": 1, "b": 2])
-            #expect(twins.told.value == ["a": 3, "b": 2])
+            #expect(twins.withEdits.value == ["a": 3, "b": 2])
         }
     }
 
-    @Test("a document with the same value in another spelling publishes nothing")
+    @Test("a document with an equal value in another notation publishes nothing")
     func sameValue() async throws {
         try await withTwins(["a": "x", "b": 2]) { twins in
             let escaped = try JSONValue(parsing: #""\u0078""#)
             try await twins.replace([JSONValue.Replacement(at: ["a"], by: escaped)])
-            #expect(twins.told.revision == 1)
+            #expect(twins.withEdits.revision == 1)
             try await twins.replace([JSONValue.Replacement(at: ["b"], by: 3)])
-            #expect(twins.told.revision == 2)
+            #expect(twins.withEdits.revision == 2)
         }
     }
 
-    @Test("a namespace with nothing but its source holds one document, not two")
+    @Test("without other layers, the snapshot and the remote layer share one document")
     func sharedDocument() async throws {
         try await withTwins(["a": 1, "b": 2]) { twins in
             for value in 2..<5 {
                 try await twins.replace([JSONValue.Replacement(at: ["a"], by: .int(value))])
-                #expect(twins.told.value.isSameDocument(as: twins.document))
+                #expect(twins.withEdits.value.isSameDocument(as: twins.document))
             }
             try await twins.both { try await $0.set(JSONPath(["a"]), to: 4, timeToLive: nil) }
             try await twins.both { try await $0.set(JSONPath(["a"]), to: 5, timeToLive: nil) }
-            #expect(twins.told.value == ["a": 5, "b": 2])
+            #expect(twins.withEdits.value == ["a": 5, "b": 2])
         }
     }
 }

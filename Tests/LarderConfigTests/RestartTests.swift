@@ -8,7 +8,7 @@ import Testing
 @testable import LarderConfigStorage
 @testable import LarderConfig
 
-@Suite("What a restart finds")
+@Suite("Restart")
 struct RestartTests {
     private func local(_ durability: Durability = .full) -> StoreFixture {
         var fixture = StoreFixture()
@@ -21,7 +21,7 @@ struct RestartTests {
         try LocalFileSystem().list(fixture.directory + "/generations").sorted()
     }
 
-    @Test("after a clean stop value and revision are the same", arguments: [Durability.full, .relaxed])
+    @Test("after a clean stop, value and revision are the same", arguments: [Durability.full, .relaxed])
     func cleanStop(durability: Durability) async throws {
         let fixture = local(durability)
         defer { fixture.remove() }
@@ -37,7 +37,7 @@ struct RestartTests {
         }
     }
 
-    @Test("who set an override and who pushed is there again, from the journal and from a generation")
+    @Test("the peers of overrides and pushes are restored from the journal and from a generation")
     func peers() async throws {
         let fixture = local()
         defer { fixture.remove() }
@@ -46,7 +46,7 @@ struct RestartTests {
         _ = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil, by: anna)
         let document = SourceDocument(value: ["r": 1], pushedBy: bert)
         _ = try await first.replaceRemote(document, origin: SourceOrigin.push, force: false, isPush: true)
-        // The first one is left as a crash leaves it.
+        // The first store is not stopped, as after a crash.
         for _ in 0..<2 {
             let next = try await fixture.open()
             let layers = await next.layers
@@ -57,14 +57,14 @@ struct RestartTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test("after a crash every acknowledged change is there under its own revision")
+    @Test("after a crash, every acknowledged change is there under its revision")
     func crash() async throws {
         let fixture = local()
         defer { fixture.remove() }
         var keptAlive: [ConfigStore] = []
         var revision = 1
         for round in 1...20 {
-            // The store before is left as a crash leaves it: nothing is stopped or written for it.
+            // The previous store is not stopped, as after a crash.
             let store = try await fixture.open()
             #expect(store.revision == revision)
             if round > 1 { #expect(store.value == ["n": .int(round - 1)]) }
@@ -73,14 +73,14 @@ struct RestartTests {
         }
     }
 
-    @Test("after a crash what came from a source is served again under a revision behind the reserved ones")
+    @Test("after a crash, the document of a source is served under a revision after the reserved ones")
     func crashAfterRefresh() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }
         var keptAlive: [ConfigStore] = []
         var last = 0
         for round in 1...3 {
-            // The store before is left as a crash leaves it.
+            // The previous store is not stopped, as after a crash.
             let store = try await fixture.open()
             if round > 1 {
                 #expect(store.value == ["n": .int(round - 1)])
@@ -94,7 +94,7 @@ struct RestartTests {
         }
     }
 
-    @Test("after a crash a relaxed namespace never gives a seen revision to other content")
+    @Test("after a crash, a relaxed namespace never assigns a published revision to other content")
     func relaxedCrash() async throws {
         var fixture = local(.relaxed)
         // No generation is written while this clock stands still.
@@ -116,7 +116,7 @@ struct RestartTests {
         }
     }
 
-    @Test("a damaged generation is set aside and the one before it is used, under a revision that nobody saw")
+    @Test("a damaged generation is set aside, and the previous one is used under a new revision")
     func damagedGeneration() async throws {
         let fixture = local(.relaxed)
         defer { fixture.remove() }
@@ -138,7 +138,7 @@ struct RestartTests {
         await store.stop()
     }
 
-    @Test("a generation that is cut off anywhere, or has any bit flipped, is never used")
+    @Test("a generation that is truncated or has a flipped bit is never used")
     func everyDamage() throws {
         let layers = Layers(
             host: FileDocument(document: ["h": 1], updatedAt: 5),
@@ -162,7 +162,7 @@ struct RestartTests {
         }
     }
 
-    @Test("after damage to the journal what is whole is served, under a number that nobody saw, and a copy is kept")
+    @Test("after damage to the journal, intact records are used under a new revision, and a copy is kept")
     func startOnDamagedJournal() async throws {
         var fixture = local()
         // No generation is written while this clock stands still.
@@ -182,7 +182,7 @@ struct RestartTests {
     }
 
     @Test(
-        "numbers that cannot be do not stop a start or overflow",
+        "numbers out of range do not stop a start or overflow",
         arguments: [
             ("reserved", "9223372036854775807\n"), ("reserved", "9007199254740992\n"),
             ("generations/9223372036854775807.json", "{}\n{}\n"),
@@ -200,7 +200,7 @@ struct RestartTests {
         #expect(following > revision && following < 1 << 53)
     }
 
-    @Test("on a full disk a start serves what is held, under an epoch of its own where numbers cannot be reserved")
+    @Test("if revisions cannot be reserved on a full disk, a start serves the last state in a new epoch")
     func fullDisk() async throws {
         var fixture = local(.relaxed)
         let files = FaultyFileSystem()
@@ -213,7 +213,7 @@ struct RestartTests {
         await first.stop()
         let second = try await fixture.open()
         _ = try await second.set(JSONPath(["n"]), to: 2, timeToLive: nil)
-        // It crashes here, and its last change was never written.
+        // The second store crashes here. Its last change was never written.
         files.failWrites(with: ENOSPC)
         let third = try await fixture.open()
         #expect(third.value == ["n": 1])
@@ -222,7 +222,7 @@ struct RestartTests {
         #expect(third.value == ["n": 3])
     }
 
-    @Test("the newest sixteen generations are kept, and no temporary file is left")
+    @Test("the newest 16 generations are kept, and no temporary file")
     func kept() async throws {
         let fixture = local()
         defer { fixture.remove() }
@@ -237,7 +237,7 @@ struct RestartTests {
         #expect(names.allSatisfy { $0.hasSuffix(".json") })
     }
 
-    @Test("a half-written file from a crash is removed and never used")
+    @Test("a partly written file from a crash is removed and never used")
     func temporaryFile() async throws {
         let fixture = local()
         defer { fixture.remove() }
@@ -252,7 +252,7 @@ struct RestartTests {
         await next.stop()
     }
 
-    @Test("a state directory is held by one agent at a time, and the second is told by whom")
+    @Test("a state directory is locked by one agent at a time, and the error of another has its PID")
     func locked() throws {
         let path = NSTemporaryDirectory() + "/larder-state-" + UUID().uuidString
         defer { try? FileManager.default.removeItem(atPath: path) }

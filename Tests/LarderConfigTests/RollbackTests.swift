@@ -7,11 +7,11 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("Rolling back")
+@Suite("Rollback")
 struct RollbackTests {
     private static let path = JSONPath(["n"])
 
-    /// Runs a body with a store that took version 1 as revision 1 and version 2 as revision 2.
+    /// Calls `body` with a store that published version 1 as revision 1 and version 2 as revision 2.
     private func withTwoVersions(
         _ body: (ConfigStore, ConfigRefreshService, ScriptedSource) async throws -> Void
     ) async throws {
@@ -35,7 +35,7 @@ struct RollbackTests {
         return try await outcome
     }
 
-    @Test("the old content is published as a new revision and held against the version that was refused")
+    @Test("the old content is published as a new revision and held until a version after the refused one")
     func held() async throws {
         try await withTwoVersions { (store, refresher, source) async throws in
             let commit = try await store.rollBack(toRevision: 1, by: nil)
@@ -43,9 +43,9 @@ struct RollbackTests {
             #expect(store.value == ["v": 1])
             let hold = store.publication.status.hold
             #expect(hold?.revision == 1 && hold?.refusedVersion == "2")
-            #expect(store.publication.status.upstreamVersion == "2", "the live document goes on being recorded")
+            #expect(store.publication.status.upstreamVersion == "2", "the live document is still recorded")
 
-            // The refused version again, even with other content, and an older one.
+            // The refused version again, also with other content, and an older version.
             _ = try await answer(refresher, source, ["v": 2], version: "2")
             _ = try await answer(refresher, source, ["v": 22], version: "2")
             await #expect(throws: ConfigError.self) { try await answer(refresher, source, ["v": 0], version: "1") }
@@ -62,7 +62,7 @@ struct RollbackTests {
     }
 
     @Test(
-        "a hold stays until the release when a document comes that is not known to be newer",
+        "a document that is not known to be newer does not end a hold",
         arguments: [
             [nil, nil, nil], ["1", nil, "3"], ["1", "2", nil], ["1", "2", "9fceb02"], ["1", "9fceb02", "3"],
             ["5be4f83", "9fceb02", "e83c516"], ["5be4f83", "1234567", "7654321"],
@@ -73,7 +73,7 @@ struct RollbackTests {
                 _ = try await answer(refresher, source, ["v": .int(number)], version: versions[number - 1])
             }
             _ = try await store.rollBack(toRevision: 1, by: nil)
-            // A formatting change of the refused document, say.
+            // For example, a correction of the refused document.
             _ = try await answer(refresher, source, ["v": 2, "w": 1], version: versions[2])
             #expect(store.value == ["v": 1])
             #expect(store.publication.status.hold?.layers == [.remote])
@@ -97,7 +97,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("a rollback can ask for another rule than the default", arguments: HoldRule.allCases)
+    @Test("a rollback can request a rule other than the default", arguments: HoldRule.allCases)
     func rule(rule: HoldRule) async throws {
         try await withTwoVersions { (store, refresher, source) async throws in
             let commit = try await store.rollBack(toRevision: 1, hold: rule, by: nil)
@@ -120,12 +120,12 @@ struct RollbackTests {
             #expect(store.value == ["v": 1])
             _ = try await answer(refresher, source, ["v": 1], version: nil)
             #expect(store.value == ["v": 1])
-            #expect(store.publication.status.hold == nil, "the source has gone back by itself")
+            #expect(store.publication.status.hold == nil, "the source has returned to the restored document")
             #expect(store.revision == 3)
         }
     }
 
-    @Test("a release shows what the source says now")
+    @Test("a release shows the current document of the source")
     func release() async throws {
         try await withTwoVersions { (store, refresher, source) async throws in
             _ = try await store.rollBack(toRevision: 1, by: nil)
@@ -137,7 +137,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("a forced refresh ends the hold even with the refused version", arguments: [true, false])
+    @Test("a forced refresh or push ends the hold even with the refused version", arguments: [true, false])
     func forced(push: Bool) async throws {
         try await withTwoVersions { (store, refresher, source) async throws in
             _ = try await store.rollBack(toRevision: 1, by: nil)
@@ -153,7 +153,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("overrides come back for good, and nothing is held where only they differ")
+    @Test("overrides are restored permanently, and nothing is held if only they differ")
     func overrides() async throws {
         try await withTwoVersions { (store, refresher, source) async throws in
             let first = try await store.set(Self.path, to: 1, timeToLive: nil).revision
@@ -166,13 +166,13 @@ struct RollbackTests {
         }
     }
 
-    @Test("what did not differ goes on changing while the rest is held")
+    @Test("a layer that did not differ stays live while others are held")
     func hostStaysLive() async throws {
         try await withTwoVersions { (store, _, _) async throws in
             _ = try await store.rollBack(toRevision: 1, by: nil)
             _ = try await store.replaceFiles(.host, with: ["h": 1])
             #expect(store.value == ["h": 1, "v": 1])
-            // Held as well from here on.
+            // From here on, the host layer is held, too.
             _ = try await store.rollBack(toRevision: 2, by: nil)
             #expect(store.value == ["v": 2])
             _ = try await store.replaceFiles(.host, with: ["h": 2])
@@ -182,7 +182,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("one can go back to what a rollback held, and forward again to what it refused")
+    @Test("a rollback can go to the refused content and again to the held content")
     func again() async throws {
         try await withTwoVersions { (store, _, _) async throws in
             #expect(try await store.rollBack(toRevision: 1, by: nil).isHeld)
@@ -194,7 +194,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("an override that has ended since stays away")
+    @Test("an override that has expired since is not restored")
     func ended() async throws {
         var fixture = StoreFixture()
         fixture.hasRemote = false
@@ -212,7 +212,7 @@ struct RollbackTests {
         await store.stop()
     }
 
-    @Test("a revision that is not known is refused, with those that are", arguments: [0, 77])
+    @Test("a rollback to an unknown revision is refused, and the error has the known ones", arguments: [0, 77])
     func unknown(revision: Int) async throws {
         try await withTwoVersions { (store, _, _) async throws in
             let error = await #expect(throws: ConfigError.self) {
@@ -224,7 +224,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("a hold survives a stop and a crash, and so does its end", arguments: [true, false])
+    @Test("a hold and its end survive a stop and a crash", arguments: [true, false])
     func restart(isCrash: Bool) async throws {
         var fixture = StoreFixture()
         // No generation is written while this clock stands still.
@@ -254,7 +254,7 @@ struct RollbackTests {
     }
 
     @Test(
-        "a crash that loses the refused document does not lose what it was",
+        "the refused document is still recognized after a crash that lost it",
         arguments: [("2", "2"), (nil, nil)] as [(String?, String?)])
     func refusedIsRemembered(version: String?, again: String?) async throws {
         var fixture = StoreFixture()

@@ -5,11 +5,11 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("The guard against documents without a version")
+@Suite("Seen versions")
 struct SeenVersionsTests {
     private typealias Answer = (value: Int, version: String?)
 
-    /// Refreshes with each answer, and returns which were accepted.
+    /// Refreshes once for each response, and returns which ones were accepted.
     private func accepted(
         _ answers: [Answer], _ requirement: VersionRequirement, _ refresher: ConfigRefreshService,
         _ source: ScriptedSource
@@ -38,7 +38,7 @@ struct SeenVersionsTests {
         }
     }
 
-    @Test("the reason names the version that is missing, the one seen before, and what to do")
+    @Test("the reason has the missing version, the version seen before, and a remedy")
     func reasons() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             _ = try await accepted([(1, "15"), (2, nil)], .onceSeen, refresher, source)
@@ -59,7 +59,7 @@ struct SeenVersionsTests {
     }
 
     @Test(
-        "only a number and a text that is not empty are versions",
+        "only numbers and nonempty strings are versions",
         arguments: ["null", "true", #""""#, "[1]", "{}"])
     func noVersion(text: String) throws {
         let value = try JSONValue(parsing: "{\"version\":\(text)}")
@@ -68,7 +68,7 @@ struct SeenVersionsTests {
         #expect(document.version == nil)
     }
 
-    @Test("the highest version is still in force after a restart and after a push without a version")
+    @Test("the highest version still applies after a restart and after a push without a version")
     func persistence() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }
@@ -91,7 +91,7 @@ struct SeenVersionsTests {
         }
     }
 
-    @Test("a version that only a push had is not required from the source, but not undercut either")
+    @Test("after a push with a version, the source may send none, but no older one")
     func pushedVersion() async throws {
         try await StoreFixture().withFlow { (_, refresher, source) async throws in
             let push = SourceDocument(value: ["v": 0], version: UpstreamVersion("7"))
@@ -101,7 +101,7 @@ struct SeenVersionsTests {
         }
     }
 
-    @Test("force accepts a document without a version and those after it, and an older version only once it is there")
+    @Test("a forced document without a version keeps the highest version, a forced older one lowers it")
     func forced() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             _ = try await accepted([(1, "15")], .onceSeen, refresher, source)
@@ -117,7 +117,7 @@ struct SeenVersionsTests {
         }
     }
 
-    @Test("another source begins without a version")
+    @Test("another source may begin without a version")
     func otherSource() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }

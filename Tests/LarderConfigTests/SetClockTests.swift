@@ -8,17 +8,18 @@ import Testing
 
 @testable import LarderConfig
 
-@Suite("A clock that is set")
+@Suite("Clock changes")
 struct SetClockTests {
     private static let day = 86_400_000
 
-    /// A time of day that a test sets.
+    /// By how much a test has set the time of day.
     private final class Offset: Sendable {
         let milliseconds = Atomic(0)
     }
 
     @Test(
-        "values stay and revisions grow when the clock is set by a day, at work and between starts", arguments: [-1, 1])
+        "values stay and revisions increase when the clock is set by a day, at run time and between starts",
+        arguments: [-1, 1])
     func values(days: Int) async throws {
         let offset = Offset()
         var fixture = StoreFixture.local()
@@ -40,7 +41,7 @@ struct SetClockTests {
             #expect(Set(history).count == history.count)
         }
 
-        func startAgain() async throws {
+        func restart() async throws {
             try await fixture.withStore { (store) async throws in
                 #expect(store.value == ["n": .int(number)])
                 #expect(store.revision == last)
@@ -53,14 +54,14 @@ struct SetClockTests {
             offset.milliseconds.store(days * Self.day, ordering: .relaxed)
             try await change(store)
         }
-        try await startAgain()
+        try await restart()
         offset.milliseconds.store(0, ordering: .relaxed)
-        try await startAgain()
+        try await restart()
         offset.milliseconds.store(days * Self.day, ordering: .relaxed)
-        try await startAgain()
+        try await restart()
     }
 
-    @Test("an override that is set after the clock was set lasts as long as it should", arguments: [-1, 1])
+    @Test("an override after a clock change lasts for its lifetime", arguments: [-1, 1])
     func timeToLive(days: Int) async throws {
         let clock = ManualClock()
         let offset = Offset()

@@ -4,9 +4,9 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("Another source for a namespace at work")
+@Suite("Replacement of a source")
 struct SourceExchangeTests {
-    @Test("a refresh that runs asks the new source instead, and its waiter gets that answer")
+    @Test("a running refresh is repeated with the new source, whose response its caller gets")
     func exchange() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             async let refresh = refresher.refreshIfNeeded()
@@ -15,7 +15,7 @@ struct SourceExchangeTests {
             let other = ScriptedSource()
             await refresher.use(other)
             #expect(source.cancelledCount == 1)
-            // It comes too late.
+            // The response of the old source comes too late.
             old.answer(["v": "old"])
             await other.nextRequest().answer(["v": "new"])
             #expect(try await refresh.commit.changed)
@@ -25,7 +25,7 @@ struct SourceExchangeTests {
         }
     }
 
-    @Test("a refresh that nobody waits for any more is not begun anew")
+    @Test("a refresh without callers is not repeated")
     func abandoned() async throws {
         try await StoreFixture().withFlow { (_, refresher, source) async throws in
             let refresh = Task { try await refresher.refreshIfNeeded() }

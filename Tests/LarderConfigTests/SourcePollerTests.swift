@@ -7,17 +7,17 @@ import Testing
 
 @testable import LarderConfig
 
-@Suite("Polling a source")
+@Suite("Source poller")
 struct SourcePollerTests {
-    /// What the source does when it is asked.
+    /// The response of the source to a poll.
     private enum Step {
         case answer
         case fail(retryAfter: Duration?)
-        /// Somebody else's refresh goes well between two failures of the poller's: the second counts as a first one.
+        /// A refresh by a client succeeds between two failed polls. The second failure then counts as the first one.
         case failAfterSuccess
     }
 
-    @Test("a refresh that a client asks for does not wait for the first fetch of a host without a document")
+    @Test("a refresh by a client does not wait for the first fetch of a host without a document")
     func refreshBeforeFirstFetch() async throws {
         let clock = ManualClock()
         let wallClock = WallClock { 1_700_000_000_000 + clock.now.offset.milliseconds }
@@ -37,7 +37,7 @@ struct SourcePollerTests {
         }
     }
 
-    @Test("the poller waits as its plan says: at the start, through an outage, and afterwards")
+    @Test("the poller follows its plan at the start, during an outage and afterwards")
     func followsThePlan() async throws {
         let seed = SeededGenerator.randomSeed
         let clock = ManualClock()

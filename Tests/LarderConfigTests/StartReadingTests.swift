@@ -8,7 +8,7 @@ import Testing
 @testable import LarderConfigStorage
 @testable import LarderConfig
 
-@Suite("What a start reads, and what it leaves until it is asked for")
+@Suite("Reads at start and on demand")
 struct StartReadingTests {
     private func fixture(_ files: FaultyFileSystem = FaultyFileSystem()) -> StoreFixture {
         var fixture = StoreFixture()
@@ -19,7 +19,7 @@ struct StartReadingTests {
         return fixture
     }
 
-    /// Leaves sixteen generations on disk, of the revisions 6 to 21, whose n is 5 to 20.
+    /// Leaves 16 generations on disk: revisions 6 to 21, with n = 5 to 20.
     private func leaveSixteen(_ fixture: StoreFixture) async throws {
         let store = try await fixture.open()
         for number in 1...20 { _ = try await store.set(JSONPath(["n"]), to: .int(number), timeToLive: nil) }
@@ -36,7 +36,7 @@ struct StartReadingTests {
         try LocalFileSystem().replace(path, with: bytes)
     }
 
-    @Test("of the generations a start reads the newest alone, and the others once, whoever asks for them")
+    @Test("a start reads only the newest generation, and the others are read once for all callers")
     func newestAlone() async throws {
         let files = FaultyFileSystem()
         let fixture = fixture(files)
@@ -57,7 +57,7 @@ struct StartReadingTests {
         await store.stop()
     }
 
-    @Test("what is asked for first has the older generations: the value of one, the way back to one, an explanation")
+    @Test("the first value, explanation or rollback after a start has the older generations")
     func firstNeed() async throws {
         let fixture = fixture()
         defer { fixture.remove() }
@@ -79,7 +79,7 @@ struct StartReadingTests {
         await fourth.stop()
     }
 
-    @Test("changes that are made before anybody asks stand behind what was before the start", arguments: [1, 10, 20])
+    @Test("changes made before the older generations are read come after them in the history", arguments: [1, 10, 20])
     func changesBefore(count: Int) async throws {
         let fixture = fixture()
         defer { fixture.remove() }
@@ -89,13 +89,13 @@ struct StartReadingTests {
         #expect(await store.pastSnapshots().map(\.revision) == ((6 + count)...(21 + count)).reversed())
         #expect(try await store.value(ofRevision: 21 + count)["m"] == .int(count))
         await store.stop()
-        // They are on disk under the same numbers.
+        // They are on disk under the same revisions.
         let next = try await fixture.open()
         #expect(await next.pastSnapshots().map(\.revision) == ((6 + count)...(21 + count)).reversed())
         await next.stop()
     }
 
-    @Test("an older generation that is damaged is left out and set aside when it is asked for")
+    @Test("a damaged older generation is left out and set aside when it is read")
     func damagedOlder() async throws {
         let fixture = fixture()
         defer { fixture.remove() }
@@ -108,13 +108,13 @@ struct StartReadingTests {
         await store.stop()
     }
 
-    @Test("where the newest are damaged the one before them is served, and those before it are the history")
+    @Test("if the newest generations are damaged, the one before them is served, with the older history")
     func damagedNewest() async throws {
         let fixture = fixture()
         defer { fixture.remove() }
         try await leaveSixteen(fixture)
         for revision in [20, 21] { try damage(path(fixture, revision)) }
-        // What it holds is in the generations, too.
+        // Its records are in the generations, too.
         try LocalFileSystem().remove(fixture.directory + "/journal")
         let store = try await fixture.open()
         #expect(store.value == ["n": 18])
@@ -123,7 +123,7 @@ struct StartReadingTests {
         await store.stop()
     }
 
-    @Test("a journal is read without the zeros at its end, and they are counted, wherever its last byte stands")
+    @Test("a journal is read without its trailing zeros, which are counted")
     func zeros() throws {
         let path = NSTemporaryDirectory() + "/larder-journal-" + UUID().uuidString
         defer { unlink(path) }
@@ -132,7 +132,7 @@ struct StartReadingTests {
         for size in [0, 1, 4096, 65536, 65537, 262_144, 300_000] {
             for end in [0, 1, 15, 4095, 4096, 4097, 65535, 65536, 65537, 70_000, 262_144] where end <= size {
                 var bytes = [UInt8](repeating: 0, count: size)
-                // Zeros are before it, too.
+                // There are zeros before the last byte, too.
                 if end > 0 { bytes[end - 1] = 7 }
                 if end > 20 { bytes[17] = 1 }
                 try files.replace(path, with: bytes)
@@ -142,7 +142,7 @@ struct StartReadingTests {
         }
     }
 
-    @Test("zeros that are only counted make the same of a journal as zeros that are there")
+    @Test("counted zeros have the same effect as zeros in the bytes of a journal")
     func countedZeros() {
         let whole = (1...4).flatMap { number in
             JournalRecord(

@@ -8,9 +8,9 @@ import Testing
 @testable import LarderConfigStorage
 @testable import LarderConfig
 
-@Suite("The state directory and its epoch")
+@Suite("State directory and epoch")
 struct StateDirectoryTests {
-    /// Runs a body with a state directory that an agent used and left, and its epoch.
+    /// Calls `body` with a state directory that was in use before, and its epoch.
     private func withUsedDirectory(_ body: (_ path: String, _ epoch: String) throws -> Void) throws {
         let path = NSTemporaryDirectory() + "/larder-state-" + UUID().uuidString
         defer { try? FileManager.default.removeItem(atPath: path) }
@@ -21,7 +21,7 @@ struct StateDirectoryTests {
         try StateDirectory(path: path, machine: machine, files: LocalFileSystem())
     }
 
-    @Test("the epoch stays over restarts, and when the directory is renamed")
+    @Test("the epoch stays across restarts and when the directory is renamed")
     func stays() throws {
         try withUsedDirectory { (path, epoch) throws in
             #expect(try open(path).epoch == epoch)
@@ -35,7 +35,7 @@ struct StateDirectoryTests {
         }
     }
 
-    @Test("a copy of the directory gets another epoch, which stays")
+    @Test("a copy of the directory gets another epoch and keeps it")
     func copied() throws {
         try withUsedDirectory { (path, epoch) throws in
             let copy = path + "-copy"
@@ -49,7 +49,7 @@ struct StateDirectoryTests {
         }
     }
 
-    @Test("a backup that is restored into the same directory gets another epoch")
+    @Test("a backup restored into the same directory gets another epoch")
     func restoredInPlace() throws {
         try withUsedDirectory { (path, epoch) throws in
             let copy = path + "-copy"
@@ -65,7 +65,7 @@ struct StateDirectoryTests {
         }
     }
 
-    @Test("the directory of another machine gets another epoch, also if its machine-id was not known")
+    @Test("a directory from another machine gets another epoch, also if this machine's ID is unknown")
     func cloned() throws {
         try withUsedDirectory { (path, epoch) throws in
             let second = try open(path, machine: "b").epoch
@@ -74,7 +74,7 @@ struct StateDirectoryTests {
         }
     }
 
-    @Test("an epoch file of the previous version, which had no record, keeps its epoch and gets the record")
+    @Test("an epoch file of the previous version, without a record, keeps its epoch and gets the record")
     func previousVersion() throws {
         try withUsedDirectory { (path, _) throws in
             try Data("0123456789abcdef\n".utf8).write(to: URL(filePath: path + "/epoch"))
@@ -85,7 +85,7 @@ struct StateDirectoryTests {
         }
     }
 
-    @Test("a known epoch is used although its record cannot be written")
+    @Test("a known epoch is used even if its record cannot be written")
     func readOnly() throws {
         try withUsedDirectory { (path, _) throws in
             try Data("0123456789abcdef\n".utf8).write(to: URL(filePath: path + "/epoch"))
@@ -95,7 +95,7 @@ struct StateDirectoryTests {
         }
     }
 
-    @Test("under another epoch the state is kept and no revision of the former life is given again")
+    @Test("in another epoch the state is kept, and no revision of the previous epoch is reused")
     func keptState() async throws {
         let fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -107,7 +107,7 @@ struct StateDirectoryTests {
         restored.epoch = "1111111111111111"
         let second = try await restored.open()
         #expect(second.value == ["n": 1])
-        // More than the lost life can have given since.
+        // More than the previous epoch can have assigned in the meantime.
         #expect(second.revision > revision + 1_000_000)
         let known = second.revision
         await second.stop()
@@ -117,7 +117,7 @@ struct StateDirectoryTests {
         await third.stop()
     }
 
-    @Test("a state directory that has nothing but a saved generation begins with it")
+    @Test("a state directory with only saved generations starts from them")
     func savedGeneration() async throws {
         let fixture = StoreFixture.local()
         defer { fixture.remove() }

@@ -6,9 +6,9 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("What a source's answer does to the configuration")
+@Suite("Responses of a source")
 struct UpstreamAnswerTests {
-    @Test("an older version is refused and shown, and the newer document stays")
+    @Test("an older version is rejected and reported, and the newer document stays")
     func olderVersion() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let first = Task.immediate { try await refresher.refreshIfNeeded() }
@@ -26,7 +26,7 @@ struct UpstreamAnswerTests {
             #expect(status.refused?.version == "6")
             #expect(status.refused?.reason.contains("older") ?? false)
             #expect(status.lastError != nil)
-            // The refused answer's validator is not remembered: it would hide that answer's successor.
+            // The validator of a rejected response is not stored. With it, later responses could be "not modified".
             let third = Task.immediate { try await refresher.refreshIfNeeded() }
             let next = await source.nextRequest()
             #expect(next.validator == Validator(etag: "\"7\""))
@@ -38,7 +38,7 @@ struct UpstreamAnswerTests {
         }
     }
 
-    @Test("a forced refresh asks without a validator and takes an older version, under a newer revision")
+    @Test("a forced refresh sends no validator and accepts an older version, under a newer revision")
     func forced() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let first = Task.immediate { try await refresher.refreshIfNeeded() }
@@ -53,7 +53,7 @@ struct UpstreamAnswerTests {
         }
     }
 
-    @Test("a failure keeps the last good snapshot: failed before the first answer, stale after it")
+    @Test("a failure keeps the last good snapshot: failed before the first document, stale after it")
     func failures() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             #expect(store.publication.status.freshness == .initializing)
@@ -77,7 +77,7 @@ struct UpstreamAnswerTests {
         }
     }
 
-    @Test("an empty host layer publishes nothing while the source has not answered, and a first value does")
+    @Test("before the source responds, an empty host layer publishes nothing, but a value does")
     func nothingYet() async throws {
         try await StoreFixture().withFlow { (store, _, _) async throws in
             _ = try await store.replaceFiles(.host, with: .emptyObject)
@@ -87,7 +87,7 @@ struct UpstreamAnswerTests {
         }
     }
 
-    @Test("not modified confirms what is held without a new revision")
+    @Test("not modified confirms the document without a new revision")
     func notModified() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let first = Task.immediate { try await refresher.refreshIfNeeded() }
@@ -102,7 +102,7 @@ struct UpstreamAnswerTests {
         }
     }
 
-    @Test("the same document under a new validator makes no new revision, and the new validator is remembered")
+    @Test("the same document with a new validator makes no new revision, and the validator is stored")
     func sameDocument() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             for etag in ["\"a\"", "\"b\""] {
@@ -119,7 +119,7 @@ struct UpstreamAnswerTests {
         }
     }
 
-    @Test("a pushed document with an older version than the one held is refused unless forced")
+    @Test("a pushed document with an older version is rejected unless forced")
     func pushes() async throws {
         try await StoreFixture().withFlow { (store, refresher, _) async throws in
             func push(_ value: JSONValue, _ version: String, force: Bool = false) async throws {
@@ -139,7 +139,7 @@ struct UpstreamAnswerTests {
 @Suite("Upstream versions")
 struct UpstreamVersionTests {
     @Test(
-        "numbers are compared as numbers, part by part",
+        "versions are compared part by part, as numbers",
         arguments: [
             ("1", "2"), ("9", "10"), ("1.9", "1.10"), ("v1.2.3", "v1.2.4"), ("1", "1.1"), ("2026-01-31", "2026-02-01"),
             ("99999999999999999999", "100000000000000000000"), ("007", "8"),
@@ -150,19 +150,19 @@ struct UpstreamVersionTests {
     }
 
     @Test(
-        "equal versions and those of other forms are not older",
+        "versions that are equal or have no order are not older",
         arguments: [("1", "1"), ("1.0", "1"), ("abc", "abd"), ("3f2a", "12"), ("", "1"), ("1..2", "1.3")])
     func notOlder(left: String, right: String) {
         #expect(!UpstreamVersion(left).isOlder(than: UpstreamVersion(right)))
         #expect(!UpstreamVersion(right).isOlder(than: UpstreamVersion(left)))
     }
 
-    @Test("versions that are known to be counted by two have no order")
+    @Test("versions of different series have no order")
     func series() {
         let (old, new) = (UpstreamVersion("1", series: "a"), UpstreamVersion("2", series: "a"))
         #expect(old.isOlder(than: new))
         #expect(!UpstreamVersion("1", series: "b").isOlder(than: new))
-        // Who counted is not known of what was pushed.
+        // A version without a series is compared with any other.
         #expect(UpstreamVersion("1").isOlder(than: new))
         #expect(old.isOlder(than: UpstreamVersion("2")))
     }

@@ -3,7 +3,7 @@ import Synchronization
 
 @testable import LarderConfigStorage
 
-/// Files in memory, for simulations: nothing waits for a disk.
+/// A file system in memory, for simulations. No call waits for a disk.
 final class MemoryFileSystem: FileSystem {
     private let files = Mutex<[String: [UInt8]]>([:])
 
@@ -26,12 +26,12 @@ final class MemoryFileSystem: FileSystem {
     func remove(_ path: String) throws(FileError) { _ = files.withLock { $0.removeValue(forKey: path) } }
 
     func rename(_ path: String, to newPath: String) throws(FileError) {
-        let isThere = files.withLock { files in
+        let exists = files.withLock { files in
             guard let bytes = files.removeValue(forKey: path) else { return false }
             files[newPath] = bytes
             return true
         }
-        if !isThere { throw FileError("rename", path, errno: ENOENT) }
+        if !exists { throw FileError("rename", path, errno: ENOENT) }
     }
 
     func openJournal(_ path: String, size: Int) throws(FileError) -> any JournalFile {

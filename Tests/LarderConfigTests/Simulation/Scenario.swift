@@ -11,27 +11,28 @@ import TestSupport
 @testable import LarderConfigSources
 @testable import LarderConfig
 
-/// Everything at once on one namespace: refreshes, forced refreshes, pushes, overrides that end, signalled changes, the
-/// poll, edits of the host's files, another source, and cancellations of all of them, each with delays by chance. The
-/// store, the flows and the poller are the agent's; the upstream, the files and the time are not.
+/// A simulation of concurrent clients of one namespace. They refresh, push, set overrides with and without expiry, edit the
+/// host file and replace the source, with random delays and cancellations, while the source signals changes and is
+/// polled. The store, the refreshers and the poller are those of the agent. The upstream, the files and the clock are
+/// simulated.
 final class Scenario: @unchecked Sendable {
-    // Unchecked, because only the simulation's thread touches it.
+    // Unchecked, because only the simulation's thread accesses it.
 
-    /// What the source would say now.
+    /// The current state of the source.
     struct Upstream {
         /// Starts so high that no push of an older version gets a negative number, which would not be ordered.
         var version = 1_000
-        /// Another one for each change, whatever happens to the version.
+        /// Identifies the state. Unlike the version, it changes with each change.
         var serial = 1
     }
 
     let ledger = ScenarioLedger()
     let clock: ManualClock
-    var chance: SeededGenerator
+    var generator: SeededGenerator
     var upstream = Upstream()
-    /// Whether nothing fails any more.
+    /// Whether the random failures and cancellations have ended.
     private(set) var isCalm = false
-    /// What the administrator's file says.
+    /// The content of the host file.
     var hostContent = 0
     let signals: AsyncStream<Void>
     let signal: AsyncStream<Void>.Continuation
@@ -41,41 +42,42 @@ final class Scenario: @unchecked Sendable {
     private(set) var isFinished = false
 
     private static let clients = 6
-    /// More than any scenario needs.
+    /// More jobs than any scenario needs.
     private static let maximumJobs = 10_000_000
 
-    /// Lives through so many commands and edits.
+    /// Runs a scenario with `steps` commands and edits.
     static func run(seed: UInt64, steps: Int) async -> Scenario {
         await SimulatedRuntime.run(seed: seed) { runtime in
             let scenario = Scenario(clock: runtime.clock, seed: seed, steps: steps)
-            Task { await scenario.live() }
+            Task { await scenario.run() }
             return scenario
         } while: {
-            $0.goesOn()
+            $0.shouldContinue()
         }
     }
 
     private init(clock: ManualClock, seed: UInt64, steps: Int) {
         self.clock = clock
-        // Not the generator that orders the jobs, but one of its own.
-        chance = SeededGenerator(seed: ~seed)
+        // Separate from the generator that orders the jobs.
+        generator = SeededGenerator(seed: ~seed)
         stepsLeft = steps
         (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
-    private func goesOn() -> Bool {
+    private func shouldContinue() -> Bool {
         jobs += 1
         if let store { ledger.observe(store.publication.current.snapshot) }
         return jobs < Self.maximumJobs && ledger.violations.isEmpty
     }
 
-    /// Whether there is something left to do, of which the caller then does one step.
+    /// Takes one of the remaining steps for the caller.
+    /// - Returns: false if none remains
     func takeStep() -> Bool {
         stepsLeft -= 1
         return stepsLeft >= 0
     }
 
-    private func live() async {
+    private func run() async {
         do {
             let store = try await open()
             self.store = store
@@ -85,29 +87,29 @@ final class Scenario: @unchecked Sendable {
             let poller = SourcePoller(
                 source: ScenarioSource(scenario: self), refresher: refresher, store: store,
                 schedule: PollSchedule(interval: .seconds(10), seed: "a"), clock: clock, wallClock: wallClock,
-                generator: chance)
+                generator: generator)
             let flow = Task { await refresher.run() }
-            let asking = [
+            let polls = [
                 Task { await poller.run(after: .started(holding: false)) },
                 Task { await poller.follow(after: .started(holding: false)) },
             ]
             await withTaskGroup { group in
                 for number in 0..<Self.clients {
                     let client = ScenarioClient(number: number, scenario: self, refresher: refresher, host: host)
-                    group.addTask { await client.live() }
+                    group.addTask { await client.run() }
                 }
             }
             isCalm = true
-            for task in asking { task.cancel() }
+            for task in polls { task.cancel() }
             let last = ScenarioClient(number: Self.clients, scenario: self, refresher: refresher, host: host)
-            await last.lookAround()
+            await last.checkFinalState()
             flow.cancel()
             await flow.value
             await host.finish()
             await store.stop()
             isFinished = true
         } catch {
-            ledger.violated("\(error)")
+            ledger.addViolation("\(error)")
         }
     }
 
@@ -128,19 +130,19 @@ final class Scenario: @unchecked Sendable {
 
     private func readHost() async -> Result<ComposedPatch, FileReadError> {
         let before = hostContent
-        try? await clock.sleep(for: chance.duration(upTo: 1))
-        if !isCalm, chance.oneIn(20) {
-            return .failure(FileReadError(.unstable, "/config.d", "it changes all the time"))
+        try? await clock.sleep(for: generator.duration(upTo: 1))
+        if !isCalm, generator.oneIn(20) {
+            return .failure(FileReadError(.unstable, "/config.d", "it keeps changing"))
         }
-        return .success(ComposedPatch(["host": .int(chance.oneIn(2) ? before : hostContent)]))
+        return .success(ComposedPatch(["host": .int(generator.oneIn(2) ? before : hostContent)]))
     }
 }
 
 extension SeededGenerator {
-    /// True once in so many times.
+    /// Returns true with a probability of 1 in `count`.
     mutating func oneIn(_ count: Int) -> Bool { Int.random(in: 0..<count, using: &self) == 0 }
 
-    /// Some milliseconds, up to whole seconds.
+    /// Returns a random number of milliseconds, up to `seconds`.
     mutating func duration(upTo seconds: Int) -> Duration {
         .milliseconds(Int.random(in: 0...(seconds * 1_000), using: &self))
     }

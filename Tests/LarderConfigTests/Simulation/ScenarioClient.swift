@@ -5,7 +5,7 @@ import TestSupport
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-/// One who does something to a scenario's namespace again and again, and holds each answer against what was published.
+/// A client that sends random commands to a scenario's namespace and compares each result with what was published.
 struct ScenarioClient: Sendable {
     let number: Int
     let scenario: Scenario
@@ -13,18 +13,18 @@ struct ScenarioClient: Sendable {
     let host: FileLayerRefresher
 
     private var ledger: ScenarioLedger { scenario.ledger }
-    /// Nobody else sets it.
+    /// The path that only this client sets.
     private var path: JSONPath { JSONPath(["set", "\(number)"]) }
 
-    func live() async {
+    func run() async {
         while scenario.takeStep() {
-            try? await scenario.clock.sleep(for: scenario.chance.duration(upTo: 3))
+            try? await scenario.clock.sleep(for: scenario.generator.duration(upTo: 3))
             await step()
         }
     }
 
     private func step() async {
-        switch Int.random(in: 0..<100, using: &scenario.chance) {
+        switch Int.random(in: 0..<100, using: &scenario.generator) {
         case ..<22: await refresh("refresh") { () async throws(ConfigError) in try await refresher.refreshIfNeeded() }
         case ..<32: await refresh("force") { () async throws(ConfigError) in try await refresher.forceRefresh() }
         case ..<36: await refresh("await") { () async throws(ConfigError) in try await refresher.awaitChange() }
@@ -38,29 +38,31 @@ struct ScenarioClient: Sendable {
         }
     }
 
-    /// What is left when all is quiet.
-    func lookAround() async {
-        // The longest override is over.
+    /// Checks the state after all clients have ended.
+    func checkFinalState() async {
+        // By then, every override with a lifetime has expired.
         try? await scenario.clock.sleep(for: .seconds(60))
         await refresh("force", mayFail: false) { () async throws(ConfigError) in try await refresher.forceRefresh() }
-        ledger.expect(ledger.held?.serial == scenario.upstream.serial, "the last refresh did not bring what there is")
+        ledger.expect(
+            ledger.current?.serial == scenario.upstream.serial, "the last refresh did not return the current document")
         await refreshHost()
         guard let current = scenario.store?.publication.current else { return }
-        ledger.expect(current.freshness == .fresh, "the state is \(current.freshness) in the end")
+        ledger.expect(current.freshness == .fresh, "the final freshness is \(current.freshness)")
         let host = current.snapshot.value["host"]?.int ?? 0
-        ledger.expect(host == scenario.hostContent, "the host layer says \(host), the file \(scenario.hostContent)")
+        ledger.expect(host == scenario.hostContent, "the host layer has \(host), the file \(scenario.hostContent)")
     }
 
     private func changeUpstream() {
         ledger.count("change")
         scenario.upstream.serial = ledger.newNumber()
-        scenario.upstream.version += scenario.chance.oneIn(5) ? -Int.random(in: 0...3, using: &scenario.chance) : 1
-        if scenario.chance.oneIn(2) { scenario.signal.yield() }
+        scenario.upstream.version +=
+            scenario.generator.oneIn(5) ? -Int.random(in: 0...3, using: &scenario.generator) : 1
+        if scenario.generator.oneIn(2) { scenario.signal.yield() }
     }
 
     // MARK: Commands
 
-    /// Does something, and gives it up by chance.
+    /// Runs a command and sometimes cancels it.
     private func attempt<Value: Sendable>(
         _ name: String, _ body: @escaping @Sendable () async throws(ConfigError) -> Value
     ) async -> Result<Value, ConfigError> {
@@ -68,19 +70,19 @@ struct ScenarioClient: Sendable {
         let task = Task { () async -> Result<Value, ConfigError> in
             do throws(ConfigError) { return .success(try await body()) } catch { return .failure(error) }
         }
-        guard !scenario.isCalm, scenario.chance.oneIn(4) else {
+        guard !scenario.isCalm, scenario.generator.oneIn(4) else {
             let result = await task.value
             if case .failure(let error) = result, error.code == .cancelled, name != "await" {
-                ledger.violated("\(name) was cancelled by nobody")
+                ledger.addViolation("\(name) failed as cancelled, but was not cancelled")
             }
             return result
         }
-        // After a time, or in the middle of what takes none.
-        let time = scenario.chance.oneIn(2) ? scenario.chance.duration(upTo: 2) : .zero
-        let turns = Int.random(in: 0...12, using: &scenario.chance)
+        // Cancels after a delay, or a few jobs later, in the middle of work that takes no time.
+        let time = scenario.generator.oneIn(2) ? scenario.generator.duration(upTo: 2) : .zero
+        let jobs = Int.random(in: 0...12, using: &scenario.generator)
         let canceller = Task {
             try? await scenario.clock.sleep(for: time)
-            for _ in 0..<turns { await Task {}.value }
+            for _ in 0..<jobs { await Task {}.value }
             task.cancel()
         }
         let result = await task.value
@@ -99,19 +101,20 @@ struct ScenarioClient: Sendable {
             let id = ledger.remote(in: outcome.commit.revision)
             let document = id.flatMap { ledger.documents[$0] }
             if outcome.notModified {
-                ledger.expect(!outcome.commit.changed, "\(name): not modified and changed")
-                ledger.expect(document?.serial != nil, "\(name): not modified, but \(id ?? "nothing") is held")
+                ledger.expect(!outcome.commit.changed, "\(name): not modified, but changed")
+                ledger.expect(document?.serial != nil, "\(name): not modified, but \(id ?? "nothing") is current")
             } else {
-                ledger.expect(document?.serial != nil, "\(name) brought \(id ?? "nothing")")
-                ledger.expect(ledger.published(id) > began, "\(name) brought \(id ?? ""), which was there before")
+                ledger.expect(document?.serial != nil, "\(name) returned \(id ?? "nothing")")
+                ledger.expect(ledger.published(id) > began, "\(name) returned \(id ?? ""), which was published before")
             }
             ledger.expect(
                 document.map { "\($0.version)" } == outcome.upstreamVersion,
-                "\(name) brought \(id ?? ""), version \(document?.version ?? 0), and says \(outcome.upstreamVersion ?? "")"
+                "\(name) returned \(id ?? ""), version \(document?.version ?? 0), as \(outcome.upstreamVersion ?? "")"
             )
             if name == "force", let id {
                 ledger.claimed(id)
-                ledger.expect(document?.isForced == true && document?.began ?? 0 > began, "forced, and got \(id)")
+                ledger.expect(
+                    document?.isForced == true && document?.began ?? 0 > began, "a forced refresh returned \(id)")
             }
         case .failure(let error):
             ledger.expect(mayFail, "\(name): \(error)")
@@ -122,8 +125,8 @@ struct ScenarioClient: Sendable {
 
     private func push() async {
         let id = ledger.newID("push")
-        let version = scenario.upstream.version + Int.random(in: -3...2, using: &scenario.chance)
-        let force = scenario.chance.oneIn(4)
+        let version = scenario.upstream.version + Int.random(in: -3...2, using: &scenario.generator)
+        let force = scenario.generator.oneIn(4)
         let began = ledger.now()
         ledger.push(id, version: version, isForced: force)
         let document = SourceDocument(value: ["remote": .string(id)], version: UpstreamVersion("\(version)"))
@@ -133,25 +136,27 @@ struct ScenarioClient: Sendable {
         switch result {
         case .success(let outcome):
             let found = ledger.remote(in: outcome.commit.revision)
-            ledger.expect(found == id, "\(id) is in revision \(outcome.commit.revision), it was said: \(found ?? "")")
+            ledger.expect(found == id, "revision \(outcome.commit.revision) of \(id) has \(found ?? "nothing")")
             ledger.expect(outcome.upstreamVersion == "\(version)", "\(id) has version \(outcome.upstreamVersion ?? "")")
-            // Stale where the host's files cannot be read.
+            // Stale if the host's files cannot be read.
             ledger.expect(
                 [.fresh, .stale].contains(outcome.freshness), "a push left the namespace \(outcome.freshness)")
         case .failure(let error):
-            ledger.refused(id)
+            ledger.failed(id)
             if error.code == .cancelled { return }
             ledger.expect(error.code == .rejected && !force, "\(id): \(error)")
             ledger.expect(
-                ledger.wasOutdated(version, since: began), "\(id), version \(version), was not older: \(error)")
+                ledger.wasOutdated(version, since: began),
+                "\(id), version \(version), was rejected, but not older: \(error)")
         }
     }
 
     private func set() async {
         guard let store = scenario.store else { return }
         let value = ledger.newNumber()
-        // What lives for no time at all may have ended in the snapshot that it comes with.
-        let timeToLive = scenario.chance.oneIn(3) ? max(.milliseconds(1), scenario.chance.duration(upTo: 20)) : nil
+        // Not zero: an override with a lifetime of 0 may already be missing in the snapshot of its own commit.
+        let timeToLive =
+            scenario.generator.oneIn(3) ? max(.milliseconds(1), scenario.generator.duration(upTo: 20)) : nil
         let result = await attempt("set") { () async throws(ConfigError) in
             try await store.set(path, to: .int(value), timeToLive: timeToLive)
         }
@@ -162,7 +167,7 @@ struct ScenarioClient: Sendable {
                 found?.int == value, "\(path) was set to \(value), and is \(found.map { "\($0)" } ?? "unset")")
         case .failure(let error):
             ledger.expect(error.code == .cancelled, "set: \(error)")
-            ledger.refused(value, at: path)
+            ledger.failed(value, at: path)
         }
     }
 
@@ -171,7 +176,7 @@ struct ScenarioClient: Sendable {
         let result = await attempt("unset") { () async throws(ConfigError) in try await store.unset(path) }
         switch result {
         case .success(let commit):
-            ledger.expect(ledger.value(path, in: commit.revision) == nil, "\(path) was unset and is there")
+            ledger.expect(ledger.value(path, in: commit.revision) == nil, "\(path) was unset, but has a value")
         case .failure(let error):
             ledger.expect(error.code == .cancelled, "unset: \(error)")
         }
@@ -183,7 +188,7 @@ struct ScenarioClient: Sendable {
         do throws(ConfigError) {
             let commit = try await host.refresh()
             let found = ledger.value(JSONPath(["host"]), in: commit.revision)?.int ?? 0
-            ledger.expect(found >= content, "the host layer was read and says \(found), the file \(content)")
+            ledger.expect(found >= content, "the host layer was read and has \(found), the file \(content)")
         } catch {
             ledger.expect(error.code == .rejected && !scenario.isCalm, "host: \(error)")
         }

@@ -1,30 +1,30 @@
 import Foundation
 import TestSupport
 
-/// Runs tasks and actors one job at a time, on one thread, in an order that a seed decides: every run with the same seed is
-/// the same, and every seed tries another interleaving. Time is a ``ManualClock`` that moves on when nothing is left to do.
+/// Runs tasks and actors one job at a time, on one thread, in an order that a seed decides. Runs with the same seed are
+/// identical, and each seed gives another interleaving. Time is a ``ManualClock`` that advances when no job is left.
 ///
-/// What begins on the simulation's thread stays there: each job that is made runnable on it goes into this object's queue
-/// instead of the runtime's. Nothing in a simulation may wait for another thread.
+/// A task that starts on the simulation's thread stays there: each job that this thread enqueues goes into the queue of this
+/// object instead of the runtime's. Code in a simulation must not wait for another thread.
 final class SimulatedRuntime: SerialExecutor, @unchecked Sendable {
-    // Unchecked, because only the simulation's thread touches what follows; nothing safer can be an executor.
+    // Unchecked, because only the simulation's thread accesses the properties below. An executor must be `Sendable`.
 
     private var jobs: [UnownedJob] = []
     private var generator: SeededGenerator
-    /// The simulation's time.
+    /// The clock of the simulation.
     let clock = ManualClock()
 
     private init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
 
-    /// Runs a simulation until no job is left and nobody sleeps, or it is told to end.
+    /// Runs a simulation until no job is left and no task sleeps, or until `shouldContinue` returns false.
     ///
     /// - Parameters:
-    ///   - begin: makes the world that is simulated, and starts its tasks
-    ///   - goesOn: called after each job; whether to go on
-    /// - Returns: the world as it was at the end
+    ///   - begin: creates the simulated world and starts its tasks
+    ///   - shouldContinue: called after each job
+    /// - Returns: the world at the end
     static func run<World: Sendable>(
         seed: UInt64, _ begin: @escaping @Sendable (SimulatedRuntime) -> World,
-        while goesOn: @escaping @Sendable (World) -> Bool
+        while shouldContinue: @escaping @Sendable (World) -> Bool
     ) async -> World {
         EnqueueHook.install()
         return await withCheckedContinuation { continuation in
@@ -32,7 +32,7 @@ final class SimulatedRuntime: SerialExecutor, @unchecked Sendable {
                 let runtime = SimulatedRuntime(seed: seed)
                 EnqueueHook.current = runtime
                 let world = begin(runtime)
-                runtime.run { goesOn(world) }
+                runtime.run { shouldContinue(world) }
                 EnqueueHook.current = nil
                 continuation.resume(returning: world)
             }
@@ -41,13 +41,13 @@ final class SimulatedRuntime: SerialExecutor, @unchecked Sendable {
         }
     }
 
-    private func run(afterEachJob goesOn: () -> Bool) {
+    private func run(afterEachJob shouldContinue: () -> Bool) {
         while true {
             while !jobs.isEmpty {
                 let chosen = Int.random(in: 0..<jobs.count, using: &generator)
                 jobs.swapAt(chosen, jobs.count - 1)
                 jobs.removeLast().runSynchronously(on: asUnownedSerialExecutor())
-                if !goesOn() { return }
+                if !shouldContinue() { return }
             }
             guard let next = clock.nextDeadline else { return }
             clock.advance(by: clock.now.duration(to: next))
@@ -60,8 +60,8 @@ final class SimulatedRuntime: SerialExecutor, @unchecked Sendable {
     func enqueue(_ job: UnownedJob) { jobs.append(job) }
 }
 
-/// The Swift runtime's hook for jobs that become runnable: those of a thread that simulates go to its simulation, all
-/// others where they always go. It stays for the life of the process.
+/// The Swift runtime's hook for enqueued jobs. Jobs from a simulation's thread go to the simulation, all others to their
+/// usual executor. The hook stays installed until the process ends.
 private enum EnqueueHook {
     private typealias Original = @convention(thin) (UnownedJob) -> Void
     private typealias Hook = @convention(thin) (UnownedJob, Original) -> Void
@@ -78,7 +78,7 @@ private enum EnqueueHook {
             pthread_getspecific(key).map { Unmanaged<SimulatedRuntime>.fromOpaque($0).takeUnretainedValue() }
         }
         set {
-            // The thread's own variable keeps it alive.
+            // Not retained: a variable of the thread keeps it alive.
             pthread_setspecific(key, newValue.map { Unmanaged.passUnretained($0).toOpaque() })
         }
     }
@@ -87,7 +87,7 @@ private enum EnqueueHook {
 
     private static let isInstalled: Bool = {
         guard let symbol = dlsym(dlopen(nil, RTLD_LAZY), "swift_task_enqueueGlobal_hook") else {
-            preconditionFailure("this Swift runtime has no hook for its jobs")
+            preconditionFailure("this Swift runtime has no hook for enqueued jobs")
         }
         symbol.assumingMemoryBound(to: Hook?.self).pointee = { job, original in
             if let runtime = EnqueueHook.current { runtime.enqueue(job) } else { original(job) }

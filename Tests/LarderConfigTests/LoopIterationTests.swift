@@ -5,9 +5,9 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-/// Runs what it is handed one after the other, once it is let.
-private final class HeldExecutor: TaskExecutor {
-    private let queue = DispatchQueue(label: "turns")
+/// Queues jobs until ``resume()`` and then runs them in order.
+private final class SuspendedExecutor: TaskExecutor {
+    private let queue = DispatchQueue(label: "loop")
 
     init() { queue.suspend() }
 
@@ -16,32 +16,32 @@ private final class HeldExecutor: TaskExecutor {
         queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 
-    func letGo() { queue.resume() }
+    func resume() { queue.resume() }
 }
 
-@Suite("Changes of one turn")
-struct TurnTests {
+@Suite("Changes of one loop iteration")
+struct LoopIterationTests {
     private func revisions(_ durability: Durability) async throws -> (Set<Int>, ConfigStore, StoreFixture) {
         var fixture = StoreFixture()
         fixture.hasRemote = false
         fixture.durability = durability
         let store = try await fixture.open()
         _ = try await store.set(JSONPath(["n 3"]), to: 0, timeToLive: nil)
-        let executor = HeldExecutor()
-        let (commits, told) = AsyncStream.makeStream(of: Result<CommitOutcome, ConfigError>.self)
+        let executor = SuspendedExecutor()
+        let (commits, completed) = AsyncStream.makeStream(of: Result<CommitOutcome, ConfigError>.self)
         for number in 0..<20 {
-            _ = store.submit("n \(number)", .int(number), on: executor) { told.yield($0) }
+            _ = store.submit("n \(number)", .int(number), on: executor) { completed.yield($0) }
         }
-        executor.letGo()
+        executor.resume()
         var revisions: Set<Int> = []
         for await commit in commits.prefix(20) { revisions.insert(try commit.get().revision) }
         return (revisions, store, fixture)
     }
 
     @Test(
-        "what is asked for in one turn of an event loop is one write to the disk, and as few snapshots as do not hold it up",
+        "changes of one loop iteration share a snapshot: all of them if durable, 16 each if relaxed",
         arguments: zip([Durability.relaxed, .full], [[3, 4], [3] as Set<Int>]))
-    func oneTurn(durability: Durability, expected: Set<Int>) async throws {
+    func oneIteration(durability: Durability, expected: Set<Int>) async throws {
         let (revisions, store, fixture) = try await revisions(durability)
         defer { fixture.remove() }
         #expect(revisions == expected)
@@ -56,20 +56,20 @@ struct TurnTests {
         await next.stop()
     }
 
-    @Test("a change that is given up before the turn ends is told so, and nothing of it is made")
-    func givenUp() async throws {
+    @Test("a change that is cancelled before the iteration ends fails with `cancelled` and has no effect")
+    func cancelled() async throws {
         var fixture = StoreFixture()
         fixture.hasRemote = false
         let store = try await fixture.open()
         defer { fixture.remove() }
-        let executor = HeldExecutor()
-        let (results, told) = AsyncStream.makeStream(of: Result<CommitOutcome, ConfigError>.self)
+        let executor = SuspendedExecutor()
+        let (results, completed) = AsyncStream.makeStream(of: Result<CommitOutcome, ConfigError>.self)
         let changes = ["a", "b", "c"].map { name in
-            store.submit(name, 1, on: executor) { told.yield($0) }
+            store.submit(name, 1, on: executor) { completed.yield($0) }
         }
         changes[1].cancel()
         changes[1].cancel()
-        executor.letGo()
+        executor.resume()
         var codes: [ConfigError.Code?] = []
         for await result in results.prefix(3) {
             switch result {
@@ -81,7 +81,7 @@ struct TurnTests {
         #expect(store.value == ["a": 1, "c": 1])
         changes[0].cancel()
         await store.stop()
-        _ = store.submit("d", 1) { told.yield($0) }
+        _ = store.submit("d", 1) { completed.yield($0) }
         for await result in results.prefix(1) {
             #expect(throws: ConfigError.self) { try result.get() }
         }
