@@ -6,7 +6,7 @@ import Testing
 
 @testable import LarderSettings
 
-@Suite("settings of access")
+@Suite("Access settings")
 struct AccessSettingsTests {
     private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
@@ -14,7 +14,7 @@ struct AccessSettingsTests {
         try settings(text).accessRules(isForHost: true, logger: logger)
     }
 
-    @Test("users and groups are read by name and number, others for everybody, and a namespace's own beside them")
+    @Test("the rights of users, groups and others are read, for the agent and for namespaces")
     func everything() throws {
         let settings = try settings(
             """
@@ -35,7 +35,7 @@ struct AccessSettingsTests {
         #expect(settings.namespaceAccess["web"] == nil)
     }
 
-    @Test("an access says everything: what it leaves out, nobody has")
+    @Test("rights that the access settings leave out are not granted")
     func absence() throws {
         #expect(try settings("{}").access == nil)
         #expect(try settings("{access: null}").access == nil)
@@ -45,7 +45,7 @@ struct AccessSettingsTests {
         #expect(own.namespaces == ["a": AccessRules.Grants()] && own.general == AccessRules.Grants())
     }
 
-    @Test("accounts are found by their names; those that are given by number too have both rights")
+    @Test("accounts are looked up by name, and rights given by name and by number are combined")
     func numbers() throws {
         let found = try rules(
             "{access: {users: {root: ['read'], '0': ['write']}, groups: {root: ['push'], '4': ['read']}}}")
@@ -54,7 +54,7 @@ struct AccessSettingsTests {
         #expect(try rules("{access: {users: {'no-such-user': ['read']}}}") == AccessRules())
     }
 
-    @Test("an account is looked up with as much room as it takes; what goes wrong with it is not that there is none")
+    @Test("an account lookup enlarges its buffer as needed, and a failure differs from absence")
     func lookUp() {
         func answer(needing room: Int) -> AccountNumbers.Answer {
             AccountNumbers.withRoom { buffer, number in
@@ -73,7 +73,7 @@ struct AccessSettingsTests {
     }
 
     @Test(
-        "what is no right, or none in a namespace, is an error that names it and what was meant",
+        "an unknown right or account, or a right that namespaces do not have, is an error with a hint",
         arguments: [
             ("{access: {others: ['raed']}}", "access.others[0]", "did you mean \"read\"?"),
             ("{access: {users: {alice: ['read', 'administor']}}}", "access.users.alice[1]", "\"administer\"?"),
@@ -93,9 +93,9 @@ struct AccessSettingsTests {
             ),
             ("{namespaces: {a: {access: {others: ['wirte']}}}}", "namespaces.a.access.others[0]", "\"write\"?"),
         ])
-    func errors(_ text: String, _ member: String, _ words: String) throws {
+    func errors(_ text: String, _ member: String, _ hint: String) throws {
         let error = try #require(throws: SettingsError.self) { try settings(text) }
         #expect(error.member == member)
-        #expect(error.reason.contains(words) && error.line == 1, "\(error)")
+        #expect(error.reason.contains(hint) && error.line == 1, "\(error)")
     }
 }

@@ -1,7 +1,7 @@
 import LarderSettings
 import Testing
 
-@Suite("default paths")
+@Suite("Default paths")
 struct DefaultPathsTests {
     static func paths(_ environment: [String: String], userID: UInt32 = 1000) throws -> [String] {
         let paths = DefaultPaths(environment: environment, userID: userID)
@@ -10,7 +10,7 @@ struct DefaultPathsTests {
         ]
     }
 
-    @Test("a user's are the XDG directories")
+    @Test("the paths of a user are in the XDG directories")
     func user() throws {
         let environment = [
             "HOME": "/home/u", "XDG_RUNTIME_DIR": "/run/user/1000", "XDG_STATE_HOME": "/x/state",
@@ -23,7 +23,7 @@ struct DefaultPathsTests {
             ])
     }
 
-    @Test("without XDG variables they are below the home directory; an empty or relative one counts as not set")
+    @Test("without XDG variables the paths are below the home directory, and unusable ones are ignored")
     func home() throws {
         let expected = [
             "/run/user/1000/larder/larder.sock", "/home/u/.local/state/larder", "/home/u/.cache/larder",
@@ -31,11 +31,11 @@ struct DefaultPathsTests {
         ]
         let environment = ["HOME": "/home/u", "XDG_RUNTIME_DIR": "/run/user/1000"]
         #expect(try Self.paths(environment) == expected)
-        let useless = ["XDG_STATE_HOME": "", "XDG_CACHE_HOME": "cache", "XDG_CONFIG_HOME": "./config"]
-        #expect(try Self.paths(environment.merging(useless) { $1 }) == expected)
+        let unusable = ["XDG_STATE_HOME": "", "XDG_CACHE_HOME": "cache", "XDG_CONFIG_HOME": "./config"]
+        #expect(try Self.paths(environment.merging(unusable) { $1 }) == expected)
     }
 
-    @Test("root's are the system's, whatever the session's variables say")
+    @Test("the paths of root are system directories, whatever the variables of the session")
     func root() throws {
         let expected = [
             "/run/larder/larder.sock", "/var/lib/larder", "/var/cache/larder", "/etc/larder/larder.json",
@@ -46,7 +46,7 @@ struct DefaultPathsTests {
         #expect(try Self.paths(session, userID: 0) == expected)
     }
 
-    @Test("the directories that systemd made go first, for root and users alike", arguments: [0, 1000] as [UInt32])
+    @Test("directories from systemd take precedence, for root and users", arguments: [0, 1000] as [UInt32])
     func systemd(userID: UInt32) throws {
         let environment = [
             "HOME": "/home/u", "XDG_RUNTIME_DIR": "/run/user/1000", "RUNTIME_DIRECTORY": "/run/larder-web",
@@ -60,7 +60,7 @@ struct DefaultPathsTests {
             ])
     }
 
-    @Test("each path is decided on its own")
+    @Test("each path is determined independently")
     func mixed() throws {
         #expect(
             try Self.paths(["STATE_DIRECTORY": "/srv/state"], userID: 0) == [
@@ -69,7 +69,7 @@ struct DefaultPathsTests {
             ])
     }
 
-    @Test("a path that follows from nothing is an error only when it is asked for, and says what to set")
+    @Test("a path without a default is an error only when it is used, and the error names the variable")
     func unknown() throws {
         let paths = DefaultPaths(environment: ["XDG_STATE_HOME": "/x"], userID: 1000)
         #expect(try paths.stateDirectory == "/x/larder")

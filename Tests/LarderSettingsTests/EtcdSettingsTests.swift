@@ -3,7 +3,7 @@ import LarderConfigSources
 import LarderSettings
 import Testing
 
-@Suite("settings of a source in etcd")
+@Suite("Etcd settings")
 struct EtcdSettingsTests {
     private func etcd(_ members: String) throws -> EtcdSourceSettings {
         let settings = try settings("{namespaces: {a: {remote: {etcd: {\(members)}}}}}")
@@ -15,7 +15,7 @@ struct EtcdSettingsTests {
 
     private enum SettingsTestFailure: Error { case noEtcd }
 
-    @Test("everything but endpoints and keys has a default")
+    @Test("all settings except endpoints and keys have defaults")
     func defaults() throws {
         let etcd = try etcd("endpoints: ['http://h:2379'], prefix: '/c/'")
         #expect(
@@ -46,14 +46,14 @@ struct EtcdSettingsTests {
     }
 
     @Test(
-        "a prefix is a directory, whether it ends in a slash or not; an empty one is everything",
+        "a prefix gets a slash at the end, unless it has one or is empty",
         arguments: [("/c", "/c/"), ("/c/", "/c/"), ("", ""), ("shop", "shop/")])
-    func prefixes(given: String, meant: String) throws {
-        #expect(try etcd("endpoints: ['http://h'], prefix: '\(given)'").keys == .prefix(meant))
+    func prefixes(given: String, expected: String) throws {
+        #expect(try etcd("endpoints: ['http://h'], prefix: '\(given)'").keys == .prefix(expected))
     }
 
     @Test(
-        "what is wrong is named with what to do",
+        "an invalid setting is an error with its name and a remedy",
         arguments: [
             ("prefix: '/c'", " needs \"endpoints\""),
             ("endpoints: [], prefix: '/c'", ".endpoints needs \"endpoints\""),
@@ -104,7 +104,7 @@ struct EtcdSettingsTests {
         #expect(error?.description.contains("hidden") == false)
     }
 
-    @Test("etcd and another upstream are one too many")
+    @Test("etcd together with another upstream is refused")
     func two() {
         let error = #expect(throws: SettingsError.self) {
             try settings(

@@ -5,11 +5,11 @@ import LarderSettings
 import LarderUpstream
 import Testing
 
-@Suite("settings of the image cache")
+@Suite("Image settings")
 struct ImageSettingsTests {
     private func images(_ members: String) throws -> ImageSettings { try settings("{images: {\(members)}}").images }
 
-    @Test("everything has a default")
+    @Test("all settings have defaults")
     func defaults() throws {
         #expect(try settings("{}").images == ImageSettings())
         #expect(try images("") == ImageSettings())
@@ -42,14 +42,14 @@ struct ImageSettingsTests {
         #expect(images.origins["https://img.example.org"]?.hasCredential == false)
     }
 
-    @Test("a user has half of the downloads unless the settings say otherwise")
+    @Test("by default, a user may have half of the downloads")
     func userShare() throws {
         #expect(try images("").flights.perUser == 8)
         #expect(try images("concurrency: 5").flights.perUser == 3)
         #expect(try images("concurrency: 4, concurrencyPerUser: 200").flights.perUser == 4)
     }
 
-    @Test("an origin's credential is read as that of a source is, and who may have what it fetches")
+    @Test("an origin has a credential, and the users and groups that may have its images")
     func credential() throws {
         let origin = try images(
             """
@@ -63,13 +63,13 @@ struct ImageSettingsTests {
         #expect(origin?.hasCredential == true)
     }
 
-    @Test("one image may have as many bytes as the whole cache where that is small")
+    @Test("in a small cache, one image may take the whole cache")
     func smallCache() throws {
         #expect(try images("maximumBytes: 1000000").space.bytesPerImage == 1_000_000)
     }
 
     @Test(
-        "what is wrong is named with what to do",
+        "an invalid setting is an error with its name and a remedy",
         arguments: [
             ("maximumByte: 1", ".maximumByte is not a setting; did you mean \"maximumBytes\"?"),
             ("maximumBytes: 1", ".maximumBytes must be a whole number from 65536 to"),
@@ -105,7 +105,7 @@ struct ImageSettingsTests {
         #expect(error?.description.contains(message) == true, "\(error?.description ?? "")")
     }
 
-    @Test("the values of headers are in no error and no description")
+    @Test("header values do not appear in errors and descriptions")
     func secrets() throws {
         let error = #expect(throws: SettingsError.self) {
             try images("origins: {'http://h': {headers: {Authorization: 'hidden '}}}")

@@ -4,7 +4,7 @@ import LarderJSON
 import LarderSettings
 import Testing
 
-@Suite("settings of upstreams")
+@Suite("Remote settings")
 struct RemoteSettingsTests {
     private func remote(_ text: String) throws -> RemoteSourceSettings? {
         try settings("{namespaces: {a: {remote: \(text)}}}").namespaces["a"]?.remote
@@ -17,7 +17,7 @@ struct RemoteSettingsTests {
         return http.body.map { String(decoding: $0, as: UTF8.self) }
     }
 
-    @Test("everything that an HTTP source can be told")
+    @Test("every setting of an HTTP source is read")
     func http() throws {
         var expected = HTTPSourceSettings(url: "https://h/graphql", versionPath: JSONPath(["version"]))
         expected.body = Array(#"{"query":"{ config }"}"#.utf8)
@@ -43,10 +43,10 @@ struct RemoteSettingsTests {
         #expect(http == .http(expected))
     }
 
-    @Test("everything that an event stream can be told, and its defaults")
+    @Test("every setting of an event stream is read, and all but the URL have defaults")
     func sse() throws {
-        let usual = SSESourceSettings(url: "http://h/events", versionPath: JSONPath(["version"]))
-        #expect(try remote("{sse: {url: 'http://h/events'}}") == .sse(usual))
+        let defaults = SSESourceSettings(url: "http://h/events", versionPath: JSONPath(["version"]))
+        #expect(try remote("{sse: {url: 'http://h/events'}}") == .sse(defaults))
         var expected = SSESourceSettings(url: "https://h/events")
         expected.pollURL = "https://h/config.json"
         expected.interval = .seconds(900)
@@ -69,7 +69,7 @@ struct RemoteSettingsTests {
         #expect(sse == .sse(expected))
     }
 
-    @Test("a body is a text as it is, or a JSON value whose JSON5 becomes JSON")
+    @Test("a body is a string, which is sent as it is, or a JSON5 value, which is sent as JSON")
     func bodies() throws {
         #expect(try body("") == "")
         #expect(try body("body: null") == "")
@@ -79,7 +79,7 @@ struct RemoteSettingsTests {
                 == #"{"a":[1,1.50,16,0.5,2,-0,true,null,"x"],"b c":{}}"#)
     }
 
-    @Test("no header, no body and no member of either appears in a description")
+    @Test("header values and bodies do not appear in descriptions")
     func secrets() throws {
         let all = try settings(
             """
@@ -90,7 +90,7 @@ struct RemoteSettingsTests {
             """)
         for text in ["\(all)", String(reflecting: all), "\(all.namespaces)"] {
             #expect(!text.contains("hunter2"))
-            #expect(!text.contains("104, 117, 110"), "nor as bytes")
+            #expect(!text.contains("104, 117, 110"), "the body does not appear as bytes, either")
             #expect(text.contains("/token"))
         }
     }

@@ -4,10 +4,10 @@ import LarderJSON
 import LarderSettings
 import Testing
 
-@Suite("settings that are refused")
+@Suite("Settings errors")
 struct SettingsErrorTests {
     @Test(
-        "an unknown member is named with its full path, its place and the name that was meant",
+        "an unknown member is an error with its position, its path and the nearest name",
         arguments: [
             ("{\n  sockets: {}\n}", "2:3: sockets is not a setting; did you mean \"socket\"?"),
             ("{socket: {Path: '/x'}}", "1:11: socket.Path is not a setting; did you mean \"path\"?"),
@@ -69,7 +69,7 @@ struct SettingsErrorTests {
     }
 
     @Test(
-        "a wrong type is named with what the setting takes and what the file has",
+        "a wrong type is an error with the expected type and the value",
         arguments: [
             ("[]", "1:1: the settings must be an object in braces, not an array"),
             ("{current: {enabled: 'no'}}", "1:21: current.enabled must be true or false, not \"no\""),
@@ -101,7 +101,7 @@ struct SettingsErrorTests {
     }
 
     @Test(
-        "a value out of its range is named with the range",
+        "an invalid value is an error with the path of its member",
         arguments: [
             ("limits: {connections: 0}", "limits.connections"), ("limits: {connections: -1}", "limits.connections"),
             ("limits: {connections: 1000001}", "limits.connections"),
@@ -247,7 +247,7 @@ struct SettingsErrorTests {
     }
 
     @Test(
-        "a namespace's name is letters, digits and a few marks in lower case",
+        "a namespace name that is empty, too long or has invalid characters is refused",
         arguments: ["", "Web", "-a", ".a", "_a", "a b", "ä", "a/b", String(repeating: "a", count: 65)])
     func namespaceNames(name: String) {
         let error = #expect(throws: SettingsError.self) { try settings("{namespaces: {'\(name)': {}}}") }
@@ -255,8 +255,8 @@ struct SettingsErrorTests {
         #expect(error?.reason.contains("is no name of a namespace") == true)
     }
 
-    @Test("the longest and the oddest names of namespaces are taken")
-    func namespaceNamesTaken() throws {
+    @Test("valid namespace names are accepted")
+    func validNamespaceNames() throws {
         let names = [String(repeating: "a", count: 64), "0", "a.b-c_d"]
         for name in names {
             #expect(try settings("{namespaces: {'\(name)': {}}}").namespaces.keys.contains(name))
@@ -264,7 +264,7 @@ struct SettingsErrorTests {
     }
 
     @Test(
-        "a URL is http or https with a host, and carries neither password nor fragment",
+        "a URL without http, https or a valid host, or with a user or fragment, is refused",
         arguments: [
             "", "config.example.org/x", "ftp://h/", "http:/h", "http://", "http:///x", "https://?a", "http://:80/",
             "http://h:0/", "http://h:65536/", "http://h:x/", "http://h:/", "http://user:pw@h/", "http://user@h/",
@@ -281,17 +281,17 @@ struct SettingsErrorTests {
     }
 
     @Test(
-        "ordinary URLs are taken",
+        "valid URLs are accepted",
         arguments: [
             "http://h", "HTTPS://h/", "http://h:1", "http://127.0.0.1:8080/a/b?c=d&e=%20", "http://[::1]:80/x",
             "https://config.example.org?x=@",
         ])
-    func urlsTaken(url: String) throws {
+    func validURLs(url: String) throws {
         let all = try settings("{namespaces: {a: {remote: {http: {url: '\(url)'}}}}}")
         #expect(all.namespaces["a"]?.remote == .http(.init(url: url, versionPath: JSONPath(["version"]))))
     }
 
-    @Test("a member that is given twice is refused with both places")
+    @Test("a duplicate member is an error with both lines")
     func duplicates() {
         let error = #expect(throws: SettingsError.self) {
             try settings("{\n  limits: { connections: 1,\n\n    \"connections\": 2 }\n}")
@@ -303,7 +303,7 @@ struct SettingsErrorTests {
     }
 
     @Test(
-        "an overlay that is none is named by its place, and its values are not shown",
+        "an invalid overlay is an error with its position, and its values are not shown",
         arguments: [
             ("5", "1:48: namespaces.a.experiments.overlays must be an array of overlays"),
             ("[5]", "1:49: namespaces.a.experiments.overlays[0] must be an object with"),

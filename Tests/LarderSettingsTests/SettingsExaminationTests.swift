@@ -3,13 +3,13 @@ import Testing
 
 @testable import LarderSettings
 
-@Suite("All errors of the settings")
+@Suite("Settings examination")
 struct SettingsExaminationTests {
     private func errors(_ text: String) -> [String] {
         Settings.examine(Array(text.utf8), maximumErrors: 100).errors.map(\.description)
     }
 
-    @Test("every error is reported with its place")
+    @Test("every error is reported with its position")
     func all() {
         let found = Set(
             errors(
@@ -29,15 +29,15 @@ struct SettingsExaminationTests {
         #expect(found == ["2:3:", "3:26:", "3:29:", "3:56:", "4:17:", "5:3:", "7:26:", "7:29:", "7:54:", "8:5:"])
     }
 
-    @Test("what is missing only because it was wrong is not reported, too")
+    @Test("a setting that is missing only because it is invalid is not reported again")
     func consequences() {
         #expect(errors("{namespaces: {a: {defaults: {path: 5}}}}").count == 1)
         #expect(errors("{namespaces: {a: {remote: {http: {url: 5}}}}}").count == 1)
         #expect(
-            errors("{namespaces: {a: {defaults: {paths: '/x'}}}}").count == 2, "the name, and that there is no path")
+            errors("{namespaces: {a: {defaults: {paths: '/x'}}}}").count == 2, "the unknown name and the missing path")
     }
 
-    @Test("what is right beside an error is read")
+    @Test("valid settings beside an error are read")
     func remainder() throws {
         let examination = Settings.examine(
             Array("{colour: 1, namespaces: {shop: {host: {directory: '/shop'}}}}".utf8), maximumErrors: 100)
@@ -45,7 +45,7 @@ struct SettingsExaminationTests {
         #expect(examination.settings?.namespaces["shop"]?.hostDirectory == "/shop")
     }
 
-    @Test("a text that is not JSON5 has one error, and settings that are right have none")
+    @Test("text that is not JSON5 has one error, and valid settings have none")
     func texts() {
         #expect(errors("{ a: 1 b }") == [#"1:8: found "b" where "," or "}" should be"#])
         #expect(errors("{}").isEmpty)

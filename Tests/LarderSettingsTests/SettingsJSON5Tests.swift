@@ -4,9 +4,9 @@ import Testing
 
 @testable import LarderSettings
 
-@Suite("JSON5 in the settings file")
+@Suite("JSON5 in the settings")
 struct SettingsJSON5Tests {
-    /// A value as text, so that tests can compare it.
+    /// Formats a value as text for comparison.
     static func shown(_ value: SettingsValue) -> String {
         switch value.content {
         case .array(let elements): "[\(elements.map(shown).joined(separator: ","))]"
@@ -22,7 +22,7 @@ struct SettingsJSON5Tests {
     }
 
     @Test(
-        "JSON, comments, bare names, single quotation marks and trailing commas are read",
+        "JSON, comments, unquoted names, single quotation marks and trailing commas are read",
         arguments: [
             ("{}", "{}"), ("[]", "[]"), ("{a:1,}", "{a:1.0}"), ("[1,]", "[1.0]"), ("{'a b':null}", "{a b:null}"),
             ("{$a_1:1,é:2,ａ:3,a\u{301}:4}", "{$a_1:1.0,é:2.0,ａ:3.0,a\u{301}:4.0}"), ("{null:true}", "{null:true}"),
@@ -38,7 +38,7 @@ struct SettingsJSON5Tests {
     }
 
     @Test(
-        "anything else is refused with line, column and what to do",
+        "any other text is refused with line, column and a remedy",
         arguments: [
             ("", "1:1: found the end of the text where a value should be"),
             ("// only\n", "2:1: found the end of the text where a value should be"),
@@ -79,7 +79,7 @@ struct SettingsJSON5Tests {
     }
 
     @Test(
-        "what is almost a number is refused whole",
+        "an invalid number is refused as a whole",
         arguments: [
             "+1", ".5", "5.", "1.e-2", "0x1F", "-Infinity", "1e", "1e+", "1e+x", ".", "+", "-", "--1", "010", "00",
             "0x", "0xg", "1.5.2", "1_000", "5s", "1e5.2", "+Inf", "-x", "0b1", "1.2.3.4", "+-1", "0x1.8",
@@ -92,7 +92,7 @@ struct SettingsJSON5Tests {
             "\(error?.description ?? "")")
     }
 
-    @Test("lines are counted whatever ends them, columns in characters")
+    @Test("any line break ends a line, and columns are counted in characters")
     func places() {
         func place(_ text: String) -> String? {
             let error = #expect(throws: SettingsError.self) { try settings(text) }
@@ -105,7 +105,7 @@ struct SettingsJSON5Tests {
         #expect(place("{/*äöü😀*/?") == "1:10")
     }
 
-    @Test("text that is not UTF-8 is refused where it stops being so")
+    @Test("text that is not UTF-8 is refused at the first invalid byte")
     func notUTF8() {
         let error = #expect(throws: SettingsError.self) {
             try Settings(parsing: Array("{\n  // ä ".utf8) + [0xe4, 0x0a, 0x7d])
@@ -114,7 +114,7 @@ struct SettingsJSON5Tests {
         #expect(error?.description == "2:8: the text is not UTF-8 from here on; save the file as UTF-8")
     }
 
-    @Test("nesting has a limit, in values of unknown members too")
+    @Test("nesting is limited, also in values of unknown members")
     func nesting() {
         let text = "{a:" + String(repeating: "[", count: 100_000)
         let error = #expect(throws: SettingsError.self) { try settings(text) }
@@ -122,7 +122,7 @@ struct SettingsJSON5Tests {
         #expect(error?.column == 67)
     }
 
-    @Test("no damage to a file does more than raise an error of one line", arguments: 0..<20)
+    @Test("a damaged file causes nothing but an error of one line", arguments: 0..<20)
     func damage(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let original = Array(
@@ -155,7 +155,7 @@ struct SettingsJSON5Tests {
     }
 }
 
-@Suite("the name that was meant")
+@Suite("Nearest name")
 struct NearestNameTests {
     @Test(
         "distance counts characters added, removed, replaced and swapped",
@@ -168,7 +168,7 @@ struct NearestNameTests {
         #expect(NearestName.distance(second, first) == distance)
     }
 
-    @Test("a name of any length costs no more than the longest of settings")
+    @Test("the distance to a very long name is limited")
     func longNames() {
         #expect(NearestName.distance(String(repeating: "a", count: 1_000_000), "b") == 100)
     }

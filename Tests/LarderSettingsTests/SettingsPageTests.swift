@@ -2,28 +2,28 @@ import Foundation
 import LarderSettings
 import Testing
 
-/// larder.json(5) is written by hand; the readers of the settings say themselves what they know.
-@Suite("the manual page of the settings")
+/// Compares larder.json(5), which is written by hand, with the settings that the agent reads.
+@Suite("Manual page of the settings")
 struct SettingsPageTests {
-    @Test("it has every setting that the agent knows, and no other")
-    func isComplete() throws {
+    @Test("the page has exactly the settings that the agent reads")
+    func completeness() throws {
         let known = Set(KnownSettings.all())
-        let told = Set(try SettingsPage().entries.keys)
+        let documented = Set(try SettingsPage().entries.keys)
         #expect(known.count > 80)
-        #expect(known.subtracting(told).sorted() == [], "these are not on the page")
-        #expect(told.subtracting(known).sorted() == [], "these are no settings")
+        #expect(known.subtracting(documented).sorted() == [], "missing on the page")
+        #expect(documented.subtracting(known).sorted() == [], "unknown to the agent")
     }
 
-    @Test("each entry says whether there is a default and when a change takes effect")
-    func saysWhatMatters() throws {
+    @Test("each entry has the default and the time when a change takes effect")
+    func defaultAndEffect() throws {
         for (setting, text) in try SettingsPage().entries {
             #expect(text.contains("default") || text.contains("required"), "\(setting)")
             #expect(text.contains("on reload.") || text.contains("at the next start."), "\(setting)")
         }
     }
 
-    @Test("it has the ranges and words that the agent's errors name")
-    func rangesAgree() throws {
+    @Test("each entry has the ranges and values in the errors of the agent")
+    func ranges() throws {
         for (setting, text) in try SettingsPage().entries {
             let reasons = [KnownSettings.refusal(of: setting, "false"), KnownSettings.refusal(of: setting, "0.01")]
             for reason in reasons.compactMap(\.self) {
@@ -38,8 +38,8 @@ struct SettingsPageTests {
         }
     }
 
-    @Test("what it calls a default is what is in force without the setting")
-    func defaultsAgree() throws {
+    @Test("the documented defaults are those of the agent")
+    func defaults() throws {
         var count = 0
         for (setting, text) in try SettingsPage().entries {
             guard let match = text.firstMatch(of: /default ("[^"]+"|[0-9.]+[0-9]|[0-9]|true|false)/) else { continue }
@@ -54,7 +54,7 @@ struct SettingsPageTests {
     }
 }
 
-/// The entries of the page, each setting by its whole name.
+/// The entries of the page, by the full name of the setting.
 private struct SettingsPage {
     private(set) var entries: [String: String] = [:]
 
@@ -80,7 +80,7 @@ private struct SettingsPage {
         }
     }
 
-    /// A line of the page without its macros.
+    /// Returns a line of the page without its macro.
     private static func plain(_ line: Substring) -> String {
         guard line.hasPrefix(".") else { return String(line) }
         let words = line.split(separator: " ")
@@ -89,34 +89,34 @@ private struct SettingsPage {
     }
 }
 
-/// What the readers of the settings know, found out by asking them about a member that cannot exist.
+/// The settings that the agent reads. They are taken from the errors for a member that does not exist.
 private enum KnownSettings {
-    /// Objects whose members have free names, with what stands for these on the page and one that will do.
-    private static let free = [
+    /// Objects whose members have arbitrary names: the placeholder on the page and a valid name.
+    private static let placeholders = [
         "namespaces": ("NAME", "a"), "images.origins": ("ORIGIN", "https://img.example.org"),
     ]
-    /// What has to be there before anything else is looked at.
-    private static let needed = [
+    /// Members that are required before any other member is checked.
+    private static let requiredMembers = [
         "namespaces.NAME.remote.http": "url: 'https://h'", "namespaces.NAME.remote.sse": "url: 'https://h'",
         "namespaces.NAME.remote.etcd": "endpoints: ['https://h'], prefix: ''",
     ]
-    private static let stranger = String(repeating: "#", count: 60)
+    private static let unknownName = String(repeating: "#", count: 60)
 
-    /// Every setting that is no object of further ones.
+    /// Returns every setting that is not an object of settings.
     static func all() -> [String] { leaves(of: "") }
 
     private static func leaves(of section: String) -> [String] {
         guard let names = members(of: section) else { return [section] }
         return names.flatMap { name in
             let member = section.isEmpty ? name : "\(section).\(name)"
-            return leaves(of: free[member].map { "\(member).\($0.0)" } ?? member)
+            return leaves(of: placeholders[member].map { "\(member).\($0.0)" } ?? member)
         }
     }
 
-    /// The members that an object may have; nil for what is no object.
+    /// Returns the members that an object may have; nil if the setting is not an object.
     private static func members(of section: String) -> [String]? {
         do throws(SettingsError) {
-            _ = try Settings(parsing: Array(text(section, "{'\(stranger)': 1}").utf8))
+            _ = try Settings(parsing: Array(text(section, "{'\(unknownName)': 1}").utf8))
             return nil
         } catch {
             let list = error.code == .unknownMember ? error.reason.split(separator: "known here: ").last : nil
@@ -124,7 +124,7 @@ private enum KnownSettings {
         }
     }
 
-    /// What the agent says to a value that is wrong for most settings.
+    /// Returns the reason in the error for a value; nil if the value is valid.
     static func refusal(of setting: String, _ value: String) -> String? {
         do {
             _ = try settings(with: setting, value)
@@ -134,7 +134,8 @@ private enum KnownSettings {
         }
     }
 
-    /// Settings with one of them, or without it but with all that it is in.
+    /// Parses settings with a single member.
+    /// - Parameter value: nil for the objects around the member only
     static func settings(with setting: String, _ value: String?) throws(SettingsError) -> Settings {
         try Settings(parsing: Array(text(setting, value).utf8))
     }
@@ -147,9 +148,9 @@ private enum KnownSettings {
     private static func object(_ rest: ArraySlice<String>, _ path: String, _ value: String?) -> String {
         guard let name = rest.first else { return value ?? "" }
         let member = path.isEmpty ? name : "\(path).\(name)"
-        let given = free[path].flatMap { $0.0 == name ? $0.1 : nil } ?? name
+        let given = placeholders[path].flatMap { $0.0 == name ? $0.1 : nil } ?? name
         let inner = object(rest.dropFirst(), member, value)
-        let members = [needed[path], inner.isEmpty ? nil : "'\(given)': \(inner)"].compactMap(\.self)
+        let members = [requiredMembers[path], inner.isEmpty ? nil : "'\(given)': \(inner)"].compactMap(\.self)
         return "{\(members.joined(separator: ", "))}"
     }
 }

@@ -10,14 +10,14 @@ import Logging
 import TestSupport
 import Testing
 
-/// The settings in a text.
+/// Parses settings.
 func settings(_ text: String) throws(SettingsError) -> Settings {
     try Settings(parsing: Array(text.utf8))
 }
 
-@Suite("settings")
+@Suite("Settings")
 struct SettingsTests {
-    @Test("an empty object, and no file at all, are the defaults")
+    @Test("an empty object or no file gives the defaults")
     func defaults() throws {
         let defaults = try settings("{}")
         #expect(defaults == Settings())
@@ -40,8 +40,8 @@ struct SettingsTests {
         #expect(defaults.limits.lineBytes == 1_048_576)
         #expect(defaults.documentBytes == 16_777_216)
         #expect(defaults.limits.stall == .seconds(30))
-        let usual = NamespaceConfiguration(name: "default", maximumDeletion: 90, isHostDirectoryNamed: false)
-        #expect(defaults.namespaces == ["default": usual])
+        let expected = NamespaceConfiguration(name: "default", maximumDeletion: 90, isHostDirectoryNamed: false)
+        #expect(defaults.namespaces == ["default": expected])
         #expect(defaults.namespaces["default"]?.durability == .full)
         #expect(defaults.namespaces["default"]?.hostDirectory == nil)
         #expect(defaults.namespaces["default"]?.remote == nil)
@@ -51,7 +51,7 @@ struct SettingsTests {
     func everything() throws {
         let all = try settings(
             #"""
-            // What one host of the web tier uses.
+            // The settings of a host in the web tier.
             {
               socket: { path: '/run/larder/web.sock', mode: "0600", group: "www-data" },
               state: { directory: "/srv/larder/state" },
@@ -112,12 +112,12 @@ struct SettingsTests {
         #expect(web.remote == .http(http))
         #expect(all.namespaces["mirror"]?.remote == .file(FileSourceSettings(path: "/etc/config/..data")))
         for name in ["bare", "named"] {
-            let usual = NamespaceConfiguration(name: name, maximumDeletion: 90, isHostDirectoryNamed: false)
-            #expect(all.namespaces[name] == usual)
+            let expected = NamespaceConfiguration(name: name, maximumDeletion: 90, isHostDirectoryNamed: false)
+            #expect(all.namespaces[name] == expected)
         }
     }
 
-    @Test("patterns of secrets are paths, dotted or pointers")
+    @Test("secret patterns are dotted paths or JSON Pointers")
     func secretPatterns() throws {
         func patterns(_ text: String) throws -> SecretPatterns? {
             try settings("{namespaces:{a:{secrets:\(text)}}}").namespaces["a"]?.secrets
@@ -134,7 +134,7 @@ struct SettingsTests {
         }
     }
 
-    @Test("defaults, locks and experiments are read, numbers in values as they are written")
+    @Test("defaults, locks and experiments are read, and numbers in values keep their notation")
     func layers() throws {
         let all = try settings(
             #"""
@@ -168,12 +168,12 @@ struct SettingsTests {
         #expect(namespace.experiments.overlays[2].salt == "lab")
     }
 
-    @Test("null means the same as leaving a setting out, at every level")
+    @Test("null counts as an absent setting at every level")
     func nulls() throws {
         #expect(try settings("{socket: null, limits: {connections: null}, log: {level: null}}") == Settings())
     }
 
-    @Test("the version's path has a default, and null says that there is none")
+    @Test("the version path has a default, and null means no path")
     func versionPath() throws {
         func path(_ member: String) throws -> JSONPath? {
             let all = try settings("{namespaces:{a:{remote:{http:{url:'http://h', \(member)}}}}}")
@@ -189,7 +189,7 @@ struct SettingsTests {
     }
 
     @Test(
-        "a version is required if its path is set or one was seen, unless versionRequired says otherwise",
+        "a version is required if its path is set or once one was seen, unless versionRequired is set",
         arguments: [
             ("", .onceSeen), ("versionPath: null", .onceSeen), ("versionPath: '/version'", .always),
             ("versionRequired: true", .always), ("versionRequired: false", .never),
@@ -204,7 +204,7 @@ struct SettingsTests {
         #expect(sse.versionRequirement == expected)
     }
 
-    @Test("a version cannot be required where the document has none")
+    @Test("versionRequired must not be true if versionPath is null")
     func contradictoryVersion() throws {
         let error = #expect(throws: SettingsError.self) {
             try settings(
@@ -213,7 +213,7 @@ struct SettingsTests {
         #expect(error?.description.contains("versionRequired must not be true if versionPath is null") == true)
     }
 
-    @Test("the values of headers appear in no description")
+    @Test("header values do not appear in descriptions and errors")
     func secrets() throws {
         let all = try settings(
             "{namespaces:{default:{remote:{http:{url:'http://h',headers:{Authorization:'Bearer hunter2'}}}}}}")
@@ -228,7 +228,7 @@ struct SettingsTests {
         #expect(error?.description.contains("hunter2") == false)
     }
 
-    @Test("the limits of the history have defaults, and their ranges are checked")
+    @Test("history limits have defaults, and their ranges are checked")
     func history() throws {
         func limits(_ text: String) throws -> HistoryLimits? {
             try settings("{namespaces: {default: {history: {\(text)}}}}").namespaces["default"]?.history
@@ -242,7 +242,7 @@ struct SettingsTests {
         }
     }
 
-    @Test("the share of members that may be removed is 90 percent, another one, or any")
+    @Test("maximumDeletionPercent is 90 by default, and null means no limit")
     func maximumDeletion() throws {
         func percent(_ member: String) throws -> Int? {
             try settings("{namespaces:{a:{\(member)}}}").namespaces["a"]?.maximumDeletion
@@ -255,7 +255,7 @@ struct SettingsTests {
         }
     }
 
-    @Test("a file is read, and an error in it begins with its name, line and column")
+    @Test("a file is read, and its errors begin with path, line and column")
     func file() throws {
         try withTemporaryDirectory { directory in
             let path = "\(directory)/larder.json"
@@ -269,7 +269,7 @@ struct SettingsTests {
         }
     }
 
-    @Test("a file that was named must exist; one that was not may be missing")
+    @Test("a file that was named must exist, the default file may be missing")
     func missing() throws {
         try withTemporaryDirectory { directory in
             let path = "\(directory)/absent.json"
@@ -281,7 +281,7 @@ struct SettingsTests {
         }
     }
 
-    @Test("a directory, and a file that is too large, are refused")
+    @Test("a directory or a file that is too large is refused")
     func unusable() throws {
         try withTemporaryDirectory { directory in
             #expect(throws: SettingsError.self) { try Settings.load(from: directory) }
