@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Experiment membership")
 struct ExperimentTests {
-    /// Host names like those of a fleet. They are constant, so the results are too.
+    /// Host names like those of a fleet. They are constant, so that the results are deterministic.
     private static let units = (0..<20_000).map { "host-\($0).example.org" }
 
     private func overlay(_ salt: String, _ from: Double, _ to: Double) -> ExperimentOverlay {
@@ -57,7 +57,7 @@ struct ExperimentTests {
         for unit in Self.units { #expect(arms.count { $0.includes(unit) } == 1) }
     }
 
-    @Test("a larger share contains all units of a smaller one")
+    @Test("a larger share includes all units of a smaller one")
     func growth() throws {
         let (small, large) = (overlay("rollout", 0, 5), overlay("rollout", 0, 20))
         for unit in Self.units where small.includes(unit) { #expect(large.includes(unit)) }

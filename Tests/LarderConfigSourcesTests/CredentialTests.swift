@@ -37,7 +37,7 @@ struct CredentialTests {
     }
 
     @Test(
-        "a file that others can read or write is refused, and the error has the chmod command",
+        "a file that others can read or write is refused, and the error suggests chmod 600",
         arguments: [0o604, 0o644, 0o620, 0o666])
     func exposed(_ mode: Int) throws {
         let path = try write("hunter2", mode: mode_t(mode))
@@ -92,7 +92,7 @@ struct CredentialTests {
         #expect(error?.message.contains("hunter2") == false)
     }
 
-    @Test("a private key must be private, certificates need not be, and each error begins with the path")
+    @Test("a private key must not be readable by others, and each error begins with the path")
     func certificates() throws {
         let garbage = try write("garbage", mode: 0o644, to: "ca.pem")
         let key = try write("garbage", mode: 0o644, to: "client.key")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderConfigModel
 
-@Suite("Members of layers on disk added after version 0.1")
+@Suite("Layer members added after version 0.1")
 struct LayerFormatTests {
     private static let remote = #"""
         {"origin":"https://h/a.json","updatedAt":5,"seenVersions":{"highest":"15","highestSeries":"main","source":"https://h/a.json"},\#

@@ -41,7 +41,7 @@ struct BrokenStateTests {
     // MARK: Generations
 
     @Test(
-        "a generation that cannot be read for the moment stops the start and stays in place",
+        "a generation that temporarily cannot be read stops the start and stays in place",
         arguments: [EMFILE, ENFILE, ENOMEM, EACCES])
     func unreadable(errno: CInt) async throws {
         var fixture = local(.relaxed)
@@ -182,7 +182,7 @@ struct BrokenStateTests {
 
     // MARK: Reserved revisions
 
-    @Test("no revision is assigned twice after any flipped bit in the file of reserved revisions")
+    @Test("no revision is assigned twice if a bit in the file of reserved revisions flips")
     func reserved() async throws {
         var fixture = local(.relaxed)
         // No generation is written while this clock stands still, so only the reservation covers the published revisions.

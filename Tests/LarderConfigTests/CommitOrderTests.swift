@@ -9,7 +9,7 @@ import Testing
 @testable import LarderConfigStorage
 @testable import LarderConfig
 
-/// The steps of a commit, in the order of their observation.
+/// The observed steps of a commit, in order.
 private final class Steps: Sendable {
     private let steps = Mutex([String]())
 
@@ -97,7 +97,7 @@ struct CommitOrderTests {
         await store.stop()
     }
 
-    @Test("changes that share a snapshot are all published before any of them is acknowledged, in order")
+    @Test("changes that share a snapshot are published together and then acknowledged in order")
     func batch() async throws {
         let files = FaultyFileSystem()
         let gate = DispatchGate()

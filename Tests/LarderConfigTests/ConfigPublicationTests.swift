@@ -65,7 +65,7 @@ struct ConfigPublicationTests {
         #expect(reported.withLock { $0 } == [.fresh, .stale, .fresh])
     }
 
-    @Test("a consumer that begins during publications gets increasing revisions up to the last")
+    @Test("a consumer that starts while snapshots are published gets increasing revisions up to the last")
     func lateConsumer() async {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)

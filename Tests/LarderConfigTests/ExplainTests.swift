@@ -113,7 +113,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("a null that was set below a path has no effect at the path, unless it has an object")
+    @Test("a null set below a path has no effect at the path, unless there is an object")
     func nullBelow() async throws {
         try await withScene { scene in
             _ = try await scene.store.set(JSONPath(["no", "such"]), to: .null, timeToLive: nil)
@@ -245,7 +245,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("since is the start of the unbroken run of a layer's value in the history")
+    @Test("`since` is the start of the last unbroken run of a layer's value in the history")
     func since() async throws {
         try await withScene { scene in
             let store = scene.store
@@ -273,7 +273,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("only held layers have the revision to which a rollback went back")
+    @Test("only held layers report the revision that the rollback restored")
     func held() async throws {
         try await withScene(LayerRules(experiments: ExperimentRules(member: "experiments"))) { scene in
             func document(_ number: JSONValue) -> JSONValue {

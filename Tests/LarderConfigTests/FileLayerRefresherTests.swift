@@ -80,7 +80,7 @@ struct FileLayerRefresherTests {
         }
     }
 
-    @Test("a refresher begins when the one that it replaces has ended, which refuses further calls")
+    @Test("a refresher starts after the one it replaces has ended, and the old one refuses further calls")
     func replacement() async throws {
         try await withRefresher { (store, previous, reads) async throws in
             async let old = previous.refresh()

@@ -54,7 +54,7 @@ struct HistoryTests {
     }
 
     @Test(
-        "after a stop the history is the same, although the changes came in quick succession",
+        "the history is the same after a stop, even of changes in quick succession",
         arguments: [Durability.full, .relaxed])
     func stop(durability: Durability) async throws {
         let fixture = local(durability)

@@ -214,7 +214,7 @@ struct HostDirectoryTests {
         writer.start { try scratch.publish(files($0), version: $0, in: "config.d") }
         defer { writer.stop() }
         var seen: Set<Int> = []
-        // Enough reads that some replacements fall into a read.
+        // With this many versions, some replacements have happened during a read.
         while seen.count < 200 {
             do {
                 let versions = Set(try read().members.map { $0.value.int ?? -1 })

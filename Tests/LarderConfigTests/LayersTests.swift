@@ -121,7 +121,7 @@ struct LayersTests {
         await store.stop()
     }
 
-    @Test("a remote document with invalid experiments is rejected, and the error has none of its values")
+    @Test("a remote document with invalid experiments is rejected, and the error contains none of its values")
     func malformed() async throws {
         var fixture = fixture()
         defer { fixture.remove() }

@@ -26,7 +26,7 @@ struct MassDeletionTests {
         #expect(deletion.removed == removed)
     }
 
-    @Test("the allowed share may be removed, one member more may not, nor all of fewer than ten members")
+    @Test("the limit itself may be removed, one more member may not, nor all of fewer than ten members")
     func threshold() {
         func exceeds(_ removed: Int, of members: Int, _ percent: Int) -> Bool {
             let old = JSONValue.object((0..<members).map { ("\($0)", .int($0)) })
@@ -83,7 +83,7 @@ struct MassDeletionTests {
         }
     }
 
-    @Test("a push is checked, too, and not modified ends the quarantine")
+    @Test("a push is checked, too, and a \"not modified\" response ends the quarantine")
     func recovery() async throws {
         try await withTen { (store, refresher, source) async throws in
             let push = SourceDocument(value: .emptyObject)

@@ -121,7 +121,7 @@ struct OrderedFlowTests {
         }
     }
 
-    @Test("a push or a refresh cancels a long poll, which has no effect then")
+    @Test("a push or a refresh cancels a long poll, which then has no effect")
     func longPoll() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let first = Task { try await refresher.awaitChange() }
@@ -172,7 +172,7 @@ struct OrderedFlowTests {
 
 @Suite("Cancellation of refreshes")
 struct CancellationTests {
-    @Test("cancelling one caller does not affect those that share its request")
+    @Test("cancelling one caller does not affect the callers that share its request")
     func oneOfTwo() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let leader = Task { try await refresher.refreshIfNeeded() }

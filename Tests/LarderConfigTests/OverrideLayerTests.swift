@@ -21,7 +21,7 @@ struct OverrideLayerTests {
         .object([(composed, first), (decomposed, second)])
     }
 
-    @Test("names that look the same but have other bytes are distinct")
+    @Test("names that look the same but have different bytes are distinct")
     func namesByTheirBytes() {
         var layer = OverrideLayer()
         layer.set(entry([composed], 1))
@@ -107,7 +107,7 @@ struct OverrideLayerTests {
             let path = (0..<Int.random(in: 0...20, using: &generator) % 4).map { _ in
                 names.randomElement(using: &generator) ?? ""
             }
-            // Short paths are rare, because they remove maxCount entries.
+            // Short paths are rare, because they remove most entries.
             if path.count < 2, Int.random(in: 0..<100, using: &generator) > 0 { continue }
             let (copy, before) = (layer, layer.entries)
             let previous = all.filter { isWithin($0.path, path) }
@@ -153,7 +153,7 @@ struct OverrideLayerTests {
         #expect(layer.isEmpty)
     }
 
-    @Test("a replaced scalar has the position that the layers give it, also after a reordered document")
+    @Test("a replaced scalar keeps the position given by the layers, even after a reordered document")
     func replacementAfterReordering() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }
@@ -176,7 +176,7 @@ struct OverrideLayerTests {
         await next.stop()
     }
 
-    @Test("a member added beside a locked one has the position that the layers give it, also after a start")
+    @Test("a member added beside a locked one has the position given by the layers, even after a restart")
     func additionBesideLock() async throws {
         var fixture = StoreFixture()
         defer { fixture.remove() }

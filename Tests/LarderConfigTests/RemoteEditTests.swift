@@ -53,7 +53,7 @@ struct RemoteEditTests {
     }
 
     @Test(
-        "a document with edits publishes the same as one without, whatever the other layers",
+        "a document with edits gives the same result as one without, whatever the other layers contain",
         arguments: 0..<8 as Range<UInt64>)
     func twins(seed: UInt64) async throws {
         var generator = SeededGenerator(seed: seed)

@@ -57,7 +57,7 @@ struct RestartTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test("after a crash, every acknowledged change is there under its revision")
+    @Test("after a crash, every acknowledged change is present under its own revision")
     func crash() async throws {
         let fixture = local()
         defer { fixture.remove() }
@@ -252,7 +252,7 @@ struct RestartTests {
         await next.stop()
     }
 
-    @Test("a state directory is locked by one agent at a time, and the error of another has its PID")
+    @Test("a state directory is locked by one agent at a time, and the error names the PID of the holder")
     func locked() throws {
         let path = NSTemporaryDirectory() + "/larder-state-" + UUID().uuidString
         defer { try? FileManager.default.removeItem(atPath: path) }

@@ -35,7 +35,7 @@ struct RollbackTests {
         return try await outcome
     }
 
-    @Test("the old content is published as a new revision and held until a version after the refused one")
+    @Test("the old content is published as a new revision and held until a version newer than the refused one")
     func held() async throws {
         try await withTwoVersions { (store, refresher, source) async throws in
             let commit = try await store.rollBack(toRevision: 1, by: nil)
@@ -182,7 +182,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("a rollback can go to the refused content and again to the held content")
+    @Test("a rollback can restore the refused content, and another one the held content")
     func again() async throws {
         try await withTwoVersions { (store, _, _) async throws in
             #expect(try await store.rollBack(toRevision: 1, by: nil).isHeld)
@@ -212,7 +212,7 @@ struct RollbackTests {
         await store.stop()
     }
 
-    @Test("a rollback to an unknown revision is refused, and the error has the known ones", arguments: [0, 77])
+    @Test("a rollback to an unknown revision is refused, and the error lists the known ones", arguments: [0, 77])
     func unknown(revision: Int) async throws {
         try await withTwoVersions { (store, _, _) async throws in
             let error = await #expect(throws: ConfigError.self) {

@@ -38,7 +38,7 @@ struct SeenVersionsTests {
         }
     }
 
-    @Test("the reason has the missing version, the version seen before, and a remedy")
+    @Test("the reason names the missing version, the version seen before, and a fix")
     func reasons() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             _ = try await accepted([(1, "15"), (2, nil)], .onceSeen, refresher, source)

@@ -12,7 +12,7 @@ import Testing
 struct SetClockTests {
     private static let day = 86_400_000
 
-    /// By how much a test has set the time of day.
+    /// The offset of the time of day, which a test sets.
     private final class Offset: Sendable {
         let milliseconds = Atomic(0)
     }

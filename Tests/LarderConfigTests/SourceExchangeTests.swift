@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Replacement of a source")
 struct SourceExchangeTests {
-    @Test("a running refresh is repeated with the new source, whose response its caller gets")
+    @Test("a running refresh is repeated with the new source, and its caller gets that response")
     func exchange() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             async let refresh = refresher.refreshIfNeeded()

@@ -8,7 +8,7 @@ import Testing
 @testable import LarderConfigStorage
 @testable import LarderConfig
 
-@Suite("Reads at start and on demand")
+@Suite("Generations read at start and on demand")
 struct StartReadingTests {
     private func fixture(_ files: FaultyFileSystem = FaultyFileSystem()) -> StoreFixture {
         var fixture = StoreFixture()
@@ -57,7 +57,7 @@ struct StartReadingTests {
         await store.stop()
     }
 
-    @Test("the first value, explanation or rollback after a start has the older generations")
+    @Test("a value, explanation or rollback right after a start can use the older generations")
     func firstNeed() async throws {
         let fixture = fixture()
         defer { fixture.remove() }

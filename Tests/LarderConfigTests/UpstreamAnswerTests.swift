@@ -87,7 +87,7 @@ struct UpstreamAnswerTests {
         }
     }
 
-    @Test("not modified confirms the document without a new revision")
+    @Test("a \"not modified\" response confirms the document without a new revision")
     func notModified() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let first = Task.immediate { try await refresher.refreshIfNeeded() }

@@ -54,7 +54,7 @@ struct AccessSettingsTests {
         #expect(try rules("{access: {users: {'no-such-user': ['read']}}}") == AccessRules())
     }
 
-    @Test("an account lookup enlarges its buffer as needed, and a failure differs from absence")
+    @Test("an account lookup enlarges its buffer as needed, and distinguishes errors from missing accounts")
     func lookUp() {
         func answer(needing room: Int) -> AccountNumbers.Answer {
             AccountNumbers.withRoom { buffer, number in
@@ -73,7 +73,7 @@ struct AccessSettingsTests {
     }
 
     @Test(
-        "an unknown right or account, or a right that namespaces do not have, is an error with a hint",
+        "an invalid right or account, or a right that namespaces do not have, is reported with a hint",
         arguments: [
             ("{access: {others: ['raed']}}", "access.others[0]", "did you mean \"read\"?"),
             ("{access: {users: {alice: ['read', 'administor']}}}", "access.users.alice[1]", "\"administer\"?"),

@@ -23,7 +23,7 @@ struct DefaultPathsTests {
             ])
     }
 
-    @Test("without XDG variables the paths are below the home directory, and unusable ones are ignored")
+    @Test("without valid XDG variables, the paths are below the home directory")
     func home() throws {
         let expected = [
             "/run/user/1000/larder/larder.sock", "/home/u/.local/state/larder", "/home/u/.cache/larder",

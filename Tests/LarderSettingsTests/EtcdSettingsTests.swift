@@ -53,7 +53,7 @@ struct EtcdSettingsTests {
     }
 
     @Test(
-        "an invalid setting is an error with its name and a remedy",
+        "an invalid setting is reported with its name and a fix",
         arguments: [
             ("prefix: '/c'", " needs \"endpoints\""),
             ("endpoints: [], prefix: '/c'", ".endpoints needs \"endpoints\""),

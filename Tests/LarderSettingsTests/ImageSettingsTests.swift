@@ -49,7 +49,7 @@ struct ImageSettingsTests {
         #expect(try images("concurrency: 4, concurrencyPerUser: 200").flights.perUser == 4)
     }
 
-    @Test("an origin has a credential, and the users and groups that may have its images")
+    @Test("an origin has a credential, and the users and groups that may get its images")
     func credential() throws {
         let origin = try images(
             """
@@ -69,7 +69,7 @@ struct ImageSettingsTests {
     }
 
     @Test(
-        "an invalid setting is an error with its name and a remedy",
+        "an invalid setting is reported with its name and a fix",
         arguments: [
             ("maximumByte: 1", ".maximumByte is not a setting; did you mean \"maximumBytes\"?"),
             ("maximumBytes: 1", ".maximumBytes must be a whole number from 65536 to"),

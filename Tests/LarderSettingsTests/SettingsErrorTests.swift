@@ -7,7 +7,7 @@ import Testing
 @Suite("Settings errors")
 struct SettingsErrorTests {
     @Test(
-        "an unknown member is an error with its position, its path and the nearest name",
+        "an unknown member is reported with its position, its path and the nearest name",
         arguments: [
             ("{\n  sockets: {}\n}", "2:3: sockets is not a setting; did you mean \"socket\"?"),
             ("{socket: {Path: '/x'}}", "1:11: socket.Path is not a setting; did you mean \"path\"?"),
@@ -69,7 +69,7 @@ struct SettingsErrorTests {
     }
 
     @Test(
-        "a wrong type is an error with the expected type and the value",
+        "a wrong type is reported with the expected type and the value",
         arguments: [
             ("[]", "1:1: the settings must be an object in braces, not an array"),
             ("{current: {enabled: 'no'}}", "1:21: current.enabled must be true or false, not \"no\""),
@@ -101,7 +101,7 @@ struct SettingsErrorTests {
     }
 
     @Test(
-        "an invalid value is an error with the path of its member",
+        "an invalid value is reported with the path of its member",
         arguments: [
             ("limits: {connections: 0}", "limits.connections"), ("limits: {connections: -1}", "limits.connections"),
             ("limits: {connections: 1000001}", "limits.connections"),
@@ -291,7 +291,7 @@ struct SettingsErrorTests {
         #expect(all.namespaces["a"]?.remote == .http(.init(url: url, versionPath: JSONPath(["version"]))))
     }
 
-    @Test("a duplicate member is an error with both lines")
+    @Test("a duplicate member is reported with both lines")
     func duplicates() {
         let error = #expect(throws: SettingsError.self) {
             try settings("{\n  limits: { connections: 1,\n\n    \"connections\": 2 }\n}")
@@ -303,7 +303,7 @@ struct SettingsErrorTests {
     }
 
     @Test(
-        "an invalid overlay is an error with its position, and its values are not shown",
+        "an invalid overlay is reported with its position and without its values",
         arguments: [
             ("5", "1:48: namespaces.a.experiments.overlays must be an array of overlays"),
             ("[5]", "1:49: namespaces.a.experiments.overlays[0] must be an object with"),

@@ -38,7 +38,7 @@ struct SettingsJSON5Tests {
     }
 
     @Test(
-        "any other text is refused with line, column and a remedy",
+        "any other text is refused with line, column and a fix",
         arguments: [
             ("", "1:1: found the end of the text where a value should be"),
             ("// only\n", "2:1: found the end of the text where a value should be"),
@@ -122,7 +122,7 @@ struct SettingsJSON5Tests {
         #expect(error?.column == 67)
     }
 
-    @Test("a damaged file causes nothing but an error of one line", arguments: 0..<20)
+    @Test("a damaged file causes only an error of one line", arguments: 0..<20)
     func damage(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let original = Array(

@@ -14,7 +14,7 @@ struct SettingsPageTests {
         #expect(documented.subtracting(known).sorted() == [], "unknown to the agent")
     }
 
-    @Test("each entry has the default and the time when a change takes effect")
+    @Test("each entry states the default and when a change takes effect")
     func defaultAndEffect() throws {
         for (setting, text) in try SettingsPage().entries {
             #expect(text.contains("default") || text.contains("required"), "\(setting)")
@@ -22,7 +22,7 @@ struct SettingsPageTests {
         }
     }
 
-    @Test("each entry has the ranges and values in the errors of the agent")
+    @Test("each entry states the ranges and values that the errors of the agent name")
     func ranges() throws {
         for (setting, text) in try SettingsPage().entries {
             let reasons = [KnownSettings.refusal(of: setting, "false"), KnownSettings.refusal(of: setting, "0.01")]

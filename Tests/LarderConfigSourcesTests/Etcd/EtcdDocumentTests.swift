@@ -90,7 +90,7 @@ struct EtcdDocumentTests {
         #expect(try document(["/c/": "", "/c/a/": "", "/c/a/b": "1"]) == ["a": ["b": 1]])
     }
 
-    @Test("a value that is not JSON rejects the document, and the error has the key and a remedy")
+    @Test("a value that is not JSON rejects the document, and the error names the key and a fix")
     func notJSON() throws {
         for text in ["", "hello", "{\"a\":", "01"] {
             let message = try refusal { try document(["/c/a": text]) }

@@ -65,7 +65,7 @@ struct EtcdKeyspaceTests {
         #expect(Self.keyspace(["a": "3"], revision: 9).replacing(keyspace).keys(changedSince: start) == nil)
     }
 
-    @Test("whether events would exceed the limit is known before they are applied", arguments: [10, 11])
+    @Test("events that would exceed the limit are detected before they are applied", arguments: [10, 11])
     func limit(bytes: Int) {
         let keyspace = Self.keyspace(["a": String(repeating: "x", count: 9)])
         let events = [
@@ -76,7 +76,7 @@ struct EtcdKeyspaceTests {
         #expect(!keyspace.exceeds(bytes + 1, after: events))
     }
 
-    @Test("a document edited for changed keys has the same text as one built from all keys", arguments: 0..<20)
+    @Test("a document updated from changed keys has the same text as one built from all keys", arguments: 0..<20)
     func following(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let format = try #require(EtcdSourceSettings.Format.allCases.randomElement(using: &generator))

@@ -29,7 +29,7 @@ struct DocumentFileTests {
         #expect(first.digest.description.utf8.count == 71)
         try scratch.replace("c", with: "{\"a\":1}")
         #expect(try file.read().digest == first.digest)
-        // The size is the same, and the modification time may be.
+        // The size is unchanged, and the modification time may be, too.
         try scratch.write("{\"a\":2}", to: "c")
         #expect(try file.read().digest != first.digest)
     }

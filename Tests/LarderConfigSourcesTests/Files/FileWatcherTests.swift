@@ -14,7 +14,7 @@ struct FileWatcherTests {
 
     init() throws { scratch = try ScratchDirectory() }
 
-    /// A clock that skips the sleeps that wait for the end of a burst. Those of the poll are longer.
+    /// A clock that skips the sleeps that wait for the end of a burst. The sleeps of the poll are longer.
     private static func clock(_ onSkippedSleep: @escaping @Sendable () -> Void = {}) -> ManualClock {
         ManualClock(skippingSleepsBelow: .seconds(1), onSkippedSleep: onSkippedSleep)
     }
@@ -228,7 +228,7 @@ struct FileWatcherTests {
     }
 
     @Test(
-        "queues and watches that the kernel refuses are requested every 5 s, and the reason is reported",
+        "queues and watches that the kernel refused are requested again every 5 s, and the reason is reported",
         arguments: [EMFILE, ENOSPC])
     func exhausted(number: Int32) async throws {
         let isExhausted = Mutex(true)

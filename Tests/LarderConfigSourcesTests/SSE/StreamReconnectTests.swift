@@ -12,7 +12,7 @@ import Testing
 struct StreamReconnectTests {
     private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
-    /// Follows a stream of an origin that answers each connection with the next of these answers, and repeats the last.
+    /// Follows the stream of an origin that gives each connection the next of these responses, and repeats the last one.
     private func follow<Value: Sendable>(
         _ connections: [RawOrigin.Answer], _ body: (SSESource, ManualClock) async throws -> Value
     ) async throws -> Value {
@@ -76,7 +76,7 @@ struct StreamReconnectTests {
         #expect(try await pauses(after: ends) == ends.map { _ in Self.plan.splay })
     }
 
-    @Test("the splay is added to the time that the origin requests with retry:")
+    @Test("the splay is added to the delay that the origin requests with `retry:`")
     func retry() async throws {
         let ends: [RawOrigin.Answer] = [[.send(Self.head + "retry: 7000\ndata: {}\n\n"), .close]]
         #expect(try await pauses(after: ends) == [.seconds(7) + Self.plan.splay])

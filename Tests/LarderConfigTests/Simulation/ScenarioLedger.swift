@@ -19,7 +19,7 @@ final class ScenarioLedger {
         var hasFailed = false
     }
 
-    /// The first violations.
+    /// The first five violations.
     private(set) var violations: [String] = []
     /// The number of commands and edits of each kind.
     private(set) var counts: [String: Int] = [:]
