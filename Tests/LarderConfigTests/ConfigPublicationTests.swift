@@ -88,7 +88,7 @@ struct ConfigPublicationTests {
         #expect(publication.streamCount == 0)
     }
 
-    @Test("a stream begins with the current snapshot, continues with the newest, and finishes with the namespace")
+    @Test("a stream begins with the current snapshot, skips to the newest, and finishes with the namespace")
     func stream() async {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)

@@ -119,7 +119,7 @@ struct SSEStreamStateTests {
     }
 
     @Test(
-        "a response that differs from the newest document interrupts the connection, which may still deliver older ones"
+        "a response that differs from the newest document interrupts the connection"
     )
     func difference() throws {
         var (state, consumer, _) = Self.connected()
