@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Accepting connections")
 struct AcceptorTests {
-    /// Says which loop serves the connection, and counts it.
+    /// A handler that counts each connection and sends the index of its loop to the client.
     private func greeter(_ loops: [EpollLoop], _ acceptor: Acceptor) -> Acceptor.Handler {
         let loads = acceptor.loads
         return Acceptor.Handler(
@@ -26,7 +26,7 @@ struct AcceptorTests {
 
     private func loops(_ count: Int) throws -> [EpollLoop] { try (1...count).map { try EpollLoop(name: "test-\($0)") } }
 
-    /// A connection that has been greeted, and by which loop.
+    /// Connects and waits for the index of the serving loop.
     private func connect(_ path: String) throws -> (descriptor: CInt, loop: Int) {
         let descriptor = try connectOnly(path)
         var byte: UInt8 = 0xFF
@@ -48,14 +48,14 @@ struct AcceptorTests {
         return descriptor
     }
 
-    @Test("few connections stay on one loop, many are spread over all, and each is served")
+    @Test("a few connections stay on one loop; many are spread over all loops")
     func spread() async throws {
         let loops = try loops(3)
         let path = NSTemporaryDirectory() + "/larder-acceptor-\(getpid()).sock"
         let socket = try ListeningSocket(path: path, mode: 0o600, group: nil)
         let acceptor = Acceptor(loops)
         try await acceptor.start(socket, greeter(loops, acceptor))
-        // On a thread of its own, which may wait.
+        // On a separate thread, because reading the index blocks.
         let descriptors = try await NIOThreadPool.singleton.runIfActive {
             var (descriptors, served) = ([CInt](), [0, 0, 0])
             for count in 1...450 {
@@ -74,7 +74,7 @@ struct AcceptorTests {
         for loop in loops { loop.stop() }
     }
 
-    @Test("who connects in a pause is not turned away, but kept waiting until it is over")
+    @Test("a connection made during a pause is queued and accepted after the resume")
     func pause() async throws {
         let loops = try loops(2)
         let path = NSTemporaryDirectory() + "/larder-pause-\(getpid()).sock"
@@ -83,7 +83,7 @@ struct AcceptorTests {
         try await acceptor.start(socket, greeter(loops, acceptor))
         await acceptor.pause()
         let waiting = try connectOnly(path)
-        // Whatever was accepted before would be counted by now.
+        // By now every accepted connection has been counted.
         for load in acceptor.loads { try await load.eventLoop.submit {}.get() }
         #expect(acceptor.loads.map(\.connections) == [0, 0])
         await acceptor.resume()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("What clients say of snapshots")
+@Suite("Acknowledgements of snapshots")
 struct AcknowledgementBookTests {
     private func entry(_ revision: Int, _ accepted: Bool, at: Int = 0) -> AcknowledgementBook.Entry {
         AcknowledgementBook.Entry(
@@ -11,8 +11,8 @@ struct AcknowledgementBookTests {
             peer: PeerCredentials(descriptor: -1))
     }
 
-    @Test("the last word of each client counts for each namespace, until the client is gone")
-    func lastWord() {
+    @Test("the last acknowledgement per client and namespace counts until the client disconnects")
+    func lastAcknowledgement() {
         let book = AcknowledgementBook()
         for client in 1...3 { book.note(entry(5, true), by: client, of: "a") }
         book.note(entry(6, true), by: 1, of: "a")
@@ -27,7 +27,7 @@ struct AcknowledgementBookTests {
         #expect(book.said(by: 2).isEmpty)
     }
 
-    @Test("the newest refusals are listed, at most 64")
+    @Test("a summary lists the newest rejections, at most 64")
     func bound() {
         let book = AcknowledgementBook()
         for client in 1...100 { book.note(entry(5, false, at: client), by: client, of: "a") }

@@ -7,19 +7,19 @@ import Synchronization
 
 @testable import LarderServer
 
-/// The client of a connection whose event loop runs when the test says so: nobody waits for its sockets, so that the connection is
-/// told by the client what there is to do.
+/// The client of a connection whose event loop runs when the test requests it. The socket is not polled: the client
+/// reports its events to the connection.
 final class ConnectionClient: Sendable {
-    /// The connection's event loop. Its time moves when it is told to.
+    /// The connection's event loop, with a manual clock.
     let eventLoop = NIOAsyncTestingEventLoop()
     private let socket: CInt
     private let connection: NIOLoopBound<ConnectionProbe>
-    /// What the connection's user has in use.
+    /// The resources used by the connection's user.
     let usage: UserUsage
 
     struct NoSocket: Error {}
 
-    /// Connects to a connection.
+    /// Creates a socket pair and starts a connection on the other end.
     init(_ connect: @escaping @Sendable (any ServerEventLoop, CInt) throws -> ConnectionProbe) async throws {
         var ends: [CInt] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
@@ -34,21 +34,21 @@ final class ConnectionClient: Sendable {
 
     deinit { close(socket) }
 
-    /// Sends bytes, and has the connection do what there is to do about them.
+    /// Sends bytes and runs the connection until it is idle.
     func send(_ bytes: [UInt8]) async throws {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Foundation.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
             guard count > 0 else { throw NoSocket() }
             rest = rest.dropFirst(count)
-            try await tell(.readable)
+            try await report(.readable)
         }
     }
 
-    /// Sends text.
+    /// Sends text and runs the connection until it is idle.
     func send(_ text: String) async throws { try await send(Array(text.utf8)) }
 
-    /// Sends lines one after the other, each with a descriptor, before the connection is told of any.
+    /// Sends all lines, each with a descriptor, and then runs the connection.
     func send(_ lines: [String], passing descriptor: CInt) async throws {
         for line in lines {
             let count = Array(line.utf8).withUnsafeBytes { bytes in
@@ -56,12 +56,12 @@ final class ConnectionClient: Sendable {
             }
             guard count == line.utf8.count else { throw NoSocket() }
         }
-        try await tell(.readable)
+        try await report(.readable)
     }
 
-    /// Sends text, and has the connection take one turn.
-    /// - Returns: how many requests it has taken so far.
-    func sendAndTakeTurn(_ text: String) async throws -> Int {
+    /// Sends text and runs the connection for one time slice.
+    /// - Returns: the number of requests served so far
+    func sendAndServeOneSlice(_ text: String) async throws -> Int {
         let bytes = Array(text.utf8)
         guard bytes.withUnsafeBytes({ Foundation.send(socket, $0.baseAddress, $0.count, 0) }) == bytes.count else {
             throw NoSocket()
@@ -73,18 +73,18 @@ final class ConnectionClient: Sendable {
         }
     }
 
-    /// Has the connection take all the turns that it wants.
-    /// - Returns: how many requests it had taken before each of them, and after the last.
+    /// Runs the connection until it has no deferred work.
+    /// - Returns: the number of requests served before each time slice and after the last
     @discardableResult
-    func takeTurns() async throws -> [Int] {
-        let observer = TurnObserver(connection, eventLoop)
-        try await eventLoop.executeInContext { observer.look() }
+    func serveAllSlices() async throws -> [Int] {
+        let observer = SliceObserver(connection, eventLoop)
+        try await eventLoop.executeInContext { observer.record() }
         await eventLoop.run()
         return observer.counts.withLock { $0 }
     }
 
-    /// Stands in the queue of the event loop between one turn of a connection and the next.
-    private final class TurnObserver: Sendable {
+    /// Records the number of served requests between the time slices of a connection.
+    private final class SliceObserver: Sendable {
         private let connection: NIOLoopBound<ConnectionProbe>
         private let eventLoop: NIOAsyncTestingEventLoop
         let counts = Mutex<[Int]>([])
@@ -93,26 +93,26 @@ final class ConnectionClient: Sendable {
             (self.connection, self.eventLoop) = (connection, eventLoop)
         }
 
-        func look() {
+        func record() {
             counts.withLock { $0.append(connection.value.requests) }
-            if connection.value.isResumeScheduled { eventLoop.execute { self.look() } }
+            if connection.value.isResumeScheduled { eventLoop.execute { self.record() } }
         }
     }
 
-    /// Says that nothing more comes, as `socat` does at the end of its input.
+    /// Shuts down the sending side, as `socat` does at the end of its input.
     func endInput() async throws {
         shutdown(socket, Int32(SHUT_WR))
-        try await tell([.readable, .inputEnded])
+        try await report([.readable, .inputEnded])
     }
 
-    /// Ends the connection.
+    /// Disconnects.
     func end() async throws {
         shutdown(socket, Int32(SHUT_RDWR))
-        try await tell([.readable, .inputEnded, .hungUp])
+        try await report([.readable, .inputEnded, .hungUp])
     }
 
-    /// Sends text and is gone, before the connection has read any of it.
-    func sendAndLeave(_ text: String) async throws {
+    /// Sends text and disconnects before the connection has read any of it.
+    func sendAndDisconnect(_ text: String) async throws {
         let bytes = Array(text.utf8)
         guard bytes.withUnsafeBytes({ Foundation.send(socket, $0.baseAddress, $0.count, 0) }) == bytes.count else {
             throw NoSocket()
@@ -120,18 +120,18 @@ final class ConnectionClient: Sendable {
         try await end()
     }
 
-    /// Sends text and is gone as a process is that ends: what was sent to it is never read, and the kernel tells of that.
-    func sendAndDie(_ text: String) async throws {
+    /// Sends text and closes the socket, as the end of a process does. Output that the client has not read makes the
+    /// kernel report ECONNRESET to the connection.
+    func sendAndExit(_ text: String) async throws {
         let bytes = Array(text.utf8)
         let nothing = open("/dev/null", O_RDONLY | O_CLOEXEC)
         defer { close(nothing) }
         guard bytes.withUnsafeBytes({ Foundation.send(socket, $0.baseAddress, $0.count, 0) }) == bytes.count,
             dup2(nothing, socket) == socket
         else { throw NoSocket() }
-        try await tell([.readable, .inputEnded, .hungUp])
+        try await report([.readable, .inputEnded, .hungUp])
     }
 
-    /// Whether the connection has ended.
     var isClosed: Bool {
         get async throws {
             let connection = connection
@@ -139,7 +139,7 @@ final class ConnectionClient: Sendable {
         }
     }
 
-    /// The lines that came out since it was asked last.
+    /// The lines that the connection has sent since the last call.
     func output() async throws -> [String] {
         var output: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 64 * 1024)
@@ -147,12 +147,12 @@ final class ConnectionClient: Sendable {
             let count = recv(socket, &piece, piece.count, 0)
             if count <= 0 { break }
             output += piece[..<count]
-            try await tell(.writable)
+            try await report(.writable)
         }
         return String(decoding: output, as: UTF8.self).split(separator: "\n").map(String.init)
     }
 
-    private func tell(_ events: EpollEvents) async throws {
+    private func report(_ events: EpollEvents) async throws {
         let connection = connection
         try await eventLoop.executeInContext { if !connection.value.isClosed { connection.value.ready(events) } }
         await eventLoop.run()

@@ -11,10 +11,10 @@ import NIOPosix
 @testable import LarderServer
 
 extension PeerCredentials {
-    /// Of nobody, who has no right but by the rules.
+    /// A user who has only the rights that the rules grant.
     static var stranger: PeerCredentials { PeerCredentials(descriptor: -1) }
 
-    /// Of whoever runs the tests, who has every right.
+    /// The user who runs the tests, who has every right.
     static var own: PeerCredentials {
         var peer = stranger
         peer.uid = Int(geteuid())
@@ -23,7 +23,7 @@ extension PeerCredentials {
 }
 
 extension MethodRegistry {
-    /// Adds a method whose result a closure writes at once.
+    /// Adds a method whose result a closure writes immediately.
     mutating func add(_ name: String, _ body: @escaping (inout JSONWriter) throws(WireError) -> Void) {
         let handler = Handler(lifetime: .connection, needsReply: false) {
             (dispatcher, request, slot, _) throws(WireError) in
@@ -52,16 +52,16 @@ private struct WrittenResult: WireResult {
     func write(to writer: inout JSONWriter) { writer.raw(bytes) }
 }
 
-/// A connection on an event loop whose time is the test's.
+/// Runs connections on an event loop with a manual clock.
 enum ConnectionFixture {
-    /// Sends bytes, ends the input, and hands back the lines that came out.
+    /// Sends text, ends the input, and returns the lines that the connection sent.
     static func exchange(
         _ sent: String, with methods: MethodRegistry = .agent, limits: ConnectionLimits = ConnectionLimits()
     ) async throws -> [String] {
         try await exchange([Array(sent.utf8)], with: methods, limits: limits)
     }
 
-    /// The same for bytes that arrive in pieces.
+    /// Sends bytes that arrive in pieces, ends the input, and returns the lines that the connection sent.
     static func exchange(
         _ pieces: [[UInt8]], with methods: MethodRegistry = .agent, limits: ConnectionLimits = ConnectionLimits()
     ) async throws -> [String] {
@@ -74,7 +74,7 @@ enum ConnectionFixture {
         }
     }
 
-    /// Runs `body` with the client of a connection and what its server is made of.
+    /// Runs `body` with the client of a connection and the context of its server.
     static func with<Result: Sendable>(
         _ methods: MethodRegistry = .agent, limits: ConnectionLimits = ConnectionLimits(), peer: PeerCredentials = .own,
         access: AccessRules = AccessRules(), namespaces: [String] = ["default"],
@@ -96,12 +96,12 @@ enum ConnectionFixture {
         return try result.get()
     }
 
-    /// Takes the methods to the event loop: they hold closures that are called there only.
+    /// Carries the methods to the event loop. Unchecked because their closures are called only there.
     private struct UncheckedMethods: @unchecked Sendable {
         let table: MethodRegistry
     }
 
-    /// A connection that should have closed, having nothing left to say.
+    /// The connection did not close after its last reply.
     struct StillOpen: Error {}
 
     private static let threads = {
@@ -110,7 +110,6 @@ enum ConnectionFixture {
         return threads
     }()
 
-    /// What a server is made of.
     static func serverContext(
         _ namespaces: [NamespaceConfiguration] = [NamespaceConfiguration(name: "default")],
         access: AccessRules = AccessRules()

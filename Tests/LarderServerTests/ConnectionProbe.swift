@@ -3,11 +3,11 @@ import NIOCore
 
 @testable import LarderServer
 
-/// A connection as the tests see it: the only place of the fixtures that reads its parts. Used on its event loop.
+/// Gives tests access to the parts of a connection. No other fixture reads them. Used only on the event loop.
 struct ConnectionProbe {
     let connection: Connection
 
-    /// Takes a socket and begins to serve it.
+    /// Starts a connection on a socket.
     /// - Parameter limit: the maximum number of connections of the registry.
     static func start(
         _ socket: CInt, on loop: LoopContext, peer: PeerCredentials = .own,
@@ -23,11 +23,11 @@ struct ConnectionProbe {
 
     /// The resources in use by the connection's user.
     var usage: UserUsage { connection.state.usage.user }
-    /// How many lines were served.
+    /// The number of served lines.
     var requests: Int { connection.state.metrics.requests }
     var isClosed: Bool { connection.state.phase == .closed }
     var isOutputPending: Bool { connection.state.outbound.isPending }
-    /// Whether the rest of the input waits until other connections were served.
+    /// Whether the rest of the input waits until other connections have been served.
     var isResumeScheduled: Bool { connection.state.reader.isResumeScheduled }
 
     /// Reports events of the socket, as the event loop does.

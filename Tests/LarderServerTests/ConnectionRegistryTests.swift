@@ -5,9 +5,9 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("The registry of connections")
+@Suite("Connection registry")
 struct ConnectionRegistryTests {
-    @Test("as many are admitted as may be, and again when one has ended")
+    @Test("connections are admitted up to the limit, and again when one ends")
     func limit() async {
         let registry = ConnectionRegistry()
         #expect((0..<4).map { _ in registry.admit(limit: 3) } == [1, 2, 3, nil])
@@ -17,7 +17,7 @@ struct ConnectionRegistryTests {
         #expect(await registry.traffic().connectionsRefused == 2)
     }
 
-    @Test("while somebody is connected it is not idle, and afterwards it has been only since then")
+    @Test("the idle time is nil while a connection is open and counts from the end of the last one")
     func idleTime() throws {
         let registry = ConnectionRegistry()
         let before = try #require(registry.idleTime)
@@ -31,7 +31,7 @@ struct ConnectionRegistryTests {
         #expect(idle <= .now - connected)
     }
 
-    @Test("connections that are refused at the same moment keep nobody waiting for the last to end")
+    @Test("concurrent refusals do not delay tasks that wait for an empty registry")
     func refusedWhileWaiting() async {
         let registry = ConnectionRegistry()
         let ended = DispatchSemaphore(value: 0)
@@ -43,14 +43,14 @@ struct ConnectionRegistryTests {
             for _ in 0..<20_000 { await registry.waitUntilEmpty() }
             ended.signal()
         }
-        // On a thread that runs no tasks: those that do may be needed, or be the ones that wait.
-        let isEverybodyDone = await withCheckedContinuation { done in
+        // On a separate thread: blocking a thread of the task pool could block the tasks under test.
+        let isDone = await withCheckedContinuation { done in
             Thread.detachNewThread {
-                // Long enough for a machine on which other tests keep all threads of tasks busy.
-                let patience = DispatchTime.now() + 600
-                done.resume(returning: (0..<2).allSatisfy { _ in ended.wait(timeout: patience) == .success })
+                // Long enough even if other tests keep all threads of the task pool busy.
+                let deadline = DispatchTime.now() + 600
+                done.resume(returning: (0..<2).allSatisfy { _ in ended.wait(timeout: deadline) == .success })
             }
         }
-        #expect(isEverybodyDone, "somebody waits for nothing")
+        #expect(isDone, "a task waits although the registry is empty")
     }
 }

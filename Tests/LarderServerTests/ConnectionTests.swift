@@ -7,25 +7,25 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("A connection")
+@Suite("Connections")
 struct ConnectionTests {
     private func replies(_ sent: String) async throws -> [JSONValue] {
         try await ConnectionFixture.exchange(sent).map { try JSONValue(parsing: $0) }
     }
 
-    @Test("a last line without its end is served, and the connection closes when all is said")
+    @Test("a last line without a line end is served, and the connection closes after the last reply")
     func oneShot() async throws {
         let replies = try await ConnectionFixture.exchange(#"{"id":1,"method":"agent.ping"}"#)
         #expect(replies == [#"{"jsonrpc":"2.0","id":1,"result":{"pong":true}}"#])
     }
 
-    @Test("replies that need no waiting come in the order of the requests")
+    @Test("immediate replies arrive in the order of the requests")
     func order() async throws {
         let requests = (0..<100).map { #"{"id":\#($0),"method":"agent.ping"}"# }.joined(separator: "\n")
         #expect(try await replies(requests).map { $0["id"]?.int } == Array(0..<100))
     }
 
-    @Test("however the bytes arrive, the replies are the same")
+    @Test("replies do not depend on how the input is split")
     func anySplit() async throws {
         let bytes = Array("{\"id\":1,\"method\":\"agent.ping\"}\r\n\n[]\n{\"id\":2,\"method\":\"config.get\"}".utf8)
         let methods = MethodRegistry.agent
@@ -36,7 +36,7 @@ struct ConnectionTests {
         #expect(single.count == 3)
     }
 
-    @Test("a client that passes descriptors, which nobody wants, is served all the same, and they are closed")
+    @Test("a client that passes unwanted descriptors is served, and the descriptors are closed")
     func passedDescriptors() async throws {
         var ends: [CInt] = [-1, -1]
         try #require(pipe(&ends) == 0)
@@ -44,7 +44,7 @@ struct ConnectionTests {
         let given = ends[1]
         let lines = (1...5).map { "{\"id\":\($0),\"method\":\"agent.ping\"}\n" }
         let replies = try await ConnectionFixture.with { client, _ in
-            // The kernel gives out no bytes of two of them at once.
+            // One recvmsg(2) does not return bytes of two lines that carry descriptors.
             try await client.send(lines, passing: given)
             return try await client.output()
         }
@@ -52,10 +52,10 @@ struct ConnectionTests {
         close(ends[1])
         ends[1] = -1
         var byte: UInt8 = 0
-        #expect(read(ends[0], &byte, 1) == 0, "nobody has the other end")
+        #expect(read(ends[0], &byte, 1) == 0, "the agent still has a copy of the other end")
     }
 
-    @Test("bad JSON, bad UTF-8 and an over-long line are errors without id, and the connection lives on")
+    @Test("bad JSON, bad UTF-8 and overlong lines get errors without an id, and the connection continues")
     func badInput() async throws {
         var limits = ConnectionLimits()
         limits.lineBytes = 1024
@@ -75,7 +75,7 @@ struct ConnectionTests {
         #expect(replies.last?["result"]?["pong"]?.bool == true)
     }
 
-    @Test("a batch over the limit is refused whole")
+    @Test("a batch over the limit is rejected as a whole")
     func batchLimit() async throws {
         let request = #"{"id":1,"method":"agent.ping"}"#
         let allowed = Array(repeating: request, count: 64).joined(separator: ",")
@@ -84,7 +84,7 @@ struct ConnectionTests {
         #expect(refused.first?["error"]?["code"]?.int == -32600)
     }
 
-    @Test("a method that fails half-way leaves nothing of its result behind")
+    @Test("a method that fails while writing its result sends only the error")
     func rollback() async throws {
         var table = MethodRegistry()
         table.add(
@@ -100,8 +100,8 @@ struct ConnectionTests {
         #expect(try JSONValue(parsing: replies[1])["error"]?["data"]?["name"]?.string == "notFound")
     }
 
-    @Test("what a batch holds is counted to nothing, also where a notification completes it")
-    func heldInBatch() async throws {
+    @Test("a completed batch charges no bytes, even if a notification completes it")
+    func usageOfBatch() async throws {
         try await ConnectionFixture.with { client, context in
             let store = try #require(context.namespaces["default"]).store
             let large = JSONValue.string(String(repeating: "x", count: 100_000))
@@ -111,7 +111,7 @@ struct ConnectionTests {
             try await client.send(#"[\#(set),{"id":"\#(id)","method":"config.get","params":{"path":"large"}}]"# + "\n")
             var lines: [String] = []
             while lines.isEmpty {
-                try await client.takeTurns()
+                try await client.serveAllSlices()
                 lines = try await client.output()
             }
             let batch = try JSONValue(parsing: lines[0])
@@ -125,7 +125,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test("a large value that is read in a batch is that of its turn, however long the rest of the batch waits")
+    @Test("a read in a batch returns the value at its execution, however long the batch takes")
     func largeInBatch() async throws {
         try await ConnectionFixture.with { client, context in
             let store = try #require(context.namespaces["default"]).store
@@ -134,7 +134,7 @@ struct ConnectionTests {
             let wait = #"{"id":1,"method":"config.wait","params":{"path":"never","exists":true}}"#
             let reads = (2...3).map { #"{"id":\#($0),"method":"config.get","params":{"path":"large"}}"# }
             try await client.send("[\(wait),\(reads[0]),\(reads[1]),{\"id\":4,\"method\":\"agent.ping\"}]\n")
-            // They are counted although they are not written yet.
+            // The values are counted although they have not been written.
             #expect(!client.usage.hasTooMuch(ConnectionLimits()))
             var limits = ConnectionLimits()
             limits.queuedBytesPerUser = 199_999
@@ -151,7 +151,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test("a subscription's reply comes before its first event, also out of a batch", arguments: [false, true])
+    @Test("the reply to config.subscribe precedes the first event, also in a batch", arguments: [false, true])
     func replyBeforeEvent(inBatch: Bool) async throws {
         let subscribe = #"{"id":1,"method":"config.subscribe"}"#
         let unsubscribe = #"{"id":2,"method":"config.unsubscribe","params":[1]}"#
@@ -166,7 +166,7 @@ struct ConnectionTests {
         #expect(lines[2]["result"]?["subscription"]?.int == 1)
     }
 
-    @Test("the protocol's own description is served and names every method")
+    @Test("rpc.discover describes every method")
     func discover() async throws {
         let document = try await replies(#"{"id":1,"method":"rpc.discover"}"#)[0]["result"]
         let methods = document?["methods"]?.elements.compactMap { $0["name"]?.string } ?? []
@@ -174,7 +174,7 @@ struct ConnectionTests {
     }
 
     @Test(
-        "a client that is gone before anything was read has said its last line, too, without a line end",
+        "all lines of a client that disconnects before they are read are executed",
         arguments: [false, true])
     func goneAtOnce(leavingReplies: Bool) async throws {
         try await ConnectionFixture.with { client, context in
@@ -184,12 +184,12 @@ struct ConnectionTests {
             let last = #"{"method":"config.set","params":["last",2]}"#
             if leavingReplies {
                 try await client.send(#"{"id":1,"method":"agent.ping"}"# + "\n")
-                try await client.sendAndDie(first + "\n" + last)
+                try await client.sendAndExit(first + "\n" + last)
             } else {
-                try await client.sendAndLeave(first + "\n" + last)
+                try await client.sendAndDisconnect(first + "\n" + last)
             }
             #expect(try await client.isClosed)
-            // Only where it never comes.
+            // Reached only if the value is never published.
             let deadline = Task {
                 try await Task.sleep(for: .seconds(60))
                 next.cancel()
@@ -203,12 +203,12 @@ struct ConnectionTests {
     func cancellationByLastLine() async throws {
         try await ConnectionFixture.with { client, context in
             let store = try #require(context.namespaces["default"]).store
-            // The file of a large snapshot is made by a task, whose end waits for the loop to run.
+            // A task creates the file of a large snapshot. Its reply cannot be sent before the loop runs.
             let text = String(repeating: "x", count: SnapshotFiles.largestHere)
             _ = try await store.set(JSONPath(["a"]), to: .string(text), timeToLive: nil)
             let open = #"{"id":1,"method":"config.open"}"#
             let cancel = #"{"id":2,"method":"request.cancel","params":{"id":1}}"#
-            _ = try await client.sendAndTakeTurn(open + "\n" + cancel)
+            _ = try await client.sendAndServeOneSlice(open + "\n" + cancel)
             try await client.endInput()
             let replies = try await client.output().map { try JSONValue(parsing: $0) }
             #expect(replies.map { $0["id"]?.int } == [1, 2])

@@ -7,9 +7,9 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("What was, told to others")
+@Suite("History methods")
 struct HistoryMethodsTests {
-    @Test("a difference shows no secrets to those who have no right to them, but that they differ")
+    @Test("a difference masks secrets for a peer without the right, but lists that they changed")
     func secrets() async throws {
         let context = try await ConnectionFixture.serverContext(
             [NamespaceConfiguration(name: "default", secrets: try SecretPatterns(["db.password", "*.token"]))])

@@ -6,7 +6,7 @@ import Testing
 
 /// The examples of the JSON-RPC 2.0 specification, section 7, that call a method with parameters. The transcript
 /// `json-rpc-specification.jsonl` has the others.
-@Suite("The examples of the JSON-RPC 2.0 specification")
+@Suite("Examples of the JSON-RPC 2.0 specification")
 struct JSONRPCExamplesTests {
     @Test(
         "rpc call with positional and with named parameters",

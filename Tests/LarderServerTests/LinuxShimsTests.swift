@@ -6,9 +6,9 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("what Swift cannot reach through Glibc")
+@Suite("System calls that Swift cannot call directly")
 struct LinuxShimsTests {
-    @Test("a connected peer is known by process, user and group; an unconnected socket by nobody")
+    @Test("peer credentials are the process, user and group; an unconnected socket has no credentials")
     func peerCredentials() throws {
         try withSocketPair { left, _ in
             var process = pid_t()
@@ -24,7 +24,7 @@ struct LinuxShimsTests {
         #expect(errno == ENODATA)
     }
 
-    @Test("a peer's supplementary groups are known, and how many there are where there is no room")
+    @Test("the supplementary groups of a peer are returned, or only their number if the buffer is too small")
     func peerGroups() throws {
         var own = [gid_t](repeating: 0, count: 1 << 16)
         own.removeLast(own.count - max(0, Int(getgroups(CInt(own.count), &own))))
@@ -38,7 +38,7 @@ struct LinuxShimsTests {
         #expect(larder_peer_groups(-1, &own, 0) == -1)
     }
 
-    @Test("two pieces arrive as one, either of them empty")
+    @Test("two buffers are sent in order; either may be empty")
     func sendTwo() throws {
         try withSocketPair { left, right in
             #expect(larder_send_two(left, "abc", 3, "de", 2) == 5)
@@ -49,7 +49,7 @@ struct LinuxShimsTests {
         }
     }
 
-    @Test("a full socket says EAGAIN at once, a closed peer EPIPE without a signal, whatever the descriptor's flags")
+    @Test("a send to a full blocking socket fails with EAGAIN, one to a closed peer with EPIPE and no signal")
     func sendNeverBlocks() throws {
         try withSocketPair { left, right in
             let piece = [UInt8](repeating: 0, count: 65536)
@@ -64,7 +64,7 @@ struct LinuxShimsTests {
         }
     }
 
-    @Test("a passed descriptor is the same file, close-on-exec, and came with its bytes")
+    @Test("a received descriptor refers to the same file, is close-on-exec, and arrives with its bytes")
     func passing() throws {
         try withSocketPair { left, right in
             let sent = larder_memfd_create("passed")
@@ -82,7 +82,7 @@ struct LinuxShimsTests {
         }
     }
 
-    @Test("more descriptors than were asked for are closed, not leaked")
+    @Test("if more descriptors arrive than requested, all are closed")
     func tooMany() throws {
         try withSocketPair { left, right in
             let (reading, writing) = try makePipe()
@@ -92,13 +92,13 @@ struct LinuxShimsTests {
             #expect(text == nil)
             #expect(error == EMSGSIZE)
             #expect(descriptors.isEmpty)
-            // End of file: no copy of the writing end is open any more.
+            // End of file: every copy of the writing end is closed.
             #expect(receive(reading) == "")
             close(reading)
         }
     }
 
-    @Test("one descriptor is received with bytes if it is wanted, and no other one")
+    @Test("bytes arrive with one descriptor if it is requested; all other descriptors are closed")
     func receiving() throws {
         try withSocketPair { left, right in
             let sent = larder_memfd_create("passed")
@@ -123,7 +123,7 @@ struct LinuxShimsTests {
         }
     }
 
-    @Test("what cannot be passed is refused before anything is sent")
+    @Test("an invalid number of bytes or descriptors fails before anything is sent")
     func passingRefused() throws {
         try withSocketPair { left, _ in
             #expect(larder_send_descriptors(left, "", 0, [0], 1) == -1)
@@ -148,7 +148,7 @@ struct LinuxShimsTests {
         #expect(fcntl(file, F_GETFD) & FD_CLOEXEC != 0)
     }
 
-    @Test("a pipe is closed in every other program, and waits unless it is told not to", arguments: [false, true])
+    @Test("a pipe is close-on-exec, and nonblocking if requested", arguments: [false, true])
     func pipes(isNonblocking: Bool) throws {
         var ends: [CInt] = [-1, -1]
         try #require(larder_pipe(&ends, isNonblocking) == 0)
@@ -159,7 +159,7 @@ struct LinuxShimsTests {
         }
     }
 
-    @Test("the records of one read are walked with their names")
+    @Test("the inotify records of one read are returned in order, with their names")
     func inotifyRecords() throws {
         try withTemporaryDirectory { path in
             let watcher = inotify_init1(CInt(IN_NONBLOCK | IN_CLOEXEC))
@@ -168,7 +168,7 @@ struct LinuxShimsTests {
             for name in ["a", String(repeating: "n", count: 40)] { close(creat("\(path)/\(name)", 0o600)) }
             for name in ["a", String(repeating: "n", count: 40)] { unlink("\(path)/\(name)") }
             rmdir(path)
-            // One byte off, so that nothing relies on the alignment of the buffer.
+            // Misaligned by one byte, so that parsing cannot rely on the alignment of the buffer.
             var buffer = [UInt8](repeating: 0, count: 4097)
             let count = buffer.withUnsafeMutableBytes { read(watcher, $0.baseAddress.map { $0 + 1 }, 4096) }
             try #require(count > 0)
@@ -193,7 +193,7 @@ struct LinuxShimsTests {
     }
 }
 
-/// Everything that can be read now, as text.
+/// The bytes that one read returns, as text.
 private func receive(_ descriptor: CInt) -> String {
     var buffer = [UInt8](repeating: 0, count: 4096)
     let count = read(descriptor, &buffer, buffer.count)

@@ -6,9 +6,9 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("The output of a connection")
+@Suite("Output queue with a socket")
 struct OutboundQueueTests {
-    /// Two ends of a connection, closed with this.
+    /// The two ends of a connection. Closed on deinit.
     private final class Ends {
         let (own, peer): (CInt, CInt)
 
@@ -24,7 +24,7 @@ struct OutboundQueueTests {
             close(peer)
         }
 
-        /// What can be read, and how many descriptors come with it.
+        /// Reads all available bytes, and counts the descriptors that come with them.
         func receive() throws -> (bytes: [UInt8], descriptors: Int) {
             var (bytes, descriptors): ([UInt8], Int) = ([], 0)
             while true {
@@ -47,7 +47,7 @@ struct OutboundQueueTests {
         var queue = OutboundQueue()
 
         /// Writes bytes, or queues them if output is pending.
-        /// - Returns: whether the socket took all of them.
+        /// - Returns: whether the socket accepted all of them
         mutating func write(_ bytes: [UInt8], passing file: PassedFile?, then body: ByteBuffer?) -> Bool {
             if queue.isPending {
                 queue.enqueue(bytes, passing: file, then: body)
@@ -59,7 +59,7 @@ struct OutboundQueueTests {
             return false
         }
 
-        /// Writes queued pieces as long as the socket takes them.
+        /// Writes queued pieces while the socket accepts them.
         mutating func resume() {
             var action = OutboundQueue.Action.writeNext
             while case .writeNext = action, let piece = queue.nextPiece {
@@ -71,7 +71,7 @@ struct OutboundQueueTests {
         }
     }
 
-    @Test("a client that does not read has a few descriptors in flight, and the next one waits until it has read")
+    @Test("a client that does not read has at most four descriptors in flight")
     func descriptorsInFlight() throws {
         let ends = try Ends()
         let file = PassedFile(try SealedFile(byteCount: 1, name: "test") { _ in })
@@ -81,7 +81,7 @@ struct OutboundQueueTests {
             let isWritten = output.write(line, passing: file, then: number % 2 == 0 ? ByteBuffer(bytes: line) : nil)
             #expect(isWritten == (number <= OutboundQueue.maxDescriptorsInFlight))
         }
-        // Later output waits behind it.
+        // Later output is queued behind the descriptor.
         let isWritten = output.write(line, passing: nil, then: nil)
         #expect(!isWritten)
         output.resume()

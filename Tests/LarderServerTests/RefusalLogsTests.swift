@@ -6,7 +6,7 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("The logs of refused connections and requests")
+@Suite("Logs of refused connections and requests")
 struct RefusalLogsTests {
     private static func denial(_ right: Right, in namespace: String?) -> WireError {
         WireError(lacking: right, in: namespace, "no")
@@ -35,8 +35,8 @@ struct RefusalLogsTests {
             ])
     }
 
-    @Test("refused requests of one user, method and right are joined, whatever the namespace")
-    func joinedRequests() {
+    @Test("refusals with the same user, method and right are combined, whatever the namespace")
+    func combinedRequests() {
         let (lines, log) = logs()
         func add(_ user: Int, _ method: String, _ right: Right, _ namespace: String?) {
             log.addRequest(Self.denial(right, in: namespace), to: method, of: Self.peer(user))
@@ -48,17 +48,17 @@ struct RefusalLogsTests {
         #expect(lines.take().count == 4)
         add(1, "config.set", .write, "b")
         log.flush()
-        let joined = lines.take()
-        #expect(joined.map(\.level) == [.notice])
+        let combined = lines.take()
+        #expect(combined.map(\.level) == [.notice])
         #expect(
-            joined.map(\.message) == [
+            combined.map(\.message) == [
                 "config.set was refused to user 1, process 17 (sh) (500 times in 10 s): it needs the right write in "
                     + "namespaces a, b"
             ])
-        #expect(joined.first?.fields["refused"] == "500" && joined.first?.fields["namespaces"] == "a, b")
+        #expect(combined.first?.fields["refused"] == "500" && combined.first?.fields["namespaces"] == "a, b")
     }
 
-    @Test("a joined line names up to eight namespaces")
+    @Test("a combined line names up to eight namespaces")
     func namespaces() {
         let (lines, log) = logs()
         func add(_ namespace: String) {

@@ -7,7 +7,7 @@ import Testing
 @testable import LarderConfig
 @testable import LarderServer
 
-@Suite("The cache of replies")
+@Suite("Reply cache")
 struct ReplyCacheTests {
     private static let status = StatusRecord(NamespaceStatus(source: nil), holding: Layers())
     private static let line = line("")
@@ -42,7 +42,7 @@ struct ReplyCacheTests {
         }
     }
 
-    private func known(
+    private func cached(
         in cache: inout ReplyCache, line: [UInt8] = Self.line,
         ifAllowed isAllowed: (Requirement) -> Bool = { _ in true }
     ) throws -> String? {
@@ -55,18 +55,18 @@ struct ReplyCacheTests {
         }
     }
 
-    @Test("a reply is known until something else is current")
+    @Test("a reply is cached until the next publication")
     func stale() throws {
         var cache = ReplyCache()
         let publication = Self.publication()
         try keep(#","result":1}"#, in: &cache, of: publication)
-        #expect(try known(in: &cache) == #"{"jsonrpc":"2.0","id":1,"result":1}"#)
+        #expect(try cached(in: &cache) == #"{"jsonrpc":"2.0","id":1,"result":1}"#)
         publication.publish(Self.snapshot(2), status: Self.status)
-        #expect(try known(in: &cache) == nil)
+        #expect(try cached(in: &cache) == nil)
         #expect(cache.count == 0)
     }
 
-    @Test("a large reply is kept as a piece of its own, and all of these have a limit")
+    @Test("large replies are stored separately, up to a total size")
     func large() throws {
         var cache = ReplyCache()
         let publication = Self.publication()
@@ -74,20 +74,20 @@ struct ReplyCacheTests {
         for path in 0..<20 { try keep(reply, in: &cache, of: publication, for: Self.line("\(path)")) }
         var found = 0
         for path in 0..<20 {
-            guard let text = try known(in: &cache, line: Self.line("\(path)")) else { continue }
+            guard let text = try cached(in: &cache, line: Self.line("\(path)")) else { continue }
             #expect(text.hasSuffix(reply) && text.utf8.count > reply.utf8.count)
             found += 1
         }
         #expect(1...4 ~= found)
-        // One that is too large for all, and a small one that is not in the way of these.
+        // A reply of more than the total size is not cached.
         try keep(reply + reply + reply + reply + "x", in: &cache, of: publication, for: Self.line("whole"))
-        #expect(try known(in: &cache, line: Self.line("whole")) == nil)
+        #expect(try cached(in: &cache, line: Self.line("whole")) == nil)
         publication.publish(Self.snapshot(2), status: Self.status)
-        for path in 0..<20 { #expect(try known(in: &cache, line: Self.line("\(path)")) == nil) }
+        for path in 0..<20 { #expect(try cached(in: &cache, line: Self.line("\(path)")) == nil) }
         #expect(cache.count == 0)
     }
 
-    @Test("a line is repeated if it came before, with any id, and no other line took its slot")
+    @Test("a line is repeated if the last line in its slot was the same, with any id")
     func repetition() throws {
         var cache = ReplyCache()
         func isRepeated(_ line: String) throws -> Bool {
@@ -101,24 +101,24 @@ struct ReplyCacheTests {
         #expect(try !isRepeated(#"{"id":2,"method":"config.get"}"#))
     }
 
-    @Test("a cached reply is only for peers that may read its namespace")
+    @Test("a cached reply is sent only to peers that may read its namespace")
     func rights() async throws {
         try await ConnectionFixture.with { _, context in
             var cache = ReplyCache()
             try keep("}", in: &cache, of: Self.publication())
-            func isKnown(for rights: PeerRights) throws -> Bool {
-                try known(in: &cache) { context.authorizer.decide($0, rights) == nil } != nil
+            func isCached(for rights: PeerRights) throws -> Bool {
+                try cached(in: &cache) { context.authorizer.decide($0, rights) == nil } != nil
             }
-            #expect(try !isKnown(for: Self.rights([])))
-            #expect(try !isKnown(for: Self.rights(Rights([.write, .administer, .secrets]))))
-            #expect(try !isKnown(for: Self.rights(.all, in: ["default": Rights([.write])])))
-            #expect(try isKnown(for: Self.rights([], in: ["default": Rights([.read])])))
-            #expect(try isKnown(for: Self.rights(Rights([.read]), in: ["shop": []])))
-            #expect(try isKnown(for: Self.rights()))
+            #expect(try !isCached(for: Self.rights([])))
+            #expect(try !isCached(for: Self.rights(Rights([.write, .administer, .secrets]))))
+            #expect(try !isCached(for: Self.rights(.all, in: ["default": Rights([.write])])))
+            #expect(try isCached(for: Self.rights([], in: ["default": Rights([.read])])))
+            #expect(try isCached(for: Self.rights(Rights([.read]), in: ["shop": []])))
+            #expect(try isCached(for: Self.rights()))
         }
     }
 
-    @Test("the reply of a namespace that has ended is not kept, and not held on to")
+    @Test("a reply of a removed namespace is not cached, and its publication is released")
     func ended() throws {
         var cache = ReplyCache()
         weak var released: ConfigPublication?
@@ -127,10 +127,10 @@ struct ReplyCacheTests {
             released = publication
             try keep("}", in: &cache, of: publication)
             publication.end()
-            #expect(try known(in: &cache) == nil)
-            // It was looked up before it left the settings, and is read after.
+            #expect(try cached(in: &cache) == nil)
+            // A request that found the namespace before its removal stores its reply afterwards.
             try keep("}", in: &cache, of: publication)
-            #expect(try known(in: &cache) == nil)
+            #expect(try cached(in: &cache) == nil)
         }
         #expect(released == nil)
     }

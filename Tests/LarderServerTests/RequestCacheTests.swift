@@ -2,7 +2,7 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("The cache of requests")
+@Suite("Request cache")
 struct RequestCacheTests {
     private func with<Result>(_ line: String, _ body: (RequestTemplate) throws -> Result) throws -> Result {
         try Array(line.utf8).withUnsafeBytes { try body(try #require(RequestTemplate($0))) }
@@ -25,7 +25,7 @@ struct RequestCacheTests {
         #expect(try value(of: #"{"id":1, "method":"m"}"#, in: cache) == nil)
     }
 
-    @Test("a template replaces another one with the same slot, and a removed value is gone")
+    @Test("a template replaces another one in its slot, and removed values are not found")
     func replaced() throws {
         var cache = RequestCache<Int>(slots: 1)
         let (first, second) = (#"{"id":1,"method":"m"}"#, #"{"id":1,"method":"n"}"#)

@@ -7,20 +7,22 @@ import Testing
 @testable import LarderConfig
 @testable import LarderServer
 
-@Suite("The words of a request line")
+@Suite("Request templates")
 struct RequestTemplateTests {
-    /// The three parts, and whether a parsed message confirms the id; nil where the line is left to the parser.
+    /// The three parts, and whether the parsed message confirms the id; nil if the line has no template.
     private func parts(_ line: String) -> [String]? {
         Array(line.utf8).withUnsafeBytes { bytes in
-            guard let words = RequestTemplate(bytes) else { return nil }
+            guard let template = RequestTemplate(bytes) else { return nil }
             let isConfirmed =
-                (try? JSONValue(parsing: line)).map { words.confirms(idAt: $0.member("id")?.textRange) } ?? false
-            return [words.head, words.id, words.rest].map { String(decoding: $0, as: UTF8.self) } + ["\(isConfirmed)"]
+                (try? JSONValue(parsing: line)).map { template.confirms(idAt: $0.member("id")?.textRange) } ?? false
+            return [template.head, template.id, template.rest].map { String(decoding: $0, as: UTF8.self) } + [
+                "\(isConfirmed)"
+            ]
         }
     }
 
     @Test(
-        "a line is cut at its id",
+        "a line is split at its id",
         arguments: [
             (#"{"id":7,"method":"m"}"#, [#"{"id":"#, "7", #","method":"m"}"#, "true"]),
             (#"{"id": 70 ,"method":"m"}"#, [#"{"id": "#, "70", #" ,"method":"m"}"#, "true"]),
@@ -28,10 +30,10 @@ struct RequestTemplateTests {
             (#"{"id":0}"#, [#"{"id":"#, "0", "}", "true"]),
             (#"{"id":""}"#, [#"{"id":"#, #""""#, "}", "true"]),
         ])
-    func cut(line: String, expected: [String]) { #expect(parts(line) == expected) }
+    func split(line: String, expected: [String]) { #expect(parts(line) == expected) }
 
     @Test(
-        "what only looks like the id is not confirmed",
+        "a member that only looks like the id of the message is not confirmed",
         arguments: [
             #"{"params":{"id":1},"id":2}"#, #"{"id":1,"id":2}"#, #"{"id":1,"\u0069d":2}"#, #"{"id":1.5}"#,
             #"{"id":1e3}"#,
@@ -40,14 +42,14 @@ struct RequestTemplateTests {
     func notTheID(line: String) { #expect(parts(line)?.last != "true") }
 
     @Test(
-        "a line whose id is anything but a whole number or a plain string is left to the parser",
+        "a line has no template unless its id is a whole number or a plain string",
         arguments: [
             #"{"id":-1}"#, #"{"id":01}"#, #"{"id":null}"#, #"{"id":"a\n"}"#, #"{"id":"é"}"#, "{\"id\":\"\u{1}\"}",
             #"{"id":"a}"#, #"{"id":"#, #"{"id""#, "{}", "", #" {"id":1}"#, #"{"method":"m"}"#,
         ])
-    func leftToTheParser(line: String) { #expect(parts(line) == nil) }
+    func noTemplate(line: String) { #expect(parts(line) == nil) }
 
-    @Test("reads in the same words get their own id, also where the line is not valid")
+    @Test("reads that differ only in the id get their own ids, even if the line is invalid")
     func repeated() async throws {
         func read(_ id: String, _ rest: String) -> String { #"{"id":\#(id),"method":"config.get"\#(rest)}"# }
         let lines = [
@@ -58,17 +60,17 @@ struct RequestTemplateTests {
         let replies = try await ConnectionFixture.exchange(lines.joined(separator: "\n"))
         let ids = try replies.map { try JSONValue(parsing: $0)["id"]?.compactText ?? "none" }
         #expect(ids == ["1", "2", "\"x\"", "null", "1.0", #""\u0041""#, "3", "4", "null", "7", "7"])
-        // Without the id they are the same.
+        // Apart from the id, the replies are equal.
         #expect(replies[0].dropFirst(replies[0].count - 40) == replies[1].dropFirst(replies[1].count - 40))
     }
 
-    @Test("reads in the same words get what is current: the value, the state, and whether there is a namespace at all")
+    @Test("repeated reads get the current value and state, and notice that the namespace was removed")
     func current() async throws {
         try await ConnectionFixture.with { client, context in
             let namespace = try #require(context.namespaces["default"])
             func read() async throws -> [JSONValue?] {
                 var results: [JSONValue?] = []
-                // From the store, and from what is kept.
+                // The second reply may come from the cache.
                 for id in 1...2 {
                     let line = #"{"id":\#(id),"method":"config.get","params":{"path":"n"}}"# + "\n"
                     try await client.send(line)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("Who may do what")
+@Suite("Access rights")
 struct RightsTests {
     private static func peer(user: Int = 4711, group: Int = 4711, others: [UInt32] = []) -> PeerCredentials {
         var peer = PeerCredentials.stranger
@@ -27,7 +27,7 @@ struct RightsTests {
         return rules
     }
 
-    @Test("a peer has what its user, its group, each of its other groups and everybody has, together")
+    @Test("a peer's rights are the union of those of its user, its groups and others")
     func union() {
         var rules = AccessRules()
         rules.general.users = [4711: Rights([.write])]
@@ -39,7 +39,7 @@ struct RightsTests {
         #expect(Self.rights(of: Self.peer(user: 7, group: 4711), rules).general.list == [.read])
     }
 
-    @Test("root and who runs the agent may do everything, everywhere, whatever the settings say")
+    @Test("root and the agent's own user have all rights everywhere, whatever the settings grant")
     func trusted() {
         for user in [0, Int(geteuid())] {
             let rights = Self.rights(of: Self.peer(user: user), Self.rules([], ["shop": []]))
@@ -49,7 +49,7 @@ struct RightsTests {
         }
     }
 
-    @Test("a namespace's own access stands in the place of the general one, but for what no namespace gives")
+    @Test("the access of a namespace replaces the general access, except for the right administer")
     func namespaces() {
         let rules = Self.rules(
             Rights([.read, .push, .administer, .images]), ["shop": Rights([.read, .write]), "safe": []])
@@ -62,13 +62,13 @@ struct RightsTests {
         #expect(!Self.rights(of: Self.peer(), Self.rules([], ["shop": Rights([.read])])).readsEverything)
     }
 
-    @Test("to whom a namespace is kept secret, one that is not there looks the same; others are told what there is")
+    @Test("a peer cannot distinguish a hidden namespace from one that does not exist")
     func secretNamespaces() async throws {
         try await ConnectionFixture.with { _, context in
             func refusal(_ rules: AccessRules, _ right: Right, _ name: String) -> WireError? {
                 context.authorizer.decide(.inNamespace(right, name), Self.rights(of: Self.peer(), rules))?.error
             }
-            // There is "default" only; "x" and "y" stand for one that is kept secret and one that is not there.
+            // Only "default" exists. "x" stands for a hidden namespace, "y" for one that does not exist.
             let reader = Rights([.read])
             for (general, right) in [(reader, Right.read), (reader, .write), ([], .read), (Rights([.images]), .push)] {
                 let rules = Self.rules(general, ["x": []])
@@ -77,13 +77,13 @@ struct RightsTests {
                 #expect(absent?.detail == hidden?.detail.replacing("namespace x", with: "namespace y"))
                 #expect(absent?.code == .denied && absent?.right == right && absent?.namespace == "y")
             }
-            let (there, notThere) = (refusal(Self.rules([]), .read, "default"), refusal(Self.rules([]), .read, "y"))
-            #expect(there?.detail == notThere?.detail.replacing("namespace y", with: "namespace default"))
+            let (existing, missing) = (refusal(Self.rules([]), .read, "default"), refusal(Self.rules([]), .read, "y"))
+            #expect(existing?.detail == missing?.detail.replacing("namespace y", with: "namespace default"))
             let unknown = refusal(Self.rules(reader), .write, "y")
             #expect(unknown?.code == .unknownNamespace && unknown?.detail.contains("declared are: default") == true)
             #expect(refusal(Self.rules(reader), .write, "default")?.detail.contains("if there is one") == false)
             #expect(refusal(Self.rules(reader, ["default": reader]), .read, "default") == nil)
-            // Administering others is no right in a namespace that lets nobody in.
+            // The general right `administer` does not apply in a namespace that grants no rights.
             let administrator = Self.rules(Rights([.administer]), ["x": []])
             #expect(refusal(administrator, .administer, "x")?.code == .denied)
             #expect(refusal(administrator, .administer, "y")?.code == .denied)
@@ -91,7 +91,7 @@ struct RightsTests {
             #expect(Self.rights(of: Self.peer(), administrator).mayKnow(of: "x") == false)
             let member = Self.rules(Rights([.administer]), ["default": reader])
             #expect(refusal(member, .administer, "default") == nil)
-            // No namespace can be called so: nothing is told, and nothing of it comes into the log.
+            // The name is invalid: the error has no right and no namespace, so the refusal is not logged.
             let impossible = refusal(Self.rules([]), .read, "No such\nname")
             #expect(impossible?.code == .unknownNamespace && impossible?.right == nil)
             #expect(impossible?.detail.hasSuffix("is not declared in the settings") == true)
@@ -100,7 +100,7 @@ struct RightsTests {
 
     private typealias Probe = (line: String, right: Right?, namespace: String?)
 
-    /// Requests that are valid but for the right that they lack: those below, and the first example of each other method.
+    /// Valid requests: `chosen`, and the first example of each other method.
     private static func requests() throws -> [Probe] {
         let known = Set(chosen.map { $0.line.split(separator: "\"")[0] })
         return try chosen + AllMethods.types.filter { !known.contains(Substring($0.name)) }.map { try probe($0) }
@@ -148,7 +148,7 @@ struct RightsTests {
         (#""image.put","params":["http://h/a",""]"#, .images, nil),
     ]
 
-    @Test("each method asks for its right and for no other, alone and in a batch; without it nothing is done")
+    @Test("each method requires exactly its rights, alone and in a batch, and has no effect without them")
     func everyMethod() async throws {
         let named = Set(try Self.requests().map { $0.line.split(separator: "\"")[0] })
         #expect(named == Set(MethodRegistry.agent.names.map { Substring($0) }))
@@ -161,13 +161,13 @@ struct RightsTests {
 
     private func tryEveryMethod(with given: Rights) async throws {
         var limits = ConnectionLimits()
-        // What is let in may have to wait for a task.
+        // Permitted requests may wait for a task.
         limits.requestsInFlightPerConnection = 1000
         try await ConnectionFixture.with(
             limits: limits, peer: Self.peer(), access: Self.rules(given, ["x": given]), namespaces: ["default", "x"]
         ) { client, context in
             for (number, (line, needed, namespace)) in try Self.requests().enumerated() {
-                // The one method that needs two rights.
+                // image.put requires two rights.
                 let needsPush = line.hasPrefix("\"image.put\"") && given.contains(.images)
                 let right = needsPush ? .push : needed
                 let versions = context.namespaces.all.map(\.publication.version)
@@ -180,9 +180,9 @@ struct RightsTests {
                 let missing = ([right].compactMap(\.self) + further).first { !given.contains($0) }
                 let isLacking = missing != nil
                 if isLacking {
-                    // It is said at once.
+                    // Denials are sent immediately.
                     #expect(replies.count == 2, "\(line) with \(given.list)")
-                    // Where nothing that may change something was let in before, nothing has changed.
+                    // With no rights at all, no earlier request can have changed anything.
                     if given.isEmpty { #expect(context.namespaces.all.map(\.publication.version) == versions) }
                 }
                 for reply in replies {

@@ -3,7 +3,7 @@ import NIOEmbedded
 
 @testable import LarderServer
 
-/// Runs the steps of tasks on an event loop of NIO.
+/// Runs the jobs of tasks on a NIO event loop.
 private final class NIOTaskExecutor: TaskExecutor {
     private let eventLoop: any EventLoop
 

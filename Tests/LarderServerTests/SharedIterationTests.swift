@@ -8,39 +8,38 @@ import Testing
 
 @testable import LarderServer
 
-/// What the connections of one event loop do to each other, of which it is told at once.
-@Suite("Connections of one round", .timeLimit(.minutes(1)))
+@Suite("Connections with events in one loop iteration", .timeLimit(.minutes(1)))
 struct SharedIterationTests {
-    @Test("who is gone waits for those who are there, where there is no time for both")
+    @Test("if time is short, connected clients are served before disconnected ones are closed")
     func gone() async throws {
         let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let loop = try EpollLoop(name: "round")
-        // While the loop does this it is told of nothing: it finds all of it at once, in this order.
-        let crowd = try await loop.submit {
-            let crowd = try ConnectionCrowd(4, on: loop, context)
-            // The time begins with the first one's.
-            crowd.send(#"{"id":1,"method":"slow"}"#, by: 0)
-            crowd.send(#"{"id":2,"method":"slow"}"#, by: 1)
-            shutdown(crowd.ends[2], CInt(SHUT_RDWR))
-            crowd.send(#"{"id":3,"method":"look"}"#, by: 3)
-            return NIOLoopBound(crowd, eventLoop: loop)
+        // The loop receives no events while it runs this closure. It then finds all events at once, in this order.
+        let group = try await loop.submit {
+            let group = try ConnectionGroup(4, on: loop, context)
+            // The time slice begins with the request of the first client and ends during it.
+            group.send(#"{"id":1,"method":"slow"}"#, by: 0)
+            group.send(#"{"id":2,"method":"slow"}"#, by: 1)
+            shutdown(group.ends[2], CInt(SHUT_RDWR))
+            group.send(#"{"id":3,"method":"look"}"#, by: 3)
+            return NIOLoopBound(group, eventLoop: loop)
         }.get()
-        // A few turns later everybody was served, and the connection of who is gone is closed.
+        // A few iterations later all clients are served, and the connection of the disconnected client is closed.
         var (wereOpen, areOpen): ([Bool], [Bool]) = ([], [])
         while areOpen.filter({ !$0 }).isEmpty {
             (wereOpen, areOpen) = try await loop.submit {
-                (crowd.value.wereOpen, crowd.value.connections.map { !$0.isClosed })
+                (group.value.wereOpen, group.value.connections.map { !$0.isClosed })
             }.get()
         }
         #expect(wereOpen == [true, true, true, true])
         #expect(areOpen == [true, true, false, true])
-        try await loop.submit { crowd.value.close() }.get()
+        try await loop.submit { group.value.close() }.get()
         loop.stop()
         await context.namespaces.stop()
     }
 
-    @Test("while hundreds are dropped who do not read, the others are served")
+    @Test("other clients are served while hundreds of stalled clients are closed")
     func manyStalled() async throws {
         let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
@@ -48,29 +47,29 @@ struct SharedIterationTests {
         var limits = ConnectionLimits()
         limits.stall = .milliseconds(1)
         let (count, stalled) = (150, limits)
-        let crowd = try await loop.submit {
-            let crowd = try ConnectionCrowd(count + 1, on: loop, context, limits: stalled)
+        let group = try await loop.submit {
+            let group = try ConnectionGroup(count + 1, on: loop, context, limits: stalled)
             for client in 0..<count {
-                crowd.send(#"{"id":1,"method":"much"}"#, by: client)
-                crowd.connections[client].ready(.readable)
+                group.send(#"{"id":1,"method":"much"}"#, by: client)
+                group.connections[client].ready(.readable)
             }
-            crowd.send(#"{"id":1,"method":"look"}"#, by: count)
-            #expect(crowd.connections.filter(\.isOutputPending).count == count)
-            // The next look at them is due by now; all of them have taken nothing for too long.
+            group.send(#"{"id":1,"method":"look"}"#, by: count)
+            #expect(group.connections.filter(\.isOutputPending).count == count)
+            // After this time the next sweep is due, and all clients that do not read are stalled.
             let due = NIODeadline.now() + .milliseconds(20)
             while NIODeadline.now() < due {}
-            return NIOLoopBound(crowd, eventLoop: loop)
+            return NIOLoopBound(group, eventLoop: loop)
         }.get()
         var (wereOpen, areOpen): ([Bool], [Bool]) = ([], [])
         while areOpen.filter({ !$0 }).count < count {
             (wereOpen, areOpen) = try await loop.submit {
-                (crowd.value.wereOpen, crowd.value.connections.map { !$0.isClosed })
+                (group.value.wereOpen, group.value.connections.map { !$0.isClosed })
             }.get()
         }
-        #expect(wereOpen.prefix(count).contains(false), "some were dropped already")
-        #expect(wereOpen.prefix(count).contains(true), "and not yet all of them")
+        #expect(wereOpen.prefix(count).contains(false), "some clients were closed before the request")
+        #expect(wereOpen.prefix(count).contains(true), "some clients were closed after the request")
         #expect(areOpen.last == true)
-        try await loop.submit { crowd.value.close() }.get()
+        try await loop.submit { group.value.close() }.get()
         loop.stop()
         await context.namespaces.stop()
     }

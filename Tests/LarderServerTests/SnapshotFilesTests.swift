@@ -32,7 +32,7 @@ struct SnapshotFilesTests {
         try MappedSnapshot(descriptor: opened.file.descriptor)
     }
 
-    @Test("a small one is made at once, and is the same for all until the next publication")
+    @Test("a small file is created at once and shared until the next publication")
     func small() async throws {
         let (files, publication) = (SnapshotFiles(), Self.publication(["a": 1]))
         let first = try #require(try files.atOnce(publication))
@@ -42,11 +42,11 @@ struct SnapshotFilesTests {
         publication.publish(Self.snapshot(["a": 2], revision: 2), status: Self.status)
         let second = try #require(try files.atOnce(publication))
         #expect(try Self.mapped(second).int(at: "a") == 2 && Self.mapped(second).revision == 2)
-        // Who has the former one keeps it.
+        // A client keeps its descriptor of the previous file.
         #expect(try Self.mapped(first).int(at: "a") == 1)
     }
 
-    @Test("a large one is made by a task: one for all who wait, and never one that is older than was asked for")
+    @Test("a large file is created by a task, shared by all waiters, and never older than requested")
     func large() async throws {
         let (files, publication) = (SnapshotFiles(), Self.publication(Self.large(1)))
         #expect(try files.atOnce(publication) == nil)
@@ -65,8 +65,8 @@ struct SnapshotFilesTests {
         #expect(try Self.mapped(try await files.file(publication)).int(at: "last") == 20)
     }
 
-    @Test("none is held once something newer was published, or the namespace has ended")
-    func letGo() async throws {
+    @Test("a file is released when a newer snapshot is published or the namespace ends")
+    func release() async throws {
         let (files, publication) = (SnapshotFiles(), Self.publication(["a": 1]))
         _ = try files.atOnce(publication)
         #expect(files.count == 1)

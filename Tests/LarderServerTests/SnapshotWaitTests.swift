@@ -14,7 +14,7 @@ struct SnapshotWaitTests {
         #"{"id":\#(id),"method":"config.wait","params":{\#(params)}}"# + "\n"
     }
 
-    @Test("a condition looks at the value at its path, and at nothing before there is a snapshot")
+    @Test("a condition checks the value at its path, or the revision and epoch")
     func conditions() async throws {
         try await ConnectionFixture.with { _, context in
             let namespace = try #require(context.namespaces["default"])
@@ -37,7 +37,7 @@ struct SnapshotWaitTests {
         }
     }
 
-    @Test("a timeout comes when its time is over and not before, and leaves nothing behind")
+    @Test("a wait fails when its timeout ends, not before, and no longer counts as pending")
     func timeout() async throws {
         try await ConnectionFixture.with { client, _ in
             try await client.send(Self.line(1, #""path":"a","exists":true,"timeoutMilliseconds":1000"#))
@@ -53,7 +53,7 @@ struct SnapshotWaitTests {
         }
     }
 
-    @Test("requests that wait count among those that are not answered yet")
+    @Test("waiting requests count towards the limit of requests in flight")
     func limit() async throws {
         var limits = ConnectionLimits()
         limits.requestsInFlightPerConnection = 2

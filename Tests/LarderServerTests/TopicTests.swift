@@ -9,7 +9,7 @@ import Testing
 @testable import LarderConfig
 @testable import LarderServer
 
-@Suite("A topic")
+@Suite("Topics")
 struct TopicTests {
     private static func publication() -> ConfigPublication {
         ConfigPublication(
@@ -19,7 +19,7 @@ struct TopicTests {
     }
 
     @Test(
-        "it can be asked for its channel also when the channel is gone from the hub, and neither keeps the other then")
+        "a topic keeps its channel after the channel removed it, and then both can be released")
     func feedOutlived() throws {
         var topic: Topic?
         weak var channel: SnapshotChannel?
@@ -35,7 +35,7 @@ struct TopicTests {
         #expect(channel == nil)
     }
 
-    @Test("what the hub made for a topic is gone with its last topic", arguments: [false, true])
+    @Test("the channel of a namespace is released with its last topic", arguments: [false, true])
     func released(afterPublication: Bool) throws {
         let loop = EmbeddedEventLoop()
         let hub = SubscriptionHub(eventLoop: loop)
@@ -57,7 +57,7 @@ struct TopicTests {
         #expect(channel == nil)
     }
 
-    /// The revision of a channel right after revision 8 was published on its loop, and the revision that it comes to.
+    /// The revision of a channel directly after revision 8 was published on its loop, and its revision afterwards.
     private static func revisions(topics: Int, value: JSONValue = 2, byTask: Bool) async throws -> [Int] {
         let loop = try EpollLoop(name: "hub")
         defer { loop.stop() }
@@ -80,7 +80,7 @@ struct TopicTests {
         return [first, try await loop.submit { channel.value.1.snapshot.revision }.get()]
     }
 
-    @Test("a few topics advance before the publishing task continues")
+    @Test("a single topic advances before the publishing task continues")
     func fewAdvanceAtOnce() async throws {
         #expect(try await Self.revisions(topics: 1, byTask: true) == [8, 8])
     }

@@ -5,12 +5,12 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("The output queue without a socket")
+@Suite("Output queue without a socket")
 struct OutboundQueueWalkTests {
-    /// A socket that takes as many bytes as it has room for.
+    /// A socket that accepts `room` bytes.
     private struct Socket {
         var room = 0
-        /// The bytes that it took, and the offsets of those that came with a descriptor.
+        /// The accepted bytes, and the offsets of those that came with a descriptor.
         var (taken, files): ([UInt8], [Int]) = ([], [])
 
         mutating func write(_ bytes: [UInt8], _ file: PassedFile?) -> SocketWriter.Result {
@@ -28,7 +28,7 @@ struct OutboundQueueWalkTests {
     }
 
     @Test(
-        "bytes come out in their order, and a descriptor with the first byte of its line",
+        "bytes are written in order, and a descriptor with the first byte of its line",
         arguments: 0..<50)
     func order(seed: Int) throws {
         var generator = SeededGenerator(seed: UInt64(seed))
@@ -69,7 +69,7 @@ struct OutboundQueueWalkTests {
     }
 
     @Test(
-        "retries for want of descriptors are further and further apart, until everything is written")
+        "the delay between retries of descriptors doubles up to 64 ms and resets when the queue drains")
     func retries() {
         var queue = OutboundQueue()
         let none = SocketWriter.Result(sent: 0, status: .outOfDescriptors)
@@ -80,14 +80,14 @@ struct OutboundQueueWalkTests {
         for _ in 0..<8 { delays.append(delay(queue.wroteNext(none))) }
         #expect(delays == [1, 2, 4, 8, 16, 32, 64, 64, 64])
         guard case .drained = queue.wroteNext(SocketWriter.Result(sent: 1, status: .complete)) else {
-            Issue.record("everything is written")
+            Issue.record("the queue did not drain")
             return
         }
         #expect(delay(queue.wrote(none, of: [1], passing: nil, then: nil)) == 1)
     }
 
     @Test(
-        "a client is stalled from its last progress on: bytes that its socket took, or that it read")
+        "the stalled time starts when the socket last accepted bytes or the client last read some")
     func stalled() {
         var queue = OutboundQueue()
         let start = NIODeadline.uptimeNanoseconds(0)
@@ -106,12 +106,12 @@ struct OutboundQueueWalkTests {
         #expect(stalled(8, unread: 100) == .seconds(1))
     }
 
-    @Test("output is dropped once a write has found the peer gone")
+    @Test("output is dropped after a write fails because the peer has disconnected")
     func broken() {
         var queue = OutboundQueue()
         _ = queue.wrote(.wouldBlock, of: [1], passing: nil, then: nil)
         guard case .hangUpLater = queue.wroteNext(SocketWriter.Result(sent: 0, status: .broken)) else {
-            Issue.record("the connection hangs up")
+            Issue.record("the connection does not hang up")
             return
         }
         #expect(queue.isBroken && !queue.isPending && queue.pendingBytes == 0)

@@ -42,7 +42,7 @@ struct PendingRequestsTests {
     }
 
     @Test(
-        "after the connection is closed, committed requests keep their places until they are completed")
+        "after the connection closes, committed requests keep their places until they complete")
     func closed() {
         var pending = PendingRequests()
         let (waiting, committed) = (
@@ -55,7 +55,7 @@ struct PendingRequestsTests {
         #expect(name(pending.complete(committed)) == "unknown")
     }
 
-    @Test("a cancelled request remembers the last reason and runs its handler")
+    @Test("a cancelled request keeps the last reason and runs its handler each time")
     func cancelled() {
         let request = request(1)
         var reasons: [String] = []

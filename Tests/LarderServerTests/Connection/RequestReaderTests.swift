@@ -7,20 +7,20 @@ import Testing
 
 @Suite("Reading requests")
 struct RequestReaderTests {
-    /// A reader, its socket and what it serves. It behaves as the connection does, with a gate and pieces of random sizes.
+    /// Drives a reader as a connection does. The sizes of reads and the closing of the gate are random.
     private struct Driver {
         enum End: CaseIterable { case open, halfClosed, gone }
 
         var generator: SeededGenerator
         var reader = RequestReader(maximumLineBytes: 20_000)
-        /// Bytes that have not arrived yet, and those in the socket.
+        /// Bytes that have not arrived yet, and bytes in the socket.
         var (coming, arrived): (ArraySlice<UInt8>, ArraySlice<UInt8>)
         let end: End
         var hasEnded = false
         var isGateOpen = true
         var served: [[UInt8]] = []
         var isClosed = false
-        /// Whether the reader waits for nothing but further input.
+        /// Whether the reader waits only for further input.
         var isIdle = false
 
         init(_ input: [UInt8], _ end: End, seed: Int) {
@@ -44,7 +44,7 @@ struct RequestReaderTests {
             }
         }
 
-        /// Has the next thing happen that the reader may be waiting for.
+        /// Produces the next event that the reader may be waiting for.
         private mutating func wait() {
             if reader.isResumeScheduled {
                 reader.resumed()
@@ -106,7 +106,7 @@ struct RequestReaderTests {
                 #expect(reader.pendingBytes > 0)
                 served.append(bytes)
                 reader.didServe(bytes)
-            case .tooLong: Issue.record("no line is too long")
+            case .tooLong: Issue.record("a line is reported as too long")
             }
         }
     }
@@ -131,7 +131,7 @@ struct RequestReaderTests {
             let hasLast = input.last == 0x0A || end != .open
             let expected = hasLast ? lines : Array(lines.dropLast())
             switch end {
-            // A peer that is gone does not have its requests served that would have to wait.
+            // Requests of a disconnected peer that would have to wait are not served.
             case .gone:
                 #expect(driver.isClosed && driver.served == Array(expected.prefix(driver.served.count)))
             case .open, .halfClosed: #expect(!driver.isClosed && driver.served == expected)
@@ -142,7 +142,7 @@ struct RequestReaderTests {
     }
 
     @Test(
-        "nothing is read while the gate is closed, while the rest is deferred, or while a line is being served"
+        "the reader waits while the gate is closed, the rest is deferred, or a line is being served"
     )
     func waits() {
         var reader = RequestReader(maximumLineBytes: 64)
@@ -163,7 +163,7 @@ struct RequestReaderTests {
         #expect(reader.nextAction(isGateOpen: true) == .deferRest)
     }
 
-    @Test("kept input is served before more is read, and dropped when the connection ends")
+    @Test("the backlog is served before more is read, and dropped when the connection ends")
     func backlog() {
         var reader = RequestReader(maximumLineBytes: 64)
         reader.keep(ByteBuffer(string: "a\n"), isGateOpen: false)
@@ -173,7 +173,7 @@ struct RequestReaderTests {
         #expect(reader.nextAction(isGateOpen: true) == .read(maxBytes: RequestReader.sliceBytes))
     }
 
-    @Test("a connection whose peer is gone closes when the next step would have to wait")
+    @Test("after the peer disconnects, the connection closes once the next step would have to wait")
     func gone() {
         var reader = RequestReader(maximumLineBytes: 64)
         reader.peerHungUp(isSliceOver: true)

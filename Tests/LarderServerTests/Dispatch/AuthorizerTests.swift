@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("Access")
+@Suite("Authorizer")
 struct AuthorizerTests {
     /// Rights for the whole agent, and in the namespace "own".
     private static func rights(_ general: [Right], own: [Right]? = nil, of peer: PeerCredentials = .stranger)
@@ -17,7 +17,7 @@ struct AuthorizerTests {
     }
 
     @Test(
-        "a requirement names the first right that is missing",
+        "a denial names the first missing right",
         arguments: [
             (Requirement.nothing, [], nil),
             (.general(.administer), [.administer], nil), (.general(.administer), [.read], .administer),
@@ -41,7 +41,7 @@ struct AuthorizerTests {
         }
     }
 
-    @Test("the access of a namespace replaces the general one, and a right in it counts as a right in any")
+    @Test("the access of a namespace replaces the general access; a right in it suffices for anywhere")
     func ownAccess() async throws {
         try await ConnectionFixture.with(namespaces: ["default", "own"]) { _, context in
             let rights = Self.rights([], own: [.read])
@@ -53,7 +53,7 @@ struct AuthorizerTests {
         }
     }
 
-    @Test("a namespace that does not exist is no denial for a peer that may know all namespaces")
+    @Test("a missing namespace is not a denial if no namespace is hidden from the peer")
     func unknownNamespace() async throws {
         try await ConnectionFixture.with { _, context in
             let denial = context.authorizer.decide(.inNamespace(.write, "none"), Self.rights([.read]))
@@ -62,7 +62,7 @@ struct AuthorizerTests {
         }
     }
 
-    @Test("the images of an origin with users of its own are for these and for trusted peers")
+    @Test("images of an origin with users and groups are limited to these and to trusted peers")
     func origin() async throws {
         let origin = try ImageOrigin("http://h", users: [4711], groups: [7, 8])
         func peer(user: Int, group: Int = 1, others: [UInt32] = []) -> PeerCredentials {

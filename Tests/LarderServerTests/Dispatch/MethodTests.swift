@@ -7,7 +7,7 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("How methods carry requests out")
+@Suite("Execution of methods")
 struct MethodTests {
     /// The names of the methods that were called.
     private final class Calls: Sendable {
@@ -69,7 +69,7 @@ struct MethodTests {
         #expect(calls.names == ["committed"])
     }
 
-    @Test("a task that finds no place for its request releases what was taken for it")
+    @Test("a task reply that is refused by a limit calls its refusal handler")
     func refused() async throws {
         let calls = Calls()
         var limits = ConnectionLimits()

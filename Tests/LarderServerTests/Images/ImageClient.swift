@@ -6,8 +6,8 @@ import NIOPosix
 
 @testable import LarderServer
 
-/// The client's end of a connection. Reading waits for what is certain to come, on a thread of its own: those of tasks are
-/// few, and the connection needs them.
+/// The client side of a connection. Reads and writes block a dedicated thread pool, because the connection needs the
+/// few threads of the task pool.
 final class ImageClient: Sendable {
     private static let threads: NIOThreadPool = {
         let pool = NIOThreadPool(numberOfThreads: 16)
@@ -16,25 +16,24 @@ final class ImageClient: Sendable {
     }()
 
     private let socket: CInt
-    /// Of this connection alone.
+    /// Contains only this connection.
     private let registry: ConnectionRegistry
 
     init(_ socket: CInt, _ registry: ConnectionRegistry) { (self.socket, self.registry) = (socket, registry) }
 
     deinit { close(socket) }
 
-    /// Sends lines.
     func send(_ lines: String...) async throws {
         try await Self.threads.runIfActive { try self.write(lines) }
     }
 
-    /// Sends a line or a part of one, and descriptors with its first byte.
+    /// Sends a line or a part of it, and descriptors with its first byte.
     func send(_ text: String, passing descriptors: [CInt]) async throws {
         try await Self.threads.runIfActive { [socket] in
             let bytes = Array(text.utf8)
             var count = -1
             repeat {
-                // The session may not have read what was sent before.
+                // The agent may not have read the previous lines.
                 var room = pollfd(fd: socket, events: Int16(POLLOUT), revents: 0)
                 _ = poll(&room, 1, -1)
                 count = larder_send_descriptors(socket, bytes, bytes.count, descriptors, descriptors.count)
@@ -53,20 +52,20 @@ final class ImageClient: Sendable {
         }
     }
 
-    /// Ends the connection, and returns when the agent's side is closed.
+    /// Disconnects, and returns when the agent has closed its side.
     func end() async throws {
         shutdown(socket, Int32(SHUT_RDWR))
         await registry.waitUntilEmpty()
     }
 
-    /// Returns once the connection has an answer to everything that was asked, whether the client reads it or not.
-    func answers() async {
+    /// Waits until the agent has answered every request, whether or not the client reads the replies.
+    func waitForAnswers() async {
         while await registry.traffic().requestsInFlight > 0 { await Task.yield() }
     }
 
-    /// Reads so many lines, and counts the descriptors that came with them.
+    /// Reads `count` lines and the descriptors that came with them.
     ///
-    /// - Parameter takesDescriptors: whether it is a client that knows of them; another one just reads
+    /// - Parameter takesDescriptors: false to call read(2), as a client without support for descriptors does
     func read(
         _ count: Int, takesDescriptors: Bool = true
     ) async throws -> (lines: [JSONValue], files: [CInt]) {
@@ -98,12 +97,12 @@ final class ImageClient: Sendable {
         return try await read(1).lines[0]
     }
 
-    /// Asks for an image.
+    /// Requests an image and reads the reply.
     func get(_ url: String, _ more: String = "", id: Int = 1) async throws -> JSONValue {
         try await call(Self.request(url, more, id: id))
     }
 
-    /// The line that asks for an image.
+    /// The request line for an image.
     static func request(_ url: String, _ more: String = "", id: Int = 1) -> String {
         #"{"id":\#(id),"method":"image.get","params":{"url":"\#(url)"\#(more)}}"#
     }

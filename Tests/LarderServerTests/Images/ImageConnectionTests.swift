@@ -5,11 +5,11 @@ import Testing
 @testable import LarderImages
 @testable import LarderServer
 
-@Suite("Images in a connection")
+@Suite("Image requests on a connection")
 struct ImageConnectionTests {
     private let url = "http://h/a.png"
 
-    @Test("an image is fetched, then a hit; the lease is one, and counts")
+    @Test("requests for one image share a lease, which is released as often as it was taken")
     func lease() async throws {
         try await ImageFixture.with { fixture, client in
             let first = try await client.get(url)["result"]
@@ -22,15 +22,15 @@ struct ImageConnectionTests {
                 #expect(again["result"]?["path"] == first?["path"])
             }
             #expect(try fixture.references(to: url) == 2)
-            for isHeld in [true, true, true, false] {
+            for isLeased in [true, true, true, false] {
                 let reply = try await client.call(#"{"id":9,"method":"image.release","params":{"lease":1}}"#)
-                #expect(reply["result"]?["released"]?.bool == isHeld)
+                #expect(reply["result"]?["released"]?.bool == isLeased)
             }
             #expect(try fixture.references(to: url) == 1)
         }
     }
 
-    @Test("all leases end with their connection")
+    @Test("all leases end when the connection ends")
     func connectionEnds() async throws {
         try await ImageFixture.with { fixture, client in
             for name in ["a", "b", "a"] { _ = try await client.get("http://h/\(name)", #","leaseSeconds":0"#) }
@@ -41,15 +41,15 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("an image that comes for a client that is gone leaves no reference")
+    @Test("an image that arrives after its client has disconnected leaves no reference")
     func gone() async throws {
         try await ImageFixture.with { fixture, client in
-            // Somebody else keeps the flight alive.
+            // Another client keeps the download alive.
             let other = try await fixture.connect()
             fixture.gate.shut()
             try await client.send(ImageClient.request(url))
             try await other.send(ImageClient.request(url))
-            await fixture.gate.arrival()
+            await fixture.gate.waitForRequest()
             try await client.end()
             fixture.gate.open()
             #expect(try await other.read(1).lines[0]["result"]?["lease"]?.int == 1)
@@ -58,7 +58,7 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("a deadline is answered at its time, and the flight's image is no loss")
+    @Test("a request fails at its deadline, and a later request gets the image")
     func deadline() async throws {
         try await ImageFixture.with { fixture, client in
             fixture.gate.shut()
@@ -69,12 +69,12 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("request.cancel says why")
+    @Test("the error of a cancelled request names the request")
     func cancel() async throws {
         try await ImageFixture.with { fixture, client in
             fixture.gate.shut()
             try await client.send(ImageClient.request(url, id: 5))
-            await fixture.gate.arrival()
+            await fixture.gate.waitForRequest()
             try await client.send(#"{"id":6,"method":"request.cancel","params":{"id":5}}"#)
             let replies = try await client.read(2).lines
             let cancelled = replies.first { $0["id"]?.int == 5 }
@@ -83,7 +83,7 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("a descriptor is read from its beginning by each client, and does not come out of a batch")
+    @Test("each descriptor starts at offset 0; a request in a batch cannot get one")
     func descriptor() async throws {
         try await ImageFixture.with { _, client in
             for id in 1...3 {
@@ -103,7 +103,7 @@ struct ImageConnectionTests {
     }
 
     @Test(
-        "a client that reads late gets every reply, at its place, with a descriptor for each that has one",
+        "a client that reads late gets every reply with its descriptor",
         arguments: [true, false])
     func fullSocket(takesDescriptors: Bool) async throws {
         try await ImageFixture.with { _, client in
@@ -112,24 +112,24 @@ struct ImageConnectionTests {
             let lines = (0..<count).map { id in
                 ImageClient.request(url, id % 3 == 0 ? #","as":"descriptor""# : "", id: id)
             }
-            // The agent stops reading while its output waits, so that the requests are sent meanwhile.
+            // Send and read concurrently: the agent stops reading while its output is pending.
             async let sending: Void = client.send(lines.joined(separator: "\n"))
             let (replies, files) = try await client.read(count, takesDescriptors: takesDescriptors)
             try await sending
             for file in files { close(file) }
             let ids = replies.compactMap { $0["id"]?.int }
             #expect(Set(ids) == Set(0..<count) && ids.count == count)
-            // Those that come with a descriptor may have to wait for open(2); the others wait for nothing.
+            // Replies with a descriptor may have to wait for open(2). The others arrive in order.
             let plain = ids.filter { $0 % 3 != 0 }
             #expect(plain == plain.sorted())
             let passing = replies.filter { $0["result"]?["descriptor"]?.bool == true }
             #expect(passing.count == ids.count - plain.count && passing.allSatisfy { ($0["id"]?.int ?? 1) % 3 == 0 })
-            // recvmsg(2) ends before the next byte that has descriptors, so that none is lost.
+            // recvmsg(2) stops before the next byte that carries descriptors, so none is lost.
             if takesDescriptors { #expect(files.count == passing.count) }
         }
     }
 
-    @Test("a user who does not receive what was asked for has as many open files as one may have connections")
+    @Test("files queued for a user who does not read are limited to connectionsPerUser")
     func unreceivedFiles() async throws {
         var limits = ConnectionLimits()
         limits.connectionsPerUser = 8
@@ -137,15 +137,15 @@ struct ImageConnectionTests {
             fixture.gate.shut()
             let lines = (0..<40).map { ImageClient.request("\(url)\($0)", #","as":"descriptor""#, id: $0) }
             try await client.send(lines.joined(separator: "\n"))
-            await fixture.gate.arrival()
+            await fixture.gate.waitForRequest()
             fixture.gate.open()
-            await client.answers()
+            await client.waitForAnswers()
             let (replies, files) = try await client.read(40)
             for file in files { close(file) }
             let errors = replies.compactMap { $0["error"]?["data"]?["name"]?.string }
             #expect(files.count == OutboundQueue.maxDescriptorsInFlight + 8)
             #expect(errors == Array(repeating: "limitExceeded", count: 40 - files.count))
-            // Who has received them may have more.
+            // After receiving them, the user may have more.
             try await client.send(ImageClient.request(url, #","as":"descriptor""#))
             let (again, file) = try await client.read(1)
             for file in file { close(file) }
@@ -153,7 +153,7 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("a prefetch tells how far it is, ends with the last of it, and lists each failure")
+    @Test("a prefetch reports its progress up to the last image and lists each failure")
     func prefetch() async throws {
         try await ImageFixture.with { _, client in
             _ = try await client.get("http://h/1")
@@ -175,11 +175,11 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("a request is one hit, whatever it takes to answer it")
+    @Test("a request counts as one hit, even if it waits for open(2)")
     func hits() async throws {
         try await ImageFixture.with { fixture, client in
             _ = try await client.get(url)
-            // They come in one piece, before the file that the first of them wants is open.
+            // All lines arrive at once, before the file for the first one is open.
             let lines = (1...4).map { ImageClient.request(url, #","as":"descriptor""#, id: $0) }
             try await client.send(lines.joined(separator: "\n"))
             let (replies, files) = try await client.read(4)
@@ -189,8 +189,8 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("what may not be kept is fetched once to be pinned, and then said why it is not")
-    func pinOfWhatIsNotStored() async throws {
+    @Test("pinning an image with no-store downloads it once and fails with the reason")
+    func pinWithNoStore() async throws {
         try await ImageFixture.with { fixture, client in
             let reply = try await client.call(#"{"id":1,"method":"image.pin","params":{"url":"http://h/no-store"}}"#)
             #expect(reply["error"]?["data"]?["name"]?.string == "notFound")
@@ -201,7 +201,7 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("what an origin gives for a credential is for those whom the settings name")
+    @Test("images of an origin with a credential are limited to the users in the settings")
     func rights() async throws {
         let origin = try ImageOrigin(
             "http://h", credential: ImageCredential { () throws(ImageError) in [("X-Key", "k")] }, users: [4711],
@@ -233,7 +233,7 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("an image that is known by the words of its request, and held, is not given to who lost the right to images")
+    @Test("a repeated request for a cached image is denied after the peer loses the right `images`")
     func lostRight() async throws {
         var peer = PeerCredentials.stranger
         peer.uid = 4711
@@ -248,12 +248,12 @@ struct ImageConnectionTests {
                 }
                 #expect(fixture.context.use(others))
             }
-            #expect(!fixture.context.use(others), "what says the same is no change")
+            #expect(!fixture.context.use(others), "equal rules are not a change")
         }
     }
 
     @Test(
-        "an image that comes after its user was removed from the origin's users is denied",
+        "an image that arrives after its user was removed from the origin's users is denied",
         arguments: ["", #","as":"descriptor""#])
     func removedUser(_ delivery: String) async throws {
         try await withRemoval(during: ImageClient.request(url, delivery)) { fixture, reply, files in
@@ -265,7 +265,7 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("a prefetch and a pin of a user who is removed from the origin's users meanwhile are denied")
+    @Test("a prefetch and a pin fail if their user is removed from the origin's users during the download")
     func removedUserInBackground() async throws {
         let urls = #"["\#(url)","\#(url)/2","\#(url)/3"]"#
         let prefetch =
@@ -274,7 +274,7 @@ struct ImageConnectionTests {
             #expect(reply["result"]?["failed"]?.int == 3)
             let names = reply["result"]?["failures"]?.elements.map { $0["name"]?.string }
             #expect(names == ["denied", "denied", "denied"])
-            #expect(fixture.images.cache.statistics.misses == 1, "nothing is fetched that was not under way")
+            #expect(fixture.images.cache.statistics.misses == 1, "no further download starts")
         }
         let pin = #"{"id":1,"method":"image.pin","params":{"url":"\#(url)"}}"#
         try await withRemoval(during: pin) { fixture, reply, _ in
@@ -284,7 +284,7 @@ struct ImageConnectionTests {
         }
     }
 
-    /// Sends a request of a user who is removed from the users of its origin while the image is fetched.
+    /// Sends a request and removes its user from the users of the origin during the download.
     private func withRemoval(
         during request: String, _ body: (ImageFixture, JSONValue, [CInt]) async throws -> Void
     ) async throws {
@@ -295,7 +295,7 @@ struct ImageConnectionTests {
         try await ImageFixture.with([origin], peer: user) { fixture, client in
             fixture.gate.shut()
             try await client.send(request)
-            await fixture.gate.arrival()
+            await fixture.gate.waitForRequest()
             var settings = fixture.settings
             settings.origins[0].users = []
             fixture.images.cache.catalog.update(settings)
@@ -305,7 +305,7 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("rights that were taken away count before the limits that came with them are kept")
+    @Test("removed users of an origin are denied before the cache enforces its new limits")
     func reloadedRights() async throws {
         var origin = try ImageOrigin("http://h", credential: ImageCredential { () throws(ImageError) in [] })
         origin.users = [4711]
@@ -317,7 +317,7 @@ struct ImageConnectionTests {
             let before = fixture.images.settingsVersion
             var settings = fixture.settings
             settings.origins[0].users = []
-            // What the cache does about it first; what is over its limits goes later.
+            // The first step of a reload. The cache enforces its limits later.
             fixture.images.cache.catalog.update(settings)
             #expect(fixture.images.settingsVersion > before)
             let later = try await client.get(url)

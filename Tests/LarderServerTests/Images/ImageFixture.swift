@@ -15,9 +15,9 @@ import Testing
 @testable import LarderImages
 @testable import LarderServer
 
-/// A connection on a socket of the system's, over an image cache whose origin is the test's.
+/// Connections on real sockets, with an image cache and an origin inside the test.
 final class ImageFixture: Sendable {
-    /// A picture of 7 by 5 pixels.
+    /// An image of 7 by 5 pixels.
     static let png: [UInt8] = Array(
         Data(
             base64Encoded: """
@@ -33,7 +33,7 @@ final class ImageFixture: Sendable {
     let gate: Gate
     private let directory: String
 
-    /// Holds the origin's answers back.
+    /// Delays the responses of the origin while it is shut.
     final class Gate: Sendable {
         private struct State {
             var isShut = false
@@ -54,8 +54,8 @@ final class ImageFixture: Sendable {
             for continuation in waiting { continuation.resume() }
         }
 
-        /// Returns once a request has come to the origin.
-        func arrival() async {
+        /// Returns once the origin has received a request.
+        func waitForRequest() async {
             await withCheckedContinuation { continuation in
                 let isThere = state.withLock { state in
                     if state.arrived > 0 { return true }
@@ -109,8 +109,8 @@ final class ImageFixture: Sendable {
         }
     }
 
-    /// Makes the fixture. Each URL has an image of its own, but for those with `missing` in them; those with `no-store`
-    /// may not be kept.
+    /// The origin has a different image at each URL. A URL that contains `missing` fails, and one that contains `no-store`
+    /// may not be stored.
     init(_ origins: [ImageOrigin] = []) async throws {
         directory = NSTemporaryDirectory() + "/larder-images-" + UUID().uuidString
         let settings = ImageCacheSettings(
@@ -123,7 +123,7 @@ final class ImageFixture: Sendable {
         (self.store, self.gate, self.settings) = (store, gate, settings)
         images = ImageService(cache, directory: directory, leaseSeconds: 300, blocking: blocking)
         let plain = try await ConnectionFixture.serverContext()
-        // What tells peers apart here is whom an origin is for.
+        // Peers differ only in whether an origin lists them as users.
         var access = AccessRules()
         access.general.others = Rights([.images, .administer])
         context = ServerContext(
@@ -131,7 +131,7 @@ final class ImageFixture: Sendable {
             limits: ConnectionLimits(), access: access, images: images, logger: plain.logger)
     }
 
-    /// Runs `body` with the client's end of a connection, and ends everything.
+    /// Runs `body` with the client of a connection, then stops the cache and deletes all files.
     static func with<Result: Sendable>(
         _ origins: [ImageOrigin] = [], peer: PeerCredentials = .own,
         limits: ConnectionLimits = ConnectionLimits(), _ body: (ImageFixture, ImageClient) async throws -> Result
@@ -152,7 +152,7 @@ final class ImageFixture: Sendable {
         return try result.get()
     }
 
-    /// Connects a client to a connection.
+    /// Starts a connection and returns its client.
     func connect(
         peer: PeerCredentials = .own, limits: ConnectionLimits = ConnectionLimits()
     ) async throws -> ImageClient {
@@ -174,7 +174,7 @@ final class ImageFixture: Sendable {
         do { return try EpollLoop(name: "images") } catch { fatalError("\(error)") }
     }()
 
-    /// How many references there are to the image of a URL, that of its row included.
+    /// The number of references to the image of a URL, including the reference of its row.
     func references(to url: String) throws -> Int {
         let image = try #require(images.cache.peek(ImageRequest(url: url), now: images.clock.now))
         return store.blobs.withTable { $0.entries[image.digest]?.references ?? 0 }

@@ -5,14 +5,14 @@ import Testing
 @testable import LarderImages
 @testable import LarderServer
 
-@Suite("Leases")
+@Suite("Image leases")
 struct ImageLeasesTests {
     private func digest(_ number: Int) throws -> BlobDigest {
         let digits = String(number, radix: 16)
         return try #require(BlobDigest(hex: String(repeating: "0", count: 64 - digits.count) + digits))
     }
 
-    @Test("one blob has one lease, which takes one reference and is given back as often as it was taken")
+    @Test("a blob has one lease with one reference, which ends when released as often as taken")
     func counting() throws {
         var leases = ImageLeases()
         let (a, b) = (try digest(1), try digest(2))
@@ -22,12 +22,12 @@ struct ImageLeasesTests {
         #expect(leases.release(1) == (true, nil))
         #expect(leases.release(1) == (true, a))
         #expect(leases.release(1) == (false, nil))
-        // A number is never another lease's.
+        // Numbers are not reused.
         #expect(leases.take(a, until: .distantFuture) == (3, true))
         #expect(Set(leases.endAll()) == [a, b] && leases.count == 0)
     }
 
-    @Test("the latest time that was asked for counts")
+    @Test("a lease lasts until the latest requested time")
     func times() throws {
         var leases = ImageLeases()
         let (a, b) = (try digest(1), try digest(2))
@@ -41,7 +41,7 @@ struct ImageLeasesTests {
         #expect(leases.release(1) == (false, nil))
     }
 
-    @Test("there is an end to them, but not to those that are there already")
+    @Test("at the maximum number of leases, only blobs that have a lease get one")
     func limit() throws {
         var leases = ImageLeases()
         for number in 0..<ImageLeases.max { _ = leases.take(try digest(number), until: .distantFuture) }
@@ -49,7 +49,7 @@ struct ImageLeasesTests {
         #expect(!leases.hasRoom(for: try digest(ImageLeases.max)))
     }
 
-    @Test("one timer serves all, and goes by the earliest")
+    @Test("one timer serves all leases and fires at the earliest end")
     func sweep() {
         let loop = EmbeddedEventLoop()
         let sweep = LeaseTimer(eventLoop: loop)

@@ -6,7 +6,7 @@ import Testing
 @testable import LarderImages
 @testable import LarderServer
 
-@Suite("Images that clients pass as open files", .timeLimit(.minutes(5)))
+@Suite("Images passed as open files", .timeLimit(.minutes(5)))
 struct ImagePutConnectionTests {
     private static func request(_ name: String, _ more: String = "", id: Int = 1) -> String {
         #"{"id":\#(id),"method":"image.put","params":{"url":"http://h/\#(name)","descriptor":true\#(more)}}"# + "\n"
@@ -14,7 +14,7 @@ struct ImagePutConnectionTests {
 
     private static func name(of reply: JSONValue) -> String? { reply["error"]?["data"]?["name"]?.string }
 
-    /// Runs `body` with a file in memory, which is open nowhere else at the end.
+    /// Runs `body` with a file in memory, then waits until the agent has closed its descriptors of the file.
     private func with(
         _ bytes: [UInt8], peer: PeerCredentials = .own, _ body: (ImageFixture, ImageClient, CInt) async throws -> Void
     ) async throws {
@@ -26,7 +26,7 @@ struct ImagePutConnectionTests {
         }
     }
 
-    @Test("a passed file of any size is stored, read from its start", arguments: [0, 3_000_000])
+    @Test("a passed file is stored from offset 0, whatever its position", arguments: [0, 3_000_000])
     func put(more: Int) async throws {
         let bytes = ImageFixture.png + [UInt8](repeating: 7, count: more)
         try await with(bytes) { fixture, client, file in
@@ -35,21 +35,21 @@ struct ImagePutConnectionTests {
             let stored = try await client.read(1).lines[0]["result"]
             #expect(stored?["bytes"]?.int == bytes.count && stored?["width"]?.int == 7)
             #expect(lseek(file, 0, SEEK_CUR) == position)
-            let held = try await client.get("http://h/a", #","policy":"cacheOnly""#)["result"]
-            #expect(held?["digest"] == stored?["digest"])
-            let path = try #require(held?["path"]?.string)
+            let cached = try await client.get("http://h/a", #","policy":"cacheOnly""#)["result"]
+            #expect(cached?["digest"] == stored?["digest"])
+            let path = try #require(cached?["path"]?.string)
             #expect(try Data(contentsOf: URL(filePath: path)) == Data(bytes))
         }
     }
 
-    @Test("each of several requests gets the descriptor that came with its own line")
+    @Test("each of several pipelined requests gets the descriptor that came with its line")
     func pipelined() async throws {
         try await with(ImageFixture.png) { _, client, first in
             let second = try OpenFile.holding(ImageFixture.png + [1])
             defer { close(second) }
             try await client.send(Self.request("a", id: 1), passing: [first])
             try await client.send(#"{"id":2,"method":"agent.ping"}"#)
-            // The descriptor of a line that is unfinished when the next one comes.
+            // The line with this descriptor is incomplete when the next piece arrives.
             let line = Self.request("b", id: 3)
             try await client.send(String(line.prefix(10)), passing: [second])
             try await client.send(
@@ -76,14 +76,14 @@ struct ImagePutConnectionTests {
             for _ in 0..<300 { try await client.send(#"{"method":"agent.ping"}"# + "\n", passing: [file, file, file]) }
             #expect(try await client.call(#"{"id":2,"method":"agent.ping"}"#)["id"]?.int == 2)
             await OpenFile.waitUntilOnly(file)
-            // What comes with one line does not serve the next.
+            // The descriptor of one line is not available to the next.
             try await client.send("\n", passing: [file])
             try await client.send(Self.request("a"), passing: [])
             #expect(try await client.read(1).lines.first.flatMap(Self.name) == "invalidParams")
         }
     }
 
-    @Test("of the descriptors that come with one line the first counts, and the others are closed")
+    @Test("of the descriptors that come with the pieces of a line, the first is used and the others are closed")
     func manyOfOneLine() async throws {
         try await with(ImageFixture.png) { _, client, file in
             let other = try OpenFile.holding([1])
@@ -96,7 +96,7 @@ struct ImagePutConnectionTests {
         }
     }
 
-    @Test("several descriptors at once are refused and closed", arguments: [2, 3, 16])
+    @Test("several descriptors in one message are rejected and closed", arguments: [2, 3, 16])
     func several(count: Int) async throws {
         try await with(ImageFixture.png) { _, client, file in
             try await client.send(Self.request("a"), passing: [CInt](repeating: file, count: count))
@@ -108,7 +108,7 @@ struct ImagePutConnectionTests {
         }
     }
 
-    @Test("a client that goes away in the middle of a line leaves no descriptor")
+    @Test("the descriptor of an incomplete line is closed when the client disconnects")
     func gone() async throws {
         try await with(ImageFixture.png) { fixture, client, file in
             try await client.send(String(Self.request("a").prefix(20)), passing: [file])
@@ -117,7 +117,7 @@ struct ImagePutConnectionTests {
         }
     }
 
-    @Test("a descriptor in a batch, one beside inline bytes, and none at all are errors")
+    @Test("a put fails in a batch, with both a descriptor and inline bytes, and with neither")
     func misplaced() async throws {
         try await with(ImageFixture.png) { _, client, file in
             let batch = "[" + Self.request("a").dropLast() + "]\n"
@@ -131,7 +131,7 @@ struct ImagePutConnectionTests {
         }
     }
 
-    @Test("a descriptor that is not of a readable file in memory is refused, and so is what a download would not be")
+    @Test("a put fails unless the descriptor is a readable file in memory that has a complete image")
     func unusable() async throws {
         try await ImageFixture.with { fixture, client in
             var ends: [CInt] = [-1, -1]
@@ -165,11 +165,11 @@ struct ImagePutConnectionTests {
         }
     }
 
-    @Test("a file that takes long to close delays neither an answer nor a file in memory")
+    @Test("a file that takes long to close delays neither replies nor the next put")
     func slowClose() async throws {
         try await ImageFixture.with { fixture, client in
             let closed = DispatchSemaphore(value: 0)
-            // Stands for a close(2) that a file server does not answer.
+            // Simulates a close(2) that waits for a file server.
             fixture.images.closer.close(open("/dev/null", O_RDONLY)) { closed.wait() }
             let foreign = open("/usr/bin/env", O_RDONLY)
             let count = OpenFile.count(of: foreign)
@@ -187,7 +187,7 @@ struct ImagePutConnectionTests {
         }
     }
 
-    @Test("a peer that may not store images passes descriptors to no effect")
+    @Test("a put by a peer without the right fails, and its descriptor is closed")
     func stranger() async throws {
         try await with(ImageFixture.png, peer: .stranger) { _, client, file in
             try await client.send(Self.request("a"), passing: [file])

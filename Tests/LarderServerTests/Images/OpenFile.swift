@@ -1,23 +1,23 @@
 import CLinuxShims
 import Foundation
 
-/// Files of the tests, and how many descriptors of this process are open on them.
+/// Creates files for tests and counts the descriptors of this process that refer to them.
 enum OpenFile {
-    /// Makes a file in memory.
+    /// Creates a file in memory.
     static func holding(_ bytes: [UInt8]) throws -> CInt {
         let file = larder_memfd_create("image")
         guard file >= 0, write(file, bytes, bytes.count) == bytes.count else { throw ImageFixture.Failure.descriptor }
         return file
     }
 
-    /// Counts the descriptors of this process that refer to the same file as one.
+    /// Counts the descriptors of this process that refer to the same file as `descriptor`.
     static func count(of descriptor: CInt) -> Int {
         guard let wanted = identity(descriptor) else { return 0 }
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         return names.compactMap { CInt($0) }.count { identity($0) == wanted }
     }
 
-    /// Returns once no more descriptors than so many refer to the file of one.
+    /// Returns once at most `expected` descriptors refer to the same file as `descriptor`.
     static func waitUntilOnly(_ descriptor: CInt, _ expected: Int = 1) async {
         while count(of: descriptor) > expected { await Task.yield() }
     }

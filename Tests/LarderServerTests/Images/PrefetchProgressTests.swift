@@ -5,13 +5,13 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("The report of a prefetch")
+@Suite("Progress of a prefetch")
 struct PrefetchProgressTests {
     private func progress(_ done: Int) -> ImageProgress {
         ImageProgress(request: RequestID(1), done: done, failed: 0, bytes: 0, total: 100)
     }
 
-    @Test("ten a second at most, and each with the newest")
+    @Test("at most ten notifications per second are sent, each with the newest progress")
     func rate() {
         let loop = EmbeddedEventLoop()
         var sent: [Int] = []
@@ -22,7 +22,7 @@ struct PrefetchProgressTests {
             report.note(progress(step))
             loop.advanceTime(by: .milliseconds(10))
         }
-        // 490 ms: at 0, 100, 200, 300 and 400.
+        // The steps take 490 ms: notifications at 0, 100, 200, 300 and 400 ms.
         #expect(sent.count == 5 && sent == sent.sorted())
         report.end(with: progress(100))
         #expect(sent.last == 100 && sent.count == 6)
@@ -31,26 +31,26 @@ struct PrefetchProgressTests {
         #expect(sent.count == 6)
     }
 
-    @Test("nothing while output waits, then the newest; the end in any case")
+    @Test("while output is pending, only the final progress is sent; afterwards the newest follows")
     func output() {
         let loop = EmbeddedEventLoop()
-        var (sent, waits): ([Int], Bool) = ([], true)
-        let report = PrefetchProgress(on: loop, isOutputPending: { waits }) { sent.append($0.done) }
+        var (sent, isPending): ([Int], Bool) = ([], true)
+        let report = PrefetchProgress(on: loop, isOutputPending: { isPending }) { sent.append($0.done) }
         for step in 1...5 {
             report.note(progress(step))
             loop.advanceTime(by: .seconds(1))
         }
         #expect(sent.isEmpty)
-        waits = false
+        isPending = false
         loop.advanceTime(by: .seconds(1))
         #expect(sent == [5])
-        waits = true
+        isPending = true
         report.note(progress(6))
         report.end(with: progress(7))
         #expect(sent == [5, 7])
     }
 
-    @Test("what was told already is not told again, and what is given up has no end")
+    @Test("progress is not sent twice, and a cancelled prefetch sends no final progress")
     func end() {
         let loop = EmbeddedEventLoop()
         var sent: [Int] = []

@@ -5,9 +5,9 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("What a connection takes of what its user may have")
+@Suite("Resources that a connection uses")
 struct ConnectionUsageTests {
-    /// Up to this much is held; what is longer than 65,536 bytes is large.
+    /// A user may have 100,000 buffered bytes. Only requests and values of more than 65,536 bytes are refused.
     private static let limits: ConnectionLimits = {
         var limits = ConnectionLimits()
         limits.queuedBytesPerUser = 100_000
@@ -19,7 +19,7 @@ struct ConnectionUsageTests {
         return #"{"id":"set","method":"config.set","params":{"path":"\#(path)","value":"\#(value)"}}"# + "\n"
     }
 
-    /// Has a connection answer until a reply with an id came.
+    /// Reads replies until one has this id.
     private static func reply(_ id: String, from client: ConnectionClient) async throws -> JSONValue {
         while true {
             for line in try await client.output() {
@@ -30,32 +30,32 @@ struct ConnectionUsageTests {
         }
     }
 
-    private static func ask(_ id: String, _ method: String, _ params: String, _ client: ConnectionClient) async throws
+    private static func call(_ id: String, _ method: String, _ params: String, _ client: ConnectionClient) async throws
         -> JSONValue
     {
         try await client.send(#"{"id":"\#(id)","method":"\#(method)","params":\#(params)}"# + "\n")
         return try await reply(id, from: client)
     }
 
-    /// Whether nothing of a user's is counted any more, and nothing less than nothing.
-    private static func isNothing(_ usage: UserUsage) -> Bool {
+    /// Whether all counts of a user are exactly zero.
+    private static func isUnused(_ usage: UserUsage) -> Bool {
         var (none, less) = (limits, limits)
         (none.queuedBytesPerUser, less.queuedBytesPerUser) = (0, -1)
         (none.subscriptionsPerUser, none.requestsInFlightPerUser) = (1, 1)
-        /// Whether there is room for one and not for two.
-        func isNone(_ take: () throws(WireError) -> Void, _ giveBack: () -> Void) -> Bool {
+        /// Whether exactly one place is free, so none of the limit of 1 is used.
+        func isZero(_ take: () throws(WireError) -> Void, _ release: () -> Void) -> Bool {
             guard (try? take()) != nil else { return false }
-            defer { giveBack() }
+            defer { release() }
             if (try? take()) == nil { return true }
-            giveBack()
+            release()
             return false
         }
         return !usage.hasTooMuch(none) && usage.hasTooMuch(less)
-            && isNone({ () throws(WireError) in try usage.addSubscription(none) }, usage.removeSubscription)
-            && isNone({ () throws(WireError) in try usage.addRequest(none) }, usage.removeRequest)
+            && isZero({ () throws(WireError) in try usage.addSubscription(none) }, usage.removeSubscription)
+            && isZero({ () throws(WireError) in try usage.addRequest(none) }, usage.removeRequest)
     }
 
-    @Test("the replies to a batch of which one waits are held, and are none once it is answered")
+    @Test("the replies of an incomplete batch count for the user until the batch is answered")
     func batch() async throws {
         try await ConnectionFixture.with(limits: Self.limits) { client, _ in
             try await client.send(Self.set(70_000, at: "a"))
@@ -63,9 +63,9 @@ struct ConnectionUsageTests {
             let get = #"{"id":1,"method":"config.get","params":{"path":"a"}}"#
             let wait = #"{"id":"wait","method":"config.wait","params":{"path":"b","exists":true}}"#
             try await client.send("[\(get),\(wait),\(get),\(get)]\n")
-            let refused = try await Self.ask("large", "config.get", #"{"path":"a"}"#, client)
+            let refused = try await Self.call("large", "config.get", #"{"path":"a"}"#, client)
             #expect(refused["error"]?["data"]?["name"]?.string == "limitExceeded")
-            // Those of the batch itself are told so, too, and it is complete when the wait is over.
+            // Later reads in the batch are refused, too. The batch is complete when the wait is cancelled.
             try await client.send(#"{"method":"request.cancel","params":{"id":"wait"}}"# + "\n")
             var replies: JSONValue?
             while replies == nil {
@@ -77,15 +77,15 @@ struct ConnectionUsageTests {
             }
             let names = try #require(replies).elements.map { $0["error"]?["data"]?["name"]?.string ?? "" }
             #expect(names == ["", "cancelled", "", "limitExceeded"])
-            let served = try await Self.ask("again", "config.get", #"{"path":"a"}"#, client)
+            let served = try await Self.call("again", "config.get", #"{"path":"a"}"#, client)
             #expect(served["result"] != nil)
         }
     }
 
     @Test(
-        "the line of a batch is held while its requests wait for their turn, or they are refused",
+        "the line of a batch counts while its requests wait; over the limit, they are refused",
         arguments: [false, true])
-    func waitingBatch(isTooMuch: Bool) async throws {
+    func waitingBatch(isOverLimit: Bool) async throws {
         var limits = Self.limits
         limits.requestsInFlightPerConnection = 1
         var rules = AccessRules()
@@ -93,38 +93,38 @@ struct ConnectionUsageTests {
         try await ConnectionFixture.with(limits: limits, peer: .stranger, access: rules) { client, _ in
             let wait = #"{"id":"wait","method":"config.wait","params":{"path":"b","exists":true}}"#
             let ping = #"{"id":1,"method":"agent.ping","params":{"x":"\#(String(repeating: "x", count: 70_000))"}}"#
-            if isTooMuch { client.usage.hold(limits.queuedBytesPerUser + 1) }
+            if isOverLimit { client.usage.hold(limits.queuedBytesPerUser + 1) }
             try await client.send("[\(wait),\(ping),{\"method\":\"agent.ping\"}]\n")
-            if isTooMuch {
+            if isOverLimit {
                 let error = try await JSONValue(parsing: #require(client.output().first))[0]?["error"]
                 #expect(error?["data"]?["name"]?.string == "limitExceeded")
                 client.usage.hold(-limits.queuedBytesPerUser - 1)
             }
             var less = limits
             less.queuedBytesPerUser = 70_000
-            #expect(client.usage.hasTooMuch(less) == !isTooMuch)
+            #expect(client.usage.hasTooMuch(less) == !isOverLimit)
             try await client.end()
-            #expect(Self.isNothing(client.usage))
+            #expect(Self.isUnused(client.usage))
         }
     }
 
-    @Test("long paths of subscriptions are held as long as these are open")
+    @Test("long paths of subscriptions count until the subscriptions end")
     func paths() async throws {
         try await ConnectionFixture.with(limits: Self.limits) { client, _ in
             let long = String(repeating: "x", count: 60_000)
             func subscribe(_ path: String) async throws -> JSONValue {
-                try await Self.ask("subscribe", "config.subscribe", #"{"path":"\#(path)"}"#, client)
+                try await Self.call("subscribe", "config.subscribe", #"{"path":"\#(path)"}"#, client)
             }
             #expect(try await subscribe("1" + long)["result"] != nil)
             #expect(try await subscribe("2" + long)["result"] != nil)
             #expect(try await subscribe("3" + long)["error"]?["data"]?["name"]?.string == "limitExceeded")
             #expect(try await subscribe("short")["result"] != nil)
-            _ = try await Self.ask("end", "config.unsubscribe", #"{"subscription":1}"#, client)
+            _ = try await Self.call("end", "config.unsubscribe", #"{"subscription":1}"#, client)
             #expect(try await subscribe("3" + long)["result"] != nil)
         }
     }
 
-    @Test("a prefetch counts its images until it ends, and a user who holds too much gets no other")
+    @Test("the images of a prefetch count until it ends; over the limit, another large one is refused")
     func prefetch() async throws {
         try await ImageFixture.with(limits: Self.limits) { fixture, client in
             fixture.gate.shut()
@@ -132,14 +132,14 @@ struct ConnectionUsageTests {
                 try await client.send(#"{"id":\#(id),"method":"image.prefetch","params":{\#(list)}}"#)
             }
             var replies: [JSONValue] = []
-            /// The next reply, whatever is told of progress before it.
+            /// The next reply. Skips progress notifications.
             func reply() async throws -> JSONValue {
                 while replies.isEmpty { replies += try await client.read(1).lines.filter { $0["method"] == nil } }
                 return replies.removeFirst()
             }
             let many = #""urls":[\#((0..<1000).map { #""http://h/\#($0)""# }.joined(separator: ","))]"#
             try await prefetch(1, many)
-            await fixture.gate.arrival()
+            await fixture.gate.waitForRequest()
             try await prefetch(2, many)
             let refused = try await reply()
             #expect(refused["id"]?.int == 2 && refused["error"]?["data"]?["name"]?.string == "limitExceeded")
@@ -151,8 +151,8 @@ struct ConnectionUsageTests {
         }
     }
 
-    @Test("whatever is under way when a client goes, nothing is counted for its user afterwards", arguments: 0..<40)
-    func everythingIsGivenBack(seed: Int) async throws {
+    @Test("after a client disconnects and its requests end, nothing is counted for its user", arguments: 0..<40)
+    func everythingIsReleased(seed: Int) async throws {
         var generator = SeededGenerator(seed: UInt64(seed))
         let long = String(repeating: "y", count: 70_000)
         let get = #"{"id":1,"method":"config.get","params":{"path":"a"}}"#
@@ -181,7 +181,7 @@ struct ConnectionUsageTests {
         }
         let endsInput = Bool.random(using: &generator)
         let usage = try await ConnectionFixture.with(limits: limits, peer: .stranger, access: rules) { client, _ in
-            // The socket takes no more where the connection does not read.
+            // Sending fails when the socket is full, because the connection does not read.
             for step in steps where (try? await client.send(step.line)) != nil {
                 if step.reads { _ = try await client.output() }
             }
@@ -190,7 +190,7 @@ struct ConnectionUsageTests {
             try await client.end()
             return client.usage
         }
-        // What was handed over is carried out, and counts until then.
-        while !Self.isNothing(usage) { await Task.yield() }
+        // Committed requests are still executed and count until they complete.
+        while !Self.isUnused(usage) { await Task.yield() }
     }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("What a user has in use")
+@Suite("Resource usage of a user")
 struct UserUsageTests {
     private static let limits: ConnectionLimits = {
         var limits = ConnectionLimits()
@@ -14,7 +14,7 @@ struct UserUsageTests {
         return limits
     }()
 
-    @Test("a user has as many connections as one may have, and another one too; root and the agent's user have more")
+    @Test("each user has a limit of connections, except root and the agent's own user")
     func connections() throws {
         let table = UserUsageTable()
         var other = PeerCredentials.stranger
@@ -34,7 +34,7 @@ struct UserUsageTests {
         #expect(refusal.detail.contains("limits.connectionsPerUser"))
     }
 
-    @Test("by default it is a quarter of all connections, and at least one")
+    @Test("the default of connectionsPerUser is a quarter of all connections, and at least 1")
     func quarter() {
         var limits = ConnectionLimits()
         #expect(limits.effectiveConnectionsPerUser == 4096)
@@ -42,7 +42,7 @@ struct UserUsageTests {
         #expect(limits.effectiveConnectionsPerUser == 1)
     }
 
-    @Test("subscriptions and requests are counted together, and given back")
+    @Test("subscriptions and requests have limits per user, and their places can be released")
     func places() throws {
         let table = UserUsageTable()
         let usage = try #require(table.join(.stranger, Self.limits))
@@ -63,8 +63,8 @@ struct UserUsageTests {
         }
     }
 
-    @Test("what is carried out for somebody who is gone counts until it is done, also where they come back")
-    func owed() throws {
+    @Test("an unfinished request counts after its client disconnects, also for the user's next connection")
+    func orphanedRequest() throws {
         let table = UserUsageTable()
         let usage = try #require(table.join(.stranger, Self.limits))
         try usage.addRequest(Self.limits)
@@ -77,7 +77,7 @@ struct UserUsageTests {
         #expect(table.count == 0)
     }
 
-    @Test("bytes are held for everybody up to a limit")
+    @Test("buffered bytes are limited for every user")
     func bytes() throws {
         let table = UserUsageTable()
         for peer in [PeerCredentials.stranger, .own] {

@@ -10,19 +10,19 @@ import Testing
 @testable import LarderConfig
 @testable import LarderServer
 
-@Suite("A broadcast")
+@Suite("Broadcasts")
 struct BroadcastTests {
     @Test(
-        "it returns each subscription of a changed topic once, no other, and then each wait, while subscriptions come and go"
+        "a broadcast returns each subscription of a changed topic once, then each wait, while subscriptions change"
     )
     func randomWalk() async throws {
         let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let loop = try EpollLoop(name: "broadcast")
         try await loop.submit {
-            let crowd = try ConnectionCrowd(1, on: loop, context)
-            for seed in 0..<100 { try Self.walk(UInt64(seed), crowd.connections[0].connection) }
-            crowd.close()
+            let group = try ConnectionGroup(1, on: loop, context)
+            for seed in 0..<100 { try Self.walk(UInt64(seed), group.connections[0].connection) }
+            group.close()
         }.get()
         loop.stop()
         await context.namespaces.stop()
@@ -44,7 +44,7 @@ struct BroadcastTests {
             status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
         let channel = SnapshotChannel(publication, on: connection.loop.eventLoop)
         let topics = (0..<count).map { channel.topic(JSONPath(["p\($0)"])) }
-        // Subscriptions that were removed are kept: their identities are compared.
+        // Retains removed subscriptions, because their identities are compared.
         var all: [Subscription] = []
         func join(_ topic: Topic) {
             let subscription = Subscription(id: 0, connection: connection, topic: topic, mode: .snapshot)
@@ -68,7 +68,7 @@ struct BroadcastTests {
                 offered.append(ObjectIdentifier(subscription))
             case .compared:
                 compared += 1
-                #expect(offered == expected, "the topic before is complete")
+                #expect(offered == expected, "the subscriptions of the previous topic are complete")
                 for (topic, lastChanged, subscriptions) in before where topic.lastChanged != lastChanged {
                     expected += subscriptions.map(ObjectIdentifier.init)
                 }

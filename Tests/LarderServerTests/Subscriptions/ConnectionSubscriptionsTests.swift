@@ -10,17 +10,17 @@ import Testing
 @testable import LarderConfig
 @testable import LarderServer
 
-@Suite("The subscriptions of a connection")
+@Suite("Subscriptions of a connection")
 struct ConnectionSubscriptionsTests {
-    @Test("an id is never used again, a removed subscription is not lagging, and each lagging one is returned once")
+    @Test("ids are not reused, and each lagging subscription is returned once unless it was removed")
     func randomWalk() async throws {
         let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let loop = try EpollLoop(name: "subscriptions")
         try await loop.submit {
-            let crowd = try ConnectionCrowd(1, on: loop, context)
-            for seed in 0..<100 { Self.walk(UInt64(seed), crowd.connections[0].connection) }
-            crowd.close()
+            let group = try ConnectionGroup(1, on: loop, context)
+            for seed in 0..<100 { Self.walk(UInt64(seed), group.connections[0].connection) }
+            group.close()
         }.get()
         loop.stop()
         await context.namespaces.stop()

@@ -9,7 +9,7 @@ import Testing
 @testable import LarderConfig
 @testable import LarderServer
 
-@Suite("A snapshot channel", .timeLimit(.minutes(2)))
+@Suite("Snapshot channels", .timeLimit(.minutes(2)))
 struct SnapshotChannelTests {
     private static let status = StatusRecord(NamespaceStatus(source: nil), holding: Layers())
 
@@ -40,11 +40,11 @@ struct SnapshotChannelTests {
     }
 
     @Test(
-        "a snapshot that another thread publishes is there when the loop does what it was handed next")
+        "a snapshot published by another thread arrives before work that is submitted to the loop later")
     func noOtherThread() async throws {
         let publication = Self.publication()
         try await Self.with([publication]) { loop, bound in
-            // With a step on any other thread some of these would come too late.
+            // A delivery that takes a step on another thread would be late for some of these.
             for revision in 1...2000 {
                 publication.publish(Self.snapshot(revision), status: Self.status)
                 let seen = try await loop.submit { bound.value.1[0].channel.snapshot.revision }.get()
@@ -53,7 +53,7 @@ struct SnapshotChannelTests {
         }
     }
 
-    @Test("the consumer of a stream runs on the loop in each of its steps")
+    @Test("every step of the consumer of a stream runs on the loop")
     func onTheLoop() async throws {
         let publication = Self.publication()
         let loop = try EpollLoop(name: "channel")
@@ -76,7 +76,7 @@ struct SnapshotChannelTests {
         loop.stop()
     }
 
-    @Test("a snapshot is delivered in place as often as a step of a task on the loop publishes")
+    @Test("each publication by a task on the loop is delivered in place")
     func inPlace() async throws {
         let publications = [Self.publication("one"), Self.publication("two")]
         try await Self.with(publications) { loop, bound in
@@ -98,13 +98,13 @@ struct SnapshotChannelTests {
     }
 
     @Test(
-        "steps on the loop and other threads may publish while channels come and go, and every channel catches up"
+        "a channel catches up although the loop and other threads publish and channels come and go"
     )
     func stress() async throws {
         let publication = Self.publication()
         let last = 3000
         try await Self.with([publication]) { loop, bound in
-            // One publishes after the other, as the store does: now on the loop, now elsewhere.
+            // Publishes one revision at a time, as the store does, on the loop or on another thread.
             let publisher = Task {
                 var generator = SeededGenerator()
                 for revision in 1...last {
@@ -125,7 +125,7 @@ struct SnapshotChannelTests {
             var previous = 0
             while !isDone.load(ordering: .acquiring) {
                 let revision = try await loop.submit { () -> Int in
-                    // The second hub's channel is stopped at once, before or after it has consumed its first snapshot.
+                    // The channel of the second hub stops before or after it has consumed its first snapshot.
                     let hub = SubscriptionHub(eventLoop: loop)
                     hub.removeUnused(hub.topic(JSONPath(["b"]), of: publication))
                     return bound.value.1[0].channel.snapshot.revision
@@ -139,7 +139,7 @@ struct SnapshotChannelTests {
         while publication.streamCount > 0 { await Task.yield() }
     }
 
-    @Test("a channel that is removed during a delivery in place delivers nothing more")
+    @Test("a channel that is removed after a delivery in place delivers no further snapshot")
     func stoppedInPlace() async throws {
         let publication = Self.publication()
         try await Self.with([publication]) { loop, bound in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("The state of a subscription")
+@Suite("Subscription state")
 struct SubscriptionStateTests {
     typealias State = Subscription.State
 
@@ -22,7 +22,7 @@ struct SubscriptionStateTests {
     }
 
     @Test(
-        "the first event depends on what the client holds",
+        "the first event depends on the snapshot that the client has",
         arguments: [
             (.nothing, 7, event(1, base: 7, .initial)),
             (.foreign, 7, event(1, base: 7, .restart)),
@@ -47,18 +47,18 @@ struct SubscriptionStateTests {
         #expect(state.replyWritten(revision: 7, current: 9, lastChanged: 9, canWrite: true) == .none)
     }
 
-    @Test("snapshots that come while output is pending make one event, which counts the others")
+    @Test("snapshots that arrive while output is pending are combined into one event with a skip count")
     func lagging() {
         var state = Self.active()
         #expect(state.offer(current: 8, previous: 7, canWrite: false) == .postpone)
         #expect(state.offer(current: 10, previous: 8, canWrite: false) == .none)
         #expect(state.outputDrained(current: 10, lastChanged: 10, canWrite: false) == .postpone)
         #expect(state.outputDrained(current: 10, lastChanged: 10, canWrite: true) == Self.event(2, skipped: 2, base: 7))
-        #expect(state.offer(current: 10, previous: 8, canWrite: true) == .none, "the client holds it")
+        #expect(state.offer(current: 10, previous: 8, canWrite: true) == .none, "the client has it")
         #expect(state.offer(current: 11, previous: 10, canWrite: true) == Self.event(3, base: 10))
     }
 
-    @Test("the end of a subscription follows its reply, has the next number, and is the last event")
+    @Test("the end event follows the reply, has the next sequence number, and is the last event")
     func end() {
         var state = State(holding: .nothing, current: 7, lastChanged: 7)
         #expect(state.end(.shutdown) == .none)
@@ -83,7 +83,7 @@ struct SubscriptionStateTests {
         }
     }
 
-    @Test("in random histories the client gets each value once, in order, with an honest number of skipped revisions")
+    @Test("in random histories the client gets increasing revisions with the correct skip counts")
     func randomWalk() {
         for seed in 0..<200 {
             var generator = SeededGenerator(seed: UInt64(seed))

@@ -9,20 +9,18 @@ import Testing
 @testable import LarderConfig
 @testable import LarderServer
 
-/// One change of which thousands are told.
-@Suite("Publications to many", .timeLimit(.minutes(2)))
-struct PublicationTurnTests {
+@Suite("Delivery to many subscriptions", .timeLimit(.minutes(2)))
+struct PublicationSliceTests {
     private static let (clients, each) = (30, 60)
 
-    /// What a client heard of one subscription.
-    private struct Heard: Equatable {
+    /// The events that a client received for one subscription.
+    private struct Events: Equatable {
         var revisions: [Int] = []
         var skipped = 0
     }
 
-    /// What was told, answered and done when the loop came to what it was handed right after it had heard of a change.
-    private final class Seen {
-        var counts: [Int] = []
+    private final class Counts {
+        var values: [Int] = []
     }
 
     private static func snapshot(_ revision: Int, isLast: Bool) throws -> ConfigSnapshot {
@@ -32,11 +30,11 @@ struct PublicationTurnTests {
             publishedAt: 0)
     }
 
-    private func crowd(_ method: String, _ context: ServerContext, _ loop: EpollLoop) async throws -> NIOLoopBound<
-        ConnectionCrowd
+    private func group(_ method: String, _ context: ServerContext, _ loop: EpollLoop) async throws -> NIOLoopBound<
+        ConnectionGroup
     > {
         try await loop.submit {
-            let crowd = try ConnectionCrowd(Self.clients, on: loop, context, room: 1 << 22)
+            let group = try ConnectionGroup(Self.clients, on: loop, context, room: 1 << 22)
             for client in 0..<Self.clients {
                 for number in 0..<Self.each {
                     let path = number.isMultiple(of: 4) ? "" : "a\(number % 10)"
@@ -44,109 +42,110 @@ struct PublicationTurnTests {
                     let params =
                         method == "config.wait"
                         ? #""path":"last","equals":true"# : #""path":"\#(path)","mode":"\#(mode)""#
-                    crowd.send(#"{"id":\#(number),"method":"\#(method)","params":{\#(params)}}"#, by: client)
+                    group.send(#"{"id":\#(number),"method":"\#(method)","params":{\#(params)}}"#, by: client)
                 }
             }
-            return NIOLoopBound(crowd, eventLoop: loop)
+            return NIOLoopBound(group, eventLoop: loop)
         }.get()
     }
 
-    /// Publishes on the loop, and counts something once the loop has done what follows from that at once.
+    /// Publishes on the loop and returns a count that is taken after the first time slice of the delivery.
     private func publish(
         _ snapshots: [ConfigSnapshot], by publication: ConfigPublication, on loop: EpollLoop,
         _ count: @escaping @Sendable () -> Int
     ) async throws -> [Int] {
-        let seen = try await loop.submit {
-            let seen = Seen()
+        let result = try await loop.submit {
+            let result = Counts()
             for snapshot in snapshots {
                 publication.publish(snapshot, status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
             }
-            let bound = NIOLoopBound(seen, eventLoop: loop)
-            loop.execute { loop.execute { bound.value.counts.append(count()) } }
+            let bound = NIOLoopBound(result, eventLoop: loop)
+            loop.execute { loop.execute { bound.value.values.append(count()) } }
             return bound
         }.get()
-        while try await loop.submit({ seen.value.counts.isEmpty }).get() {}
-        return try await loop.submit { seen.value.counts }.get()
+        while try await loop.submit({ result.value.values.isEmpty }).get() {}
+        return try await loop.submit { result.value.values }.get()
     }
 
-    @Test("thousands are told a little each turn, each once of what is newest, and of no change twice")
+    @Test("many subscriptions are served in time slices; each gets increasing revisions and skip counts")
     func subscriptions() async throws {
         let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let publication = try #require(context.namespaces["default"]).publication
         let loop = try EpollLoop(name: "many")
-        let crowd = try await crowd("config.subscribe", context, loop)
+        let group = try await group("config.subscribe", context, loop)
         let all = Self.clients * Self.each
-        while try await loop.submit({ crowd.value.eventsSent < all }).get() {}
-        var text = try await loop.submit { (0..<Self.clients).map { crowd.value.allReceived(by: $0) } }.get()
+        while try await loop.submit({ group.value.eventsSent < all }).get() {}
+        var text = try await loop.submit { (0..<Self.clients).map { group.value.allReceived(by: $0) } }.get()
         let first = publication.current.snapshot.revision + 1
-        let told = try await publish([Self.snapshot(first, isLast: false)], by: publication, on: loop) {
-            crowd.value.eventsSent
+        let sent = try await publish([Self.snapshot(first, isLast: false)], by: publication, on: loop) {
+            group.value.eventsSent
         }
-        #expect(told[0] < 2 * all, "not all of them are told at once")
-        // While they are told of the first, others come.
+        #expect(sent[0] < 2 * all, "the first time slice does not serve all subscriptions")
+        // Further revisions are published during the delivery of the first.
         let last = first + 5
         for revision in first + 1...last {
             _ = try await publish([Self.snapshot(revision, isLast: false)], by: publication, on: loop) { 0 }
         }
-        func heard() throws -> [[Int: Heard]] {
+        func received() throws -> [[Int: Events]] {
             try text.map { text in
-                var heard: [Int: Heard] = [:]
+                var received: [Int: Events] = [:]
                 for line in text.split(separator: "\n") {
                     let params = try JSONValue(parsing: Array(line.utf8))["params"]
                     guard let id = params?["subscription"]?.int, let revision = params?["revision"]?.int else {
                         continue
                     }
-                    heard[id, default: Heard()].revisions.append(revision)
-                    heard[id]?.skipped += params?["skipped"]?.int ?? 0
+                    received[id, default: Events()].revisions.append(revision)
+                    received[id]?.skipped += params?["skipped"]?.int ?? 0
                 }
-                return heard
+                return received
             }
         }
-        while try !heard().allSatisfy({ $0.values.allSatisfy { $0.revisions.last == last } && $0.count == Self.each }) {
-            let more = try await loop.submit { (0..<Self.clients).map { crowd.value.allReceived(by: $0) } }.get()
+        while try !received().allSatisfy({ $0.values.allSatisfy { $0.revisions.last == last } && $0.count == Self.each }
+        ) {
+            let more = try await loop.submit { (0..<Self.clients).map { group.value.allReceived(by: $0) } }.get()
             text = zip(text, more).map { $0 + $1 }
         }
-        for client in try heard() {
+        for client in try received() {
             for subscription in client.values {
                 #expect(zip(subscription.revisions, subscription.revisions.dropFirst()).allSatisfy { $0 < $1 })
-                // The first one is what was current when it subscribed.
+                // The first event has the snapshot that was current at the subscription.
                 #expect(subscription.revisions.count - 1 + subscription.skipped == last - first + 1)
             }
         }
-        try await loop.submit { crowd.value.close() }.get()
+        try await loop.submit { group.value.close() }.get()
         loop.stop()
         await context.namespaces.stop()
     }
 
-    @Test("thousands who wait for one change are answered a little each turn, and all of them")
+    @Test("many requests that wait for one change are answered in time slices")
     func waits() async throws {
         let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let publication = try #require(context.namespaces["default"]).publication
         let loop = try EpollLoop(name: "many")
-        let crowd = try await crowd("config.wait", context, loop)
+        let group = try await group("config.wait", context, loop)
         let all = Self.clients * Self.each
-        while try await loop.submit({ crowd.value.requestsInFlight < all }).get() {}
+        while try await loop.submit({ group.value.requestsInFlight < all }).get() {}
         let next = publication.current.snapshot.revision + 1
         let waiting = try await publish([Self.snapshot(next, isLast: true)], by: publication, on: loop) {
-            crowd.value.requestsInFlight
+            group.value.requestsInFlight
         }
-        #expect(waiting[0] > 0, "not all of them are answered at once")
-        while try await loop.submit({ crowd.value.requestsInFlight > 0 }).get() {}
-        let text = try await loop.submit { (0..<Self.clients).map { crowd.value.allReceived(by: $0) } }.get()
+        #expect(waiting[0] > 0, "the first time slice does not answer all requests")
+        while try await loop.submit({ group.value.requestsInFlight > 0 }).get() {}
+        let text = try await loop.submit { (0..<Self.clients).map { group.value.allReceived(by: $0) } }.get()
         for text in text {
             #expect(text.split(separator: "\n").count { $0.contains(#""revision":\#(next)"#) } == Self.each)
         }
-        try await loop.submit { crowd.value.close() }.get()
+        try await loop.submit { group.value.close() }.get()
         loop.stop()
         await context.namespaces.stop()
     }
 
     @Test(
-        "what a client is sent that was behind is of the snapshot that is being told, before its turn to be told as well"
+        "a lagging subscription gets the value of the snapshot being delivered, before its topic is compared"
     )
-    func bodiesBetweenTurns() async throws {
+    func bodiesDuringBroadcast() async throws {
         let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let loop = try EpollLoop(name: "many")
@@ -160,12 +159,12 @@ struct PublicationTurnTests {
         let publication = ConfigPublication(namespace: "default", epoch: "e", snapshot: try snapshot(7), status: status)
         let new = try snapshot(8)
         let texts = try await loop.submit {
-            let crowd = try ConnectionCrowd(1, on: loop, context)
+            let group = try ConnectionGroup(1, on: loop, context)
             let channel = SnapshotChannel(publication, on: loop)
             let subscriptions = (0..<count).map { number in
                 let topic = channel.topic(JSONPath(["p\(number)"]))
                 let subscription = Subscription(
-                    id: number, connection: crowd.connections[0].connection, topic: topic, mode: .snapshot)
+                    id: number, connection: group.connections[0].connection, topic: topic, mode: .snapshot)
                 topic.add(subscription)
                 return subscription
             }
@@ -177,7 +176,7 @@ struct PublicationTurnTests {
             let before = bodies()
             channel.advance(to: new)
             let after = bodies()
-            crowd.close()
+            group.close()
             for subscription in subscriptions { channel.remove(subscription.topic) }
             return (before, after)
         }.get()

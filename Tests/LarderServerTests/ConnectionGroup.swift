@@ -6,13 +6,13 @@ import NIOCore
 
 @testable import LarderServer
 
-/// Connections on an event loop of their own, and the clients' ends of their sockets. Used on the loop only.
-final class ConnectionCrowd {
+/// Connections on one event loop, with the clients' ends of their sockets. Used only on the loop.
+final class ConnectionGroup {
     private(set) var connections: [ConnectionProbe] = []
     private(set) var ends: [CInt] = []
     private let loop: LoopContext
     private let (limits, room): (ConnectionLimits, CInt)
-    /// Which connections were still open when one asked to look.
+    /// Whether each connection was open when a client last called `inspect`.
     var wereOpen: [Bool] = []
 
     /// - Parameter room: the size of each client's send buffer in bytes.
@@ -21,17 +21,17 @@ final class ConnectionCrowd {
         room: CInt = 4096
     ) throws {
         var table = MethodRegistry.agent
-        var look: () -> Void = {}
+        var inspect: () -> Void = {}
         table.addSlow()
         table.add(
-            "much",
+            "large",
             { (writer) throws(WireError) in
                 writer.string(String(repeating: "x", count: 50_000))
             })
         table.add(
-            "look",
+            "inspect",
             { (writer) throws(WireError) in
-                look()
+                inspect()
                 writer.value(true)
             })
         loop = LoopContext(
@@ -39,7 +39,7 @@ final class ConnectionCrowd {
             registry: ConnectionRegistry())
         (self.limits, self.room) = (limits, room)
         for _ in 0..<count { try join() }
-        look = { [unowned self] in wereOpen = self.connections.map { !$0.isClosed } }
+        inspect = { [unowned self] in wereOpen = self.connections.map { !$0.isClosed } }
     }
 
     private func join() throws {
@@ -60,14 +60,14 @@ final class ConnectionCrowd {
         for end in ends { Glibc.close(end) }
     }
 
-    /// What has come to a client and was not looked at yet, up to 4,096 bytes.
+    /// The bytes that a client has received and not read, at most 4,096.
     func received(by client: Int) -> String {
         var bytes = [UInt8](repeating: 0, count: 4096)
         let count = recv(ends[client], &bytes, bytes.count, 0)
         return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
     }
 
-    /// All that has come.
+    /// All bytes that a client has received and not read.
     func allReceived(by client: Int) -> String {
         var all = ""
         while true {
