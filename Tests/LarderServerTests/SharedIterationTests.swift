@@ -22,7 +22,7 @@ struct SharedIterationTests {
             group.send(#"{"id":1,"method":"slow"}"#, by: 0)
             group.send(#"{"id":2,"method":"slow"}"#, by: 1)
             shutdown(group.ends[2], CInt(SHUT_RDWR))
-            group.send(#"{"id":3,"method":"look"}"#, by: 3)
+            group.send(#"{"id":3,"method":"inspect"}"#, by: 3)
             return NIOLoopBound(group, eventLoop: loop)
         }.get()
         // A few iterations later all clients are served, and the connection of the disconnected client is closed.
@@ -50,10 +50,10 @@ struct SharedIterationTests {
         let group = try await loop.submit {
             let group = try ConnectionGroup(count + 1, on: loop, context, limits: stalled)
             for client in 0..<count {
-                group.send(#"{"id":1,"method":"much"}"#, by: client)
+                group.send(#"{"id":1,"method":"large"}"#, by: client)
                 group.connections[client].ready(.readable)
             }
-            group.send(#"{"id":1,"method":"look"}"#, by: count)
+            group.send(#"{"id":1,"method":"inspect"}"#, by: count)
             #expect(group.connections.filter(\.isOutputPending).count == count)
             // After this time the next sweep is due, and all clients that do not read are stalled.
             let due = NIODeadline.now() + .milliseconds(20)
