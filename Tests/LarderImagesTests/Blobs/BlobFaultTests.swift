@@ -4,14 +4,14 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("The store of images on a broken disk and after kills")
+@Suite("Blob store with failing disk operations")
 struct BlobFaultTests {
-    /// A row per image, as an index would have them: written after an image was published, deleted before it is removed.
+    /// The rows that an index would have: added after an image is published, removed before the image is.
     private final class Rows {
         var digests: Set<BlobDigest> = []
     }
 
-    /// Publishes three images, one of them twice, removes one, opens what is left.
+    /// Publishes three images, one of them twice, removes one, and opens the others.
     private func work(_ store: BlobStore, _ rows: Rows) throws(ImageError) {
         for number in [1, 2, 1, 3] {
             let digest = try store.put(picture(number), pieces: 600, declared: number == 2).digest
@@ -24,7 +24,7 @@ struct BlobFaultTests {
         for digest in rows.digests { _ = try store.open(digest) }
     }
 
-    /// What must be true after a new start, whatever happened before it.
+    /// Checks what must be true after a restart, whatever failed before it.
     private func check(_ path: String, _ rows: Rows, _ label: String) throws {
         let store = try BlobStore(counting: path)
         for digest in rows.digests { store.adopt(digest, size: 1000) }
@@ -32,7 +32,7 @@ struct BlobFaultTests {
             let bytes = try store.contents(digest)
             #expect(bytes.count == 1000, "\(label)")
         }
-        // Every name tells the truth, those of orphans too.
+        // Each file has the digest in its name, including orphans.
         for name in filesBelow(path + "/blobs").keys {
             let digest = try #require(BlobDigest(hex: String(name.suffix(64))))
             let file = try #require(try LocalCacheFiles(path: path).open("blobs/" + name))
@@ -44,7 +44,7 @@ struct BlobFaultTests {
         #expect(filesBelow(path + "/blobs").values.reduce(0, +) == store.usage.bytes)
     }
 
-    @Test("stopped at any call, a new start finds every row's file whole and sweeps the rest")
+    @Test("if the process stops at any call, a restart finds each row's file complete and sweeps the rest")
     func everyStop() throws {
         var call = 0
         var isDone = false
@@ -65,7 +65,7 @@ struct BlobFaultTests {
         #expect(call > 40)
     }
 
-    @Test("one failure at any call is an error and harms nothing", arguments: [EIO, ENOSPC])
+    @Test("a single failure at any call is reported and loses no data", arguments: [EIO, ENOSPC])
     func everyFailure(_ number: CInt) throws {
         var call = 0
         var isDone = false
@@ -82,7 +82,7 @@ struct BlobFaultTests {
                     }
                     isDone = files.calls <= call
                     files.arm(nil)
-                    // Nothing is promised to nobody, and work goes on.
+                    // No space remains reserved, and the store still works.
                     #expect(store.usage.reservedBytes == 0, "call \(call)")
                     let digest = try store.put(picture(7)).digest
                     #expect(rows.digests.insert(digest).inserted)
@@ -96,10 +96,10 @@ struct BlobFaultTests {
         }
     }
 
-    @Test("many at once publish and remove the same images: no file is lost, none is left over")
-    func together() async throws {
+    @Test("concurrent puts and removals of the same images lose no file and leave none behind")
+    func concurrent() async throws {
         let path =
-            NSTemporaryDirectory() + "/larder-images-together-" + String(UInt64.random(in: .min ... .max), radix: 16)
+            NSTemporaryDirectory() + "/larder-images-concurrent-" + String(UInt64.random(in: .min ... .max), radix: 16)
         defer { try? FileManager.default.removeItem(atPath: path) }
         let limit = 12_000
         let store = try BlobStore(counting: path, limits: SpaceLimits(bytes: limit, count: 12, freeBytes: 0))

@@ -10,7 +10,7 @@ func withDirectory<T>(_ body: (String) throws -> T) throws -> T {
     try withTemporaryDirectory { try body($0 + "/cache") }
 }
 
-/// A small PNG that is like no other, and whole but for its checksums. It has at least 57 bytes.
+/// A small PNG, different for each number, that is complete except for its checksums. It has at least 57 bytes.
 func picture(_ number: Int, size: Int = 1000) -> [UInt8] {
     var generator = SeededGenerator(seed: UInt64(number))
     let start = MadeImages.pngStart(number % 100 + 1, 2)
@@ -27,14 +27,14 @@ extension BlobStore.Usage {
 }
 
 extension BlobStore {
-    /// Opens a directory and counts the bytes of its files, not their blocks.
+    /// Opens a directory. Counts the bytes of its files, not their blocks.
     convenience init(
         counting path: String, limits: SpaceLimits = SpaceLimits(), imageLimits: ImageLimits = ImageLimits()
     ) throws {
         try self.init(path: path, files: FaultyCacheFiles(path), limits: limits, imageLimits: imageLimits)
     }
 
-    /// Publishes bytes as they might come, in pieces.
+    /// Publishes bytes that arrive in pieces.
     func put(_ bytes: [UInt8], pieces: Int = 300, declared: Bool = false) throws(ImageError) -> PublishedBlob {
         let writer = try begin(declaredLength: declared ? bytes.count : nil)
         var rest = bytes[...]
@@ -45,10 +45,11 @@ extension BlobStore {
         return try writer.finish()
     }
 
-    /// Takes the last reference back and removes the file.
+    /// Releases a reference, and removes the file if it was the last.
     func drop(_ digest: BlobDigest) throws(ImageError) { if release(digest) { try removeUnreferenced(digest) } }
 
-    /// Runs a whole sweep; how many files it removed.
+    /// Runs a complete sweep.
+    /// - Returns: the number of removed files
     func sweepAll() throws(ImageError) -> Int {
         var position: BlobSweeper.Position? = .start
         var removed = 0
@@ -66,7 +67,7 @@ extension BlobStore {
     }
 }
 
-/// The regular files below a directory, by their path in it, with their sizes.
+/// The sizes of the regular files below a directory, by relative path.
 func filesBelow(_ path: String) -> [String: Int] {
     var result: [String: Int] = [:]
     for name in FileManager.default.enumerator(atPath: path)?.allObjects as? [String] ?? [] {
@@ -76,13 +77,13 @@ func filesBelow(_ path: String) -> [String: Int] {
     return result
 }
 
-/// The real directory, behind a disk that fails when the test says so.
+/// The files of a real directory, with failures that the test requests.
 final class FaultyCacheFiles: CacheFiles {
-    /// What happens at the call with a number, counted from 0.
+    /// The failure of one call. Calls are counted from 0.
     struct Fault: Sendable {
         var call: Int
         var errno: CInt
-        /// Whether everything fails from then on, as for a process that was killed.
+        /// Whether all later calls fail as well, as if the process had been killed.
         var isLast: Bool
     }
 
@@ -93,7 +94,7 @@ final class FaultyCacheFiles: CacheFiles {
         var observer: (@Sendable (_ operation: String, _ name: String) -> Void)?
     }
 
-    /// What counts as the space of a file.
+    /// How the space of a file is counted.
     enum Counting { case bytes, blocks }
 
     private let real: LocalCacheFiles
@@ -102,20 +103,20 @@ final class FaultyCacheFiles: CacheFiles {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - counting: the bytes of files without directories, so that a test does not depend on the file system, or what
-    ///     they take on the disk
-    ///   - isDurable: whether anything waits for the disk
+    ///   - counting: `bytes` for the sizes of files without directories, which do not depend on the file system;
+    ///     `blocks` for the allocated disk space
+    ///   - isDurable: false to skip fsync(2)
     init(_ path: String, counting: Counting = .bytes, isDurable: Bool = true) throws {
         real = try LocalCacheFiles(path: path)
         (self.counting, self.isDurable) = (counting, isDurable)
     }
 
-    /// Counts calls from 0 again, with another fault.
+    /// Sets the fault, and counts calls from 0 again.
     func arm(_ fault: Fault?) { state.withLock { ($0.calls, $0.fault) = (0, fault) } }
-    /// What the disk says to be free; nothing for the truth.
+    /// Sets the reported free space of the disk; nil for the real value.
     func setFree(_ bytes: Int?) { state.withLock { $0.free = bytes } }
     var calls: Int { state.withLock { $0.calls } }
-    /// Is called before each call.
+    /// Sets a function that is called before each operation.
     func observe(_ observer: (@Sendable (_ operation: String, _ name: String) -> Void)?) {
         state.withLock { $0.observer = observer }
     }
@@ -198,7 +199,7 @@ final class FaultyCacheFiles: CacheFiles {
             do throws(CacheFileError) {
                 try owner.pass("write", "")
             } catch {
-                // A disk that fills up takes a part first.
+                // A disk that fills up writes a part before it fails.
                 try real.append(Array(bytes.prefix(bytes.count / 2)))
                 throw error
             }

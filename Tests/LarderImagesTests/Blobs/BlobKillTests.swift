@@ -5,50 +5,50 @@ import Testing
 
 @testable import LarderImages
 
-/// Where the child's cache is; set only in the child.
+/// The directory of the cache in the child process; nil in all other processes.
 private let childDirectory = ProcessInfo.processInfo.environment["LARDER_BLOB_CHILD"]
 
-/// Real processes that are killed while they write, remove and sweep.
+/// Kills real processes while they write, remove and sweep.
 ///
-/// The child is this test program, told to run one test that only it runs. It says after each step what it did; the
-/// parent kills it after a number of steps, so that no time is waited for.
-@Suite("The store of images after kill -9")
+/// The child is this test program. It runs only the test `child`, which no other process runs. It reports each step, and
+/// the parent kills it after a number of steps, so the test does not depend on time.
+@Suite("Blob store after kill -9")
 struct BlobKillTests {
-    @Test("(the child of the test below)", .enabled(if: childDirectory != nil))
+    @Test("the child process that the other test kills", .enabled(if: childDirectory != nil))
     func child() throws {
         let path = try #require(childDirectory)
         let store = try BlobStore(counting: path, limits: SpaceLimits(freeBytes: 0))
         let log = try #require(FileHandle(forWritingAtPath: path + ".rows"))
         try log.seekToEnd()
-        var held = Self.rows(path)
-        for digest in held { store.adopt(digest, size: 20_000) }
+        var digests = Self.rows(path)
+        for digest in digests { store.adopt(digest, size: 20_000) }
         var generator = SystemRandomNumberGenerator()
         var position = BlobSweeper.Position.start
         while true {
             if Int.random(in: 0..<3, using: &generator) > 0 {
                 let number = Int.random(in: 0..<40, using: &generator)
                 let blob = try store.put(picture(number, size: 20_000), pieces: 5_000)
-                if held.insert(blob.digest).inserted {
+                if digests.insert(blob.digest).inserted {
                     try log.write(contentsOf: Data("+\(blob.digest)\n".utf8))
                 } else {
                     try store.drop(blob.digest)
                 }
-            } else if let digest = held.randomElement(using: &generator) {
-                held.remove(digest)
+            } else if let digest = digests.randomElement(using: &generator) {
+                digests.remove(digest)
                 try log.write(contentsOf: Data("-\(digest)\n".utf8))
                 try store.drop(digest)
             }
             position = try store.sweeper.sweep(position).next ?? .start
-            // One byte for each step, past whatever else the test program writes to its output.
+            // One byte per step, on a separate descriptor because the test program writes to its standard output.
             FileHandle(fileDescriptor: 3).write(Data([0x2E]))
         }
     }
 
-    /// What the log says to be there.
+    /// The digests that the log lists as present.
     private static func rows(_ path: String) -> Set<BlobDigest> {
         var rows: Set<BlobDigest> = []
         let text = String(decoding: FileManager.default.contents(atPath: path + ".rows") ?? Data(), as: UTF8.self)
-        // A line that was not written to its end was never said.
+        // An incomplete last line does not count.
         for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
             guard let digest = BlobDigest(hex: String(line.dropFirst())) else { continue }
             if line.first == "+" { rows.insert(digest) } else { rows.remove(digest) }
@@ -56,7 +56,7 @@ struct BlobKillTests {
         return rows
     }
 
-    @Test("killed at random moments, every row has its file, every file its bytes, and orphans are swept")
+    @Test("after kills at random moments, each row has a complete file, and orphans are swept")
     func kills() throws {
         try withDirectory { path in
             #expect(FileManager.default.createFile(atPath: path + ".rows", contents: nil))
@@ -89,7 +89,7 @@ struct BlobKillTests {
         posix_spawn_file_actions_adddup2(&actions, ends[1], 3)
         posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
-        // Not the sockets of tests that run beside this one.
+        // The child must not inherit the sockets of concurrent tests.
         larder_spawn_closes_from(&actions, 4)
         let arguments = ["tests", "--testing-library", "swift-testing", "--filter", "BlobKillTests/child"]
         let environment =
@@ -102,12 +102,12 @@ struct BlobKillTests {
         try #require(result == 0)
         var byte: UInt8 = 0
         var count = 0
-        // The end of the pipe means that the child died by itself.
+        // End of file means that the child has exited.
         while count < steps, read(ends[0], &byte, 1) == 1 { count += 1 }
         kill(child, SIGKILL)
         var status: CInt = 0
         while waitpid(child, &status, 0) < 0, errno == EINTR {}
-        #expect(count == steps, "the child ended by itself")
+        #expect(count == steps, "the child exited before it was killed")
     }
 
     private func withCStrings<T>(_ texts: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> T) -> T {

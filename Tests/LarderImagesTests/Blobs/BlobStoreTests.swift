@@ -6,9 +6,9 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("The store of images on disk")
+@Suite("Blob store")
 struct BlobStoreTests {
-    @Test("a published image is a file named by its digest, readable by our group and writable by nobody")
+    @Test("a published image is a file named by its digest, with mode 0440")
     func publishing() throws {
         try withDirectory { path in
             let store = try BlobStore(counting: path)
@@ -31,7 +31,7 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("a shard directory goes with its last blob, and the next blob recreates it")
+    @Test("a shard directory is removed with its last blob and recreated for the next")
     func shards() throws {
         try withDirectory { path in
             let store = try BlobStore(counting: path)
@@ -42,7 +42,7 @@ struct BlobStoreTests {
             #expect(!FileManager.default.fileExists(atPath: shard))
             _ = try store.put(picture(1))
             #expect(try store.contents(first) == picture(1))
-            // An empty directory that a crash left behind is removed by the sweep.
+            // The sweep removes an empty directory that a crash left behind.
             let empty = path + "/blobs/" + (first.description.hasPrefix("00") ? "01" : "00")
             try FileManager.default.createDirectory(atPath: empty, withIntermediateDirectories: false)
             #expect(try store.sweepAll() == 0)
@@ -51,7 +51,7 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("the same bytes are stored once and stay until the last reference is gone")
+    @Test("identical bytes are stored once and kept until the last reference is released")
     func references() throws {
         try withDirectory { path in
             let store = try BlobStore(counting: path)
@@ -66,7 +66,7 @@ struct BlobStoreTests {
             #expect(filesBelow(path + "/blobs").count == 1)
             let file = try store.open(digest)
             #expect(store.release(digest))
-            // Somebody came back before the file was removed.
+            // A new reference before the removal keeps the file.
             #expect(store.retain(digest))
             try store.removeUnreferenced(digest)
             #expect(filesBelow(path + "/blobs").count == 1)
@@ -75,12 +75,12 @@ struct BlobStoreTests {
             #expect(store.usage == BlobStore.Usage.nothing)
             #expect(!store.retain(digest))
             #expect(!store.release(digest))
-            // Who has it open reads it to its end.
+            // An open file can be read after its removal.
             #expect(try file.read(at: 990, count: 100) == Array(picture(1)[990...]))
         }
     }
 
-    @Test("a second process is refused with the pid of the first, and may come when that is gone")
+    @Test("a second store fails with the pid of the first, and opens after the first is released")
     func locking() throws {
         try withDirectory { path in
             var first: BlobStore? = try BlobStore(path: path)
@@ -93,7 +93,7 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("what is not right is not published, leaves nothing behind and holds no room")
+    @Test("an invalid image is not published and leaves no file and no reservation")
     func refusals() throws {
         try withDirectory { path in
             let store = try BlobStore(
@@ -127,8 +127,8 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("a writer that is given up or forgotten leaves nothing behind, and cannot go on")
-    func givingUp() throws {
+    @Test("a discarded or released writer leaves nothing behind, and a discarded one cannot be used")
+    func discarding() throws {
         try withDirectory { path in
             let store = try BlobStore(counting: path)
             let writer = try store.begin()
@@ -140,28 +140,28 @@ struct BlobStoreTests {
             #expect(throws: ImageError.self) { try writer.append([1]) }
             #expect(throws: ImageError.self) { try writer.finish() }
             do {
-                let forgotten = try store.begin(declaredLength: 5000)
-                try forgotten.append(picture(2))
-                #expect(store.usage.reservedBytes == 1000, "what was declared has not come")
+                let released = try store.begin(declaredLength: 5000)
+                try released.append(picture(2))
+                #expect(store.usage.reservedBytes == 1000, "only the received bytes are reserved")
             }
             #expect(filesBelow(path + "/tmp").isEmpty)
             #expect(store.usage.reservedBytes == 0)
         }
     }
 
-    @Test("an image is begun only if it fits beside what is held and a new directory")
-    func canEverHold() throws {
+    @Test("a write begins only if the image fits beside pinned images and a new directory")
+    func fitsBesidePinned() throws {
         try withDirectory { path in
             let store = try BlobStore(counting: path)
             store.blobs.withTable { $0.ledger.newDirectoryBytes = 4096 }
-            let held = try store.put(picture(1))
-            store.giveToRow(held.digest)
-            store.countPin(held.digest, 1)
+            let pinned = try store.put(picture(1))
+            store.giveToRow(pinned.digest)
+            store.countPin(pinned.digest, 1)
             #expect(store.held.bytes == 1000)
-            let enough = 1000 + 500 + 4096
-            for limit in [enough, enough - 1] {
+            let required = 1000 + 500 + 4096
+            for limit in [required, required - 1] {
                 store.update(limits: SpaceLimits(bytes: limit, freeBytes: 0), imageLimits: ImageLimits())
-                if limit == enough {
+                if limit == required {
                     _ = try store.begin(declaredLength: 500)
                 } else {
                     let error = #expect(throws: ImageError.self) { try store.begin(declaredLength: 500) }
@@ -171,14 +171,14 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("nothing is written that was not reserved, and a writer goes on when room was made")
-    func room() throws {
+    @Test("a write without enough space fails with the shortage and succeeds after space is freed")
+    func shortage() throws {
         try withDirectory { path in
             let limits = SpaceLimits(bytes: 3000, count: 3, freeBytes: 0, bytesPerImage: 3000)
             let store = try BlobStore(counting: path, limits: limits)
             let first = try store.put(picture(1), declared: true)
             let second = try store.put(picture(2), declared: true)
-            // No removal makes enough room beside a pinned image.
+            // No eviction frees enough space beside a pinned image.
             store.giveToRow(first.digest)
             store.countPin(first.digest, 1)
             let big = #expect(throws: ImageError.self) { try store.begin(declaredLength: 2001) }
@@ -186,13 +186,13 @@ struct BlobStoreTests {
             #expect(big?.shortage == nil)
             store.countPin(first.digest, -1)
 
-            // Of unknown length: what was taken is kept while room is made for the rest.
+            // The length is unknown, so space is reserved for each append.
             let writer = try store.begin()
             let bytes = picture(3, size: 1500)
             let error = #expect(throws: ImageError.self) { try writer.append(bytes) }
             #expect(error?.code == .noRoom)
             #expect(writer.written == 0)
-            // No more is asked for than what is needed now.
+            // The shortage is only what this append lacks.
             #expect(error?.shortage?.bytes == 500 && error?.shortage?.count == 0)
             #expect(store.releaseRow(first.digest))
             _ = try store.removeUnreferenced(first.digest)
@@ -208,7 +208,7 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("what must stay free on the disk stays free, and a declared length takes nothing of it")
+    @Test("writes keep `freeBytes` of the disk free, and a declared length reserves nothing")
     func freeDisk() throws {
         try withDirectory { path in
             let files = try FaultyCacheFiles(path)
@@ -225,12 +225,12 @@ struct BlobStoreTests {
             try other.append(picture(2, size: 600))
             files.setFree(7_000)
             #expect(throws: ImageError.self) { try store.begin() }
-            // A reservation lasts.
+            // Bytes that are already written can be published.
             _ = try writer.finish()
         }
     }
 
-    @Test("after a clean stop, too, a file that the disk has changed is found before it is served")
+    @Test("a file that changed on disk is detected before it is served, even after a clean stop")
     func changedWhileStopped() throws {
         try withDirectory { path in
             var digests: [BlobDigest] = []
@@ -249,7 +249,7 @@ struct BlobStoreTests {
             let error = #expect(throws: ImageError.self) { try store.open(digests[0]) }
             #expect(error?.code == .damagedBlob)
             #expect(try store.contents(digests[1]) == picture(2))
-            // What nobody asked for keeps no clean stop from being one.
+            // After a clean start, the stop is clean whether or not all files were verified.
             #expect(filesBelow(path)["clean"] == nil)
             try store.markClean()
             #expect(filesBelow(path)["clean"] == 0)
@@ -257,7 +257,7 @@ struct BlobStoreTests {
     }
 
     @Test(
-        "after an unclean stop a damaged file is found before it is served, and the stop after it is clean once all are"
+        "after an unclean stop, damage is detected before a file is served; a stop is clean once all are verified"
     )
     func unclean() throws {
         try withDirectory { path in
@@ -280,7 +280,7 @@ struct BlobStoreTests {
                 let store = try BlobStore(counting: path)
                 #expect(!store.isUnclean)
                 digests.forEach { store.adopt($0, size: 1000) }
-                // Not marked: as if killed.
+                // Not marked as clean, as after a kill.
             }
             try damage(digests[0])
             do {
@@ -293,13 +293,13 @@ struct BlobStoreTests {
                 #expect(filesBelow(path + "/blobs").count == 2)
                 #expect(throws: ImageError.self) { try store.open(digests[0]) }
                 #expect(try store.contents(digests[1]) == picture(2))
-                // Hashed once and then believed: opening takes two calls now.
+                // The file was hashed at its first use. Opening it again takes two calls.
                 files.arm(nil)
                 _ = try store.open(digests[1])
                 #expect(files.calls == 2)
                 try store.drop(digests[0])
                 #expect(store.usage.count == 2)
-                // The third did not prove itself, so the stop does not count as clean.
+                // The third file is not verified, so the stop is not clean.
                 try store.markClean()
                 #expect(filesBelow(path)["clean"] == nil)
                 _ = try store.open(digests[2])
@@ -310,7 +310,7 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("an orphan is taken over by an image with the same bytes, and replaced by it if it is damaged")
+    @Test("a put adopts an orphan with the same bytes, and replaces it if it is damaged")
     func orphans() throws {
         try withDirectory { path in
             let digest: BlobDigest
@@ -330,7 +330,7 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("a sweep removes orphans and leftovers of other processes, and nothing else")
+    @Test("a sweep removes orphans and temporary files of other processes, and nothing else")
     func sweep() throws {
         try withDirectory { path in
             var digests: [BlobDigest] = []
@@ -360,7 +360,7 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("a symbolic link in the directory is followed nowhere")
+    @Test("symbolic links in the directory are not followed")
     func links() throws {
         try withDirectory { path in
             let digest: BlobDigest
@@ -378,7 +378,7 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("digests are 64 digits in lower case and nothing else")
+    @Test("a digest is exactly 64 lower-case hexadecimal digits")
     func digests() throws {
         let text = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
         #expect(BlobDigest(hex: text)?.description == text)

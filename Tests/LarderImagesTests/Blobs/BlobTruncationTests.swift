@@ -19,7 +19,7 @@ struct BlobTruncationTests {
         }
     }
 
-    @Test("a writer refuses what does not come to its end, and what is behind the end belongs to the file")
+    @Test("a writer rejects a truncated image and keeps bytes after the end of an image")
     func writer() throws {
         try withDirectory { path in
             let store = try BlobStore(path: path)

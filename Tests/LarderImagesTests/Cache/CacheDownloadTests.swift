@@ -5,20 +5,20 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("Shared downloads of the image cache")
+@Suite("Shared downloads")
 struct CacheDownloadTests {
-    @Test("200 ask, half of them cancel: one request, and the others have the image")
+    @Test("if half of 200 concurrent requests are cancelled, the others share one download")
     func halfCancel() async throws {
         try await withCache { fixture in
             fixture.origin.answer(picture(1))
-            fixture.origin.hold()
+            fixture.origin.pause()
             let tasks = (0..<200).map { _ in
                 Task { try await fixture.cache.image(fixture.request(url(1))) }
             }
-            await fixture.waiters(200, for: url(1))
+            await fixture.waitForWaiters(200, for: url(1))
             for (number, task) in tasks.enumerated() where number % 2 == 0 { task.cancel() }
-            await fixture.waiters(100, for: url(1))
-            fixture.origin.letGo()
+            await fixture.waitForWaiters(100, for: url(1))
+            fixture.origin.resume()
             var sources: [CachedImage.Source: Int] = [:]
             for (number, task) in tasks.enumerated() {
                 if number % 2 == 0 {
@@ -30,30 +30,30 @@ struct CacheDownloadTests {
                     fixture.cache.release(image.digest)
                 }
             }
-            #expect(fixture.origin.asked.count == 1)
+            #expect(fixture.origin.requests.count == 1)
             #expect(fixture.origin.cancelled == 0)
-            // Who began it may be among those that went.
+            // The request that started the download may be one of the cancelled ones.
             #expect(sources[.joined, default: 0] >= 99)
             #expect(fixture.cache.statistics.leasedBytes == 0)
             #expect(fixture.cache.hit(fixture.request(url(1)), now: fixture.clock.now)?.freshness == .fresh)
         }
     }
 
-    @Test("the last one goes: the download is cancelled, nothing stays on disk, and who asks then begins anew")
+    @Test("cancelling the last request stops the download and leaves no file; a later request starts again")
     func allCancel() async throws {
         try await withCache { fixture in
             fixture.origin.answer(picture(1))
-            fixture.origin.hold()
+            fixture.origin.pause()
             let tasks = (0..<20).map { _ in Task { try await fixture.get(url(1)) } }
-            await fixture.waiters(20, for: url(1))
-            await fixture.until { fixture.origin.asked.count == 1 }
+            await fixture.waitForWaiters(20, for: url(1))
+            await fixture.until { fixture.origin.requests.count == 1 }
             for task in tasks { task.cancel() }
             for task in tasks { await #expect(throws: ImageCache.cancelled) { try await task.value } }
             await fixture.until { fixture.origin.cancelled == 1 }
-            fixture.origin.letGo()
+            fixture.origin.resume()
             let again = try await fixture.get(url(1))
             #expect(again.source == .miss)
-            #expect(fixture.origin.asked.count == 2)
+            #expect(fixture.origin.requests.count == 2)
             let isRemoved = try await fixture.cache.remove(fixture.request(url(1)))
             #expect(isRemoved)
             #expect(filesBelow(fixture.path + "/blobs").isEmpty)
@@ -62,11 +62,11 @@ struct CacheDownloadTests {
         }
     }
 
-    @Test("a download that is complete when the last one goes leaves nothing either")
-    func cancelledAtTheEnd() async throws {
+    @Test("cancelling a request while its image arrives leaves a complete image or nothing")
+    func cancelledDuringBody() async throws {
         try await withCache { fixture in
             fixture.origin.answer(picture(1))
-            // The task is cancelled by the origin itself, when the body is on its way already.
+            // The origin cancels the task directly before it sends the body.
             let task = Task { try await fixture.get(url(1)) }
             fixture.origin.answer { _ in
                 task.cancel()
@@ -75,33 +75,33 @@ struct CacheDownloadTests {
             _ = try? await task.value
             await fixture.until { fixture.cache.statistics.flights == 0 }
             try await fixture.settle()
-            let isHeld = fixture.cache.peek(fixture.request(url(1)), now: fixture.clock.now) != nil
-            #expect(fixture.blobs.count == (isHeld ? 1 : 0))
+            let isCached = fixture.cache.peek(fixture.request(url(1)), now: fixture.clock.now) != nil
+            #expect(fixture.blobs.count == (isCached ? 1 : 0))
             #expect(fixture.cache.statistics.leasedBytes == 0)
             #expect(filesBelow(fixture.path + "/tmp").isEmpty)
         }
     }
 
-    @Test("a failure reaches everybody that waited, and is remembered for a while")
+    @Test("a failure reaches all waiting requests and is cached for 300 s")
     func failure() async throws {
         try await withCache { fixture in
             fixture.origin.fail(.status(404))
-            fixture.origin.hold()
+            fixture.origin.pause()
             let tasks = (0..<10).map { _ in Task { await fixture.code(url(1)) } }
-            await fixture.waiters(10, for: url(1))
-            fixture.origin.letGo()
+            await fixture.waitForWaiters(10, for: url(1))
+            fixture.origin.resume()
             for task in tasks { #expect(await task.value == .upstreamFailed) }
             #expect(await fixture.code(url(1)) == .upstreamFailed)
-            #expect(fixture.origin.asked.count == 1)
+            #expect(fixture.origin.requests.count == 1)
             #expect(await fixture.code(url(1), .networkOnly) == .upstreamFailed)
-            #expect(fixture.origin.asked.count == 2)
+            #expect(fixture.origin.requests.count == 2)
             fixture.clock.advance(301)
             fixture.origin.answer(picture(1))
             #expect(await fixture.code(url(1)) == nil)
         }
     }
 
-    @Test("a signature that is refused fails nobody who has another one")
+    @Test("a rejected signature in a URL does not fail requests with another signature")
     func signatures() async throws {
         let origin = try ImageOrigin("https://img.example", ignoredQuery: ["sig", "X-Amz-*"])
         try await withCache({ $0.origins = [origin] }) { fixture in
@@ -109,71 +109,71 @@ struct CacheDownloadTests {
                 order.url.hasSuffix("sig=old")
                     ? .failure(.status(403)) : .image(picture(1), [("Cache-Control", "max-age=60")])
             }
-            fixture.origin.hold()
+            fixture.origin.pause()
             let old = Task { await fixture.code(url(1) + "?sig=old") }
-            await fixture.waiters(1, for: url(1))
+            await fixture.waitForWaiters(1, for: url(1))
             let new = Task { await fixture.code(url(1) + "?X-Amz-Date=1&sig=new") }
-            await fixture.waiters(2, for: url(1))
-            fixture.origin.letGo()
+            await fixture.waitForWaiters(2, for: url(1))
+            fixture.origin.resume()
             #expect(await old.value == .upstreamFailed)
             #expect(await new.value == nil)
-            #expect(fixture.origin.asked.map(\.url.count).count == 2)
-            // Now anybody has it, whatever his signature.
+            #expect(fixture.origin.requests.map(\.url.count).count == 2)
+            // The image is now cached, whatever the signature.
             #expect(await fixture.code(url(1) + "?sig=old") == nil)
-            #expect(fixture.origin.asked.count == 2)
+            #expect(fixture.origin.requests.count == 2)
         }
     }
 
-    @Test("an expected digest fails those that expected it, and no others")
+    @Test("a digest that differs fails only the requests that expect it")
     func digests() async throws {
         try await withCache { fixture in
             fixture.origin.answer(picture(1))
-            fixture.origin.hold()
+            fixture.origin.pause()
             let other = BlobDigest(hex: String(repeating: "a", count: 64))
             let wrong = ImageRequest(url: url(1), expectedDigest: other)
             let plain = Task { await fixture.code(url(1)) }
-            await fixture.waiters(1, for: url(1))
+            await fixture.waitForWaiters(1, for: url(1))
             let joined = Task { () -> ImageError.Code? in
                 do { fixture.cache.release(try await fixture.cache.image(wrong).digest) } catch {
                     return (error as? ImageError)?.code
                 }
                 return nil
             }
-            await fixture.waiters(2, for: url(1))
-            fixture.origin.letGo()
+            await fixture.waitForWaiters(2, for: url(1))
+            fixture.origin.resume()
             #expect(await plain.value == nil)
             #expect(await joined.value == .digestDisagrees)
-            #expect(fixture.origin.asked.count == 1)
-            // What is held is not what is wanted: it is not served, and not what a condition would be about.
+            #expect(fixture.origin.requests.count == 1)
+            // The cached image has another digest, so it is neither served nor revalidated.
             #expect(fixture.cache.hit(wrong, now: fixture.clock.now) == nil)
             #expect(fixture.cache.peek(wrong, now: fixture.clock.now) == nil)
         }
     }
 
-    @Test("the most urgent of those that wait decides when a flight starts")
+    @Test("the highest priority of the waiting requests decides when a download starts")
     func priorities() async throws {
         try await withCache({ $0.flights = DownloadLimits(total: 1, perOrigin: 1) }) { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
-            fixture.origin.hold()
-            func ask(_ number: Int, _ priority: ImagePriority) -> Task<Void, any Error> {
+            fixture.origin.pause()
+            func start(_ number: Int, _ priority: ImagePriority) -> Task<Void, any Error> {
                 Task {
                     let request = ImageRequest(url: url(number), priority: priority)
                     fixture.cache.release(try await fixture.cache.image(request).digest)
                 }
             }
-            // It does not give its place to another one of priority high.
-            let first = ask(1, .high)
-            await fixture.waiters(1, for: url(1))
-            let low = ask(2, .low)
-            await fixture.waiters(1, for: url(2))
-            let normal = ask(3, .normal)
-            await fixture.waiters(1, for: url(3))
+            // A download of priority high is not preempted.
+            let first = start(1, .high)
+            await fixture.waitForWaiters(1, for: url(1))
+            let low = start(2, .low)
+            await fixture.waitForWaiters(1, for: url(2))
+            let normal = start(3, .normal)
+            await fixture.waitForWaiters(1, for: url(3))
             #expect(fixture.cache.statistics.queued == 2)
-            let urgent = ask(2, .high)
-            await fixture.waiters(2, for: url(2))
-            fixture.origin.letGo()
+            let urgent = start(2, .high)
+            await fixture.waitForWaiters(2, for: url(2))
+            fixture.origin.resume()
             for task in [first, low, normal, urgent] { try await task.value }
-            #expect(fixture.origin.asked.map(\.url) == [url(1), url(2), url(3)])
+            #expect(fixture.origin.requests.map(\.url) == [url(1), url(2), url(3)])
         }
     }
 
@@ -182,61 +182,61 @@ struct CacheDownloadTests {
         fixture.cache.release(image.digest)
     }
 
-    @Test("64 downloads of a user that do not end take half of the places, and another user is served")
+    @Test("64 stalled downloads of a user take half of the slots, and another user is served")
     func userShare() async throws {
         try await withCache { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
-            fixture.origin.hold()
+            fixture.origin.pause()
             let slow = (0..<64).map { number in
                 Task { try await get("https://slow\(number % 16).example/\(number).png", 1, fixture) }
             }
             await fixture.until { fixture.cache.statistics.flights + fixture.cache.statistics.queued == 64 }
             #expect(fixture.cache.statistics.flights == 8)
             let other = Task { try await get(url(1), 2, fixture) }
-            await fixture.until { fixture.origin.asked.last?.url == url(1) }
+            await fixture.until { fixture.origin.requests.last?.url == url(1) }
             #expect(fixture.cache.statistics.flights == 9)
-            // An image that one user has to wait for does not wait for another one's share.
+            // A queued download that another user requests starts within that user's share.
             let joined = Task { try await get("https://slow15.example/63.png", 2, fixture) }
-            await fixture.until { fixture.origin.asked.last?.url == "https://slow15.example/63.png" }
-            fixture.origin.letGo()
+            await fixture.until { fixture.origin.requests.last?.url == "https://slow15.example/63.png" }
+            fixture.origin.resume()
             for task in slow + [other, joined] { try await task.value }
         }
     }
 
-    @Test("a waiting download of priority high takes the place of the slowest one, which starts again later")
+    @Test("a queued download of priority high preempts the slowest one, which restarts later")
     func preemption() async throws {
         try await withCache({ $0.flights = DownloadLimits(total: 2, perOrigin: 2) }) { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
-            fixture.origin.hold()
+            fixture.origin.pause()
             let slow = Task { try await fixture.get(url(1)) }
-            await fixture.waiters(1, for: url(1))
+            await fixture.waitForWaiters(1, for: url(1))
             fixture.clock.advance(100)
             let young = Task { try await fixture.get(url(2)) }
-            await fixture.waiters(1, for: url(2))
+            await fixture.waitForWaiters(1, for: url(2))
             let urgent = Task {
                 let request = ImageRequest(url: url(3), priority: .high)
                 fixture.cache.release(try await fixture.cache.image(request).digest)
             }
-            await fixture.until { fixture.origin.asked.last?.url == url(3) }
+            await fixture.until { fixture.origin.requests.last?.url == url(3) }
             #expect(fixture.origin.cancelled == 1)
             #expect(fixture.cache.statistics.queued == 1)
-            fixture.origin.letGo()
+            fixture.origin.resume()
             try await urgent.value
             #expect(try await slow.value.source == .miss)
             #expect(try await young.value.source == .miss)
-            #expect(fixture.origin.asked.map(\.url) == [url(1), url(2), url(3), url(1)])
+            #expect(fixture.origin.requests.map(\.url) == [url(1), url(2), url(3), url(1)])
         }
     }
 
-    @Test("a stop fails those that wait, and leaves the cache in order")
+    @Test("a stop fails waiting requests and marks the cache as clean")
     func stop() async throws {
         try await withPath { path in
             let fixture = try await CacheFixture.open(path)
             fixture.origin.answer(picture(1))
             try await fixture.get(url(1))
-            fixture.origin.hold()
+            fixture.origin.pause()
             let task = Task { await fixture.code(url(2)) }
-            await fixture.waiters(1, for: url(2))
+            await fixture.waitForWaiters(1, for: url(2))
             await fixture.cache.stop()
             #expect(await task.value == .shuttingDown)
             #expect(await fixture.code(url(3)) == .shuttingDown)

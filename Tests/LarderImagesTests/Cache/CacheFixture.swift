@@ -10,7 +10,7 @@ import Testing
 
 @testable import LarderImages
 
-/// A cache in a directory of its own, with a network and a clock that the test drives.
+/// A cache with an origin and a clock that the test controls.
 struct CacheFixture {
     let path: String
     let cache: ImageCache
@@ -25,7 +25,7 @@ struct CacheFixture {
         return BlockingWork(threads)
     }()
 
-    /// Opens a cache in a directory, which may have been one before.
+    /// Opens a cache in a directory, which may contain one already.
     static func open(
         _ path: String, clock: TestClock = TestClock(), files: FaultyCacheFiles? = nil,
         logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
@@ -42,8 +42,8 @@ struct CacheFixture {
             path: path, cache: cache, origin: origin, clock: clock, files: files, settings: settings)
     }
 
-    /// The cache that was there before ends with the last of its tasks, which may take a moment; and a thread for blocking
-    /// work keeps what it did last until it does something else.
+    /// Opens the store, and retries while a previous cache has the lock. That cache is released with its last task, and a
+    /// thread for blocking work retains its last closure until it runs the next.
     private static func openStore(_ settings: ImageCacheSettings, _ files: FaultyCacheFiles) async throws -> BlobStore {
         while true {
             do throws(ImageError) {
@@ -64,7 +64,7 @@ struct CacheFixture {
         }
     }
 
-    /// Asks, and gives the reference back at once.
+    /// Requests an image and releases it immediately.
     @discardableResult
     func get(_ url: String, _ policy: CachePolicy = .default, maximumAge: Int? = nil) async throws -> CachedImage {
         let image = try await cache.image(request(url, policy, maximumAge: maximumAge))
@@ -76,13 +76,13 @@ struct CacheFixture {
         ImageRequest(url: url, cache: CacheRequest(policy: policy, maximumAge: maximumAge))
     }
 
-    /// What asking failed with.
+    /// The error code of a request; nil if it succeeds.
     func code(_ url: String, _ policy: CachePolicy = .default) async -> ImageError.Code? {
         do { try await get(url, policy) } catch { return (error as? ImageError)?.code }
         return nil
     }
 
-    /// Returns once what was handed in for the disk so far has been done.
+    /// Returns once all disk work submitted so far is done.
     func settle() async throws {
         for _ in 0..<3 {
             await cache.disk.settle()
@@ -90,7 +90,7 @@ struct CacheFixture {
         }
     }
 
-    /// The bytes of the files of images, by digest.
+    /// The sizes of the image files, by digest.
     var blobs: [String: Int] {
         let named = filesBelow(path + "/blobs").map { (String($0.key.suffix(64)), $0.value) }
         return Dictionary(named) { first, _ in first }
@@ -108,18 +108,18 @@ struct CacheFixture {
         return rows
     }
 
-    /// Returns once a condition holds, letting others run meanwhile.
+    /// Returns once a condition holds. Yields to other tasks.
     func until(_ condition: () async -> Bool) async {
         while await !condition() { await Task.yield() }
     }
 
-    /// Returns once so many wait for an image.
-    func waiters(_ count: Int, for url: String) async {
+    /// Returns once `count` requests wait for an image.
+    func waitForWaiters(_ count: Int, for url: String) async {
         await until { (try? await cache.explain(request(url)))?.flight?.waiters == count }
     }
 }
 
-/// Parts of a cache whose state belongs to its actor.
+/// Gives tests access to the parts of the actor.
 extension ImageCache {
     var transferIDs: [TransferID] { downloads.table.ids }
     var spaceWaiters: Int { reclaimer.queue.count }

@@ -7,9 +7,9 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("The image cache over a real network", .timeLimit(.minutes(10)))
+@Suite("Image cache with a real network", .timeLimit(.minutes(10)))
 struct CacheNetworkTests {
-    /// A cache that may fetch from this machine.
+    /// Runs a body with a cache that may download from loopback addresses.
     private func withRealCache(_ body: (ImageCache, String) async throws -> Void) async throws {
         try await withPath { path in
             var configuration = ImageFetcher.Configuration(version: "test")
@@ -27,11 +27,11 @@ struct CacheNetworkTests {
         }
     }
 
-    private func waiters(_ count: Int, _ cache: ImageCache, _ request: ImageRequest) async {
+    private func waitForWaiters(_ count: Int, _ cache: ImageCache, _ request: ImageRequest) async {
         while (try? await cache.explain(request))?.flight?.waiters != count { await Task.yield() }
     }
 
-    @Test("many ask at once: one request, and all have the bytes; later it is asked whether they are current")
+    @Test("concurrent requests share one download, and a later request revalidates it")
     func oneRequest() async throws {
         let image = picture(1, size: 60_000)
         let script: RawOrigin.Script = { number, _ in
@@ -48,7 +48,7 @@ struct CacheNetworkTests {
                     #expect(try cache.openBlob(found.digest).read(at: 0, count: 100_000) == image)
                     cache.release(found.digest)
                 }
-                // Those that came after the first answer, which is stale at once, may have asked again.
+                // Requests after the first response, which is stale immediately, may have revalidated it.
                 #expect(server.requests.count <= 2)
                 let again = try await cache.image(request)
                 #expect(server.requests.last?.contains("If-None-Match: \"a\"") == true)
@@ -58,7 +58,7 @@ struct CacheNetworkTests {
         }
     }
 
-    @Test("the last one goes: the origin sees the connection close, and nothing is left on disk")
+    @Test("cancelling the last request closes the connection to the origin and leaves no file")
     func connectionCloses() async throws {
         let start = Array(picture(1, size: 60_000).prefix(30_000))
         let script: RawOrigin.Script = { _, _ in
@@ -68,7 +68,7 @@ struct CacheNetworkTests {
             try await withRealCache { cache, path in
                 let request = ImageRequest(url: server.url)
                 let tasks = (0..<10).map { _ in Task { try await cache.image(request) } }
-                await waiters(10, cache, request)
+                await waitForWaiters(10, cache, request)
                 while cache.statistics.downloadedBytes < 30_000 { await Task.yield() }
                 for task in tasks { task.cancel() }
                 for task in tasks { await #expect(throws: ImageError.self) { try await task.value } }
@@ -82,7 +82,7 @@ struct CacheNetworkTests {
         }
     }
 
-    @Test("origins that declare 64 MB and send 14 bytes evict nothing")
+    @Test("responses that declare 64 MB and send 14 bytes evict nothing")
     func declaredOnly() async throws {
         let start = Array(picture(1).prefix(14))
         let script: RawOrigin.Script = { _, request in
@@ -115,7 +115,7 @@ struct CacheNetworkTests {
         }
     }
 
-    @Test("what an origin says about the reuse of a failure comes with the failure")
+    @Test("the cache directives of an error response determine how long the failure is cached")
     func failureLifetimes() async throws {
         let answers: [(answer: RawOrigin.Step, requests: Int)] = [
             (.status("404 Not Found", "Cache-Control: no-store"), 2),
@@ -139,7 +139,7 @@ struct CacheNetworkTests {
         }
     }
 
-    @Test("an address that the settings do not allow is refused, and allowed once they do")
+    @Test("an address is refused until the settings allow it")
     func addresses() async throws {
         let image = picture(1)
         try await RawOrigin.serve({ _, _ in [.ok(image)] }) { server in

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("How the image cache answers by the rules of HTTP")
+@Suite("HTTP rules and policies of the image cache")
 struct CachePolicyTests {
     /// Runs a body with a cache that has a stale image for the first URL.
     ///
@@ -22,7 +22,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("a fresh image is answered without the network and without the disk")
+    @Test("a fresh image is served without the network and the disk")
     func hits() async throws {
         try await withCache { fixture in
             fixture.origin.answer(picture(1))
@@ -39,12 +39,12 @@ struct CachePolicyTests {
             #expect(fixture.cache.hit(request, now: fixture.clock.now)?.age == 20)
             #expect(fixture.files.calls == 0)
             #expect(fixture.cache.statistics.hits == 11)
-            // A reference for each.
+            // Each hit holds a reference.
             #expect(fixture.cache.statistics.leasedBytes == 1000)
             for _ in 0..<11 { fixture.cache.release(first.digest) }
             #expect(fixture.cache.statistics.leasedBytes == 0)
             #expect(fixture.blobs.count == 1)
-            // Past its time only some policies have it without a question.
+            // Once it is stale, only some policies serve it without revalidation.
             fixture.clock.advance(60)
             for policy in CachePolicy.allCases {
                 let image = fixture.cache.hit(fixture.request(url(1), policy), now: fixture.clock.now)
@@ -53,13 +53,13 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("a 304 makes a stale image fresh again, for all requests")
+    @Test("a 304 makes a stale image fresh for all requests")
     func notModified() async throws {
         try await withStaleImage("max-age=60", etag: "\"a\"") { fixture in
             fixture.origin.answer { _ in .notModified([("Cache-Control", "max-age=500"), ("ETag", "\"a\"")]) }
             let image = try await fixture.get(url(1))
             #expect(image.freshness == .revalidated && image.age == 0)
-            #expect(fixture.origin.asked.last?.cached?.validator?.etag == "\"a\"")
+            #expect(fixture.origin.requests.last?.cached?.validator?.etag == "\"a\"")
             #expect(fixture.cache.statistics.revalidations == 1)
             fixture.clock.advance(400)
             #expect(fixture.cache.hit(fixture.request(url(1)), now: fixture.clock.now)?.freshness == .fresh)
@@ -67,7 +67,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("images and their freshness outlive the process")
+    @Test("images and their freshness survive a restart")
     func restart() async throws {
         try await withPath { path in
             let clock = TestClock()
@@ -79,7 +79,7 @@ struct CachePolicyTests {
                 await fixture.cache.stop()
             }
             let fixture = try await CacheFixture.open(path, clock: clock)
-            // Its file is looked at before it is handed out for the first time.
+            // The file is verified before its first use.
             let image = try await fixture.cache.image(fixture.request(url(1)))
             #expect(image.freshness == .fresh && image.source == .hit)
             fixture.cache.release(image.digest)
@@ -91,28 +91,28 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("stale-while-revalidate answers with the stale image at once and revalidates it once in the background")
+    @Test("stale-while-revalidate serves the stale image at once and revalidates it once in the background")
     func staleWhileRevalidate() async throws {
         try await withStaleImage("max-age=60, stale-while-revalidate=100") { fixture in
             fixture.origin.answer(picture(2))
-            fixture.origin.hold()
+            fixture.origin.pause()
             for _ in 0..<20 {
                 let image = try await fixture.get(url(1))
                 #expect(image.freshness == .stale && image.source == .hit)
             }
-            await fixture.until { fixture.origin.asked.count == 2 }
-            fixture.origin.letGo()
+            await fixture.until { fixture.origin.requests.count == 2 }
+            fixture.origin.resume()
             await fixture.until { fixture.cache.statistics.flights == 0 }
-            #expect(fixture.origin.asked.count == 2)
+            #expect(fixture.origin.requests.count == 2)
             let image = try await fixture.get(url(1))
             #expect(image.freshness == .fresh && image.width == 3)
-            // The old file goes with its row.
+            // The old file is removed with its row.
             try await fixture.settle()
             await fixture.until { fixture.blobs.count == 1 }
         }
     }
 
-    @Test("without a network, requests are answered if the rules and the policy allow it, and fail at once otherwise")
+    @Test("without a network, an image is served if the rules and the policy allow it; otherwise requests fail")
     func offline() async throws {
         let answers: [(String, [CachePolicy: ImageError.Code?])] = [
             ("max-age=60, stale-if-error=1000", [.default: nil, .networkFirst: nil, .cacheFirst: nil]),
@@ -132,67 +132,67 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("an unreachable origin is not asked for any of its images for a while, and then again")
+    @Test("an unreachable origin gets no requests for two seconds, and then again")
     func recovery() async throws {
         try await withCache { fixture in
             fixture.origin.fail()
             #expect(await fixture.code(url(1)) == .offline)
             for number in 1...20 { #expect(await fixture.code(url(number)) == .offline) }
             #expect(await fixture.code("https://other.example/") == .offline)
-            #expect(fixture.origin.asked.count == 2)
+            #expect(fixture.origin.requests.count == 2)
             fixture.clock.advance(2)
             fixture.origin.answer(picture(1))
             try await fixture.get(url(1))
             try await fixture.get(url(2))
-            #expect(fixture.origin.asked.count == 4)
+            #expect(fixture.origin.requests.count == 4)
         }
     }
 
-    @Test("a slow URL does not affect others of its origin")
-    func silence() async throws {
+    @Test("a URL that times out does not affect others of its origin")
+    func timeout() async throws {
         try await withCache { fixture in
             fixture.origin.answer { $0.url == url(1) ? .failure(.silent) : .image(picture(2), []) }
             #expect(await fixture.code(url(1)) == .offline)
             let other = try await fixture.get(url(2))
             #expect(other.source == .miss)
             #expect(await fixture.code(url(1)) == .offline)
-            #expect(fixture.origin.asked.count == 2)
+            #expect(fixture.origin.requests.count == 2)
         }
     }
 
     @Test(
-        "a stale image that may be served is served after the first failure, while the fetch continues")
+        "a stale image that may be served is served after the first failure, while the download continues")
     func firstFailure() async throws {
         try await withStaleImage("max-age=60, stale-if-error=1000") { (fixture) async throws in
             fixture.origin.answer { _ in .failedAttempt(.status(503)) }
             #expect(try await fixture.get(url(1)).freshness == .stale)
-            // So are requests that come before the next attempt, except those that want no stale image.
+            // So are later requests before the next attempt, except those that do not accept a stale image.
             #expect(try await fixture.get(url(1)).freshness == .stale)
             let strict = Task { try await fixture.get(url(1), maximumAge: 10) }
-            await fixture.waiters(1, for: url(1))
+            await fixture.waitForWaiters(1, for: url(1))
             #expect(fixture.cache.statistics.flights == 1)
             fixture.origin.answer(picture(2))
-            fixture.origin.letGo()
+            fixture.origin.resume()
             #expect(try await strict.value.freshness == .fresh)
-            #expect(fixture.origin.asked.count == 2)
+            #expect(fixture.origin.requests.count == 2)
             #expect(try await fixture.get(url(1)).source == .hit)
         }
     }
 
-    @Test("a fetch that continues in the background is not given up when the last request leaves")
+    @Test("a download that continues in the background is not cancelled when the last request leaves")
     func backgroundAfterFailure() async throws {
         try await withStaleImage("max-age=60, stale-if-error=1000") { (fixture) async throws in
             fixture.origin.answer { _ in .failedAttempt(.status(503)) }
             #expect(try await fixture.get(url(1)).freshness == .stale)
             fixture.origin.answer(picture(2))
-            fixture.origin.letGo()
+            fixture.origin.resume()
             await fixture.until { await !fixture.cache.isAtWork }
             #expect(fixture.origin.cancelled == 0)
             #expect(try await fixture.get(url(1)).digest == BlobDigest(sha256: picture(2)))
         }
     }
 
-    @Test("without room for the response, a stale image is answered as in an outage")
+    @Test("without space for the response, a stale image is served as in an outage")
     func noRoom() async throws {
         try await withStaleImage("max-age=60, stale-if-error=1000") { (fixture) async throws in
             fixture.origin.answer(picture(2))
@@ -200,34 +200,34 @@ struct CachePolicyTests {
             #expect(try await fixture.get(url(1)).freshness == .stale)
             #expect(await fixture.code(url(2)) == .noRoom)
             fixture.files.setFree(nil)
-            // Nothing held was harmed, and nothing is remembered of it.
+            // Cached images are intact, and the failure is not cached.
             #expect(try await fixture.get(url(2)).source == .miss)
             try await fixture.settle()
         }
     }
 
     @Test(
-        "an image that must not be stored is shared by the requests that waited, and removed with their last reference")
+        "an uncacheable image is shared by the requests that waited and removed with their last reference")
     func noStore() async throws {
         try await withCache { fixture in
             for fields in [[("Cache-Control", "no-store")], [("Vary", "*"), ("Cache-Control", "max-age=60")]] {
                 fixture.origin.answer(picture(1), fields)
-                fixture.origin.hold()
-                let before = fixture.origin.asked.count
+                fixture.origin.pause()
+                let before = fixture.origin.requests.count
                 let tasks = (0..<5).map { _ in Task { try await fixture.cache.image(fixture.request(url(1))) } }
-                await fixture.waiters(5, for: url(1))
-                fixture.origin.letGo()
+                await fixture.waitForWaiters(5, for: url(1))
+                fixture.origin.resume()
                 for (number, task) in tasks.enumerated() {
                     let image = try await task.value
                     #expect(fixture.blobs == [image.digest.description: 1000])
-                    // Each has it as long as it wants.
+                    // Each request keeps the image until it releases it.
                     if number > 0 { fixture.cache.release(image.digest) }
                 }
-                #expect(fixture.origin.asked.count == before + 1)
+                #expect(fixture.origin.requests.count == before + 1)
                 #expect(fixture.cache.statistics.entries == 0)
                 #expect(fixture.cache.statistics.leftoverBytes == 1000)
                 #expect(try await fixture.get(url(1)).source == .miss)
-                #expect(fixture.origin.asked.count == before + 2)
+                #expect(fixture.origin.requests.count == before + 2)
                 fixture.cache.release(try await tasks[0].value.digest)
                 try await fixture.settle()
                 #expect(fixture.blobs.isEmpty)
@@ -255,7 +255,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("images of a credential are kept apart, and the credential is nowhere in the cache")
+    @Test("images fetched with a credential have separate keys, and the credential is not stored")
     func credentials() async throws {
         let credential = ImageCredential { () throws(ImageError) in
             [(name: "Authorization", value: "Bearer geheim")]
@@ -273,7 +273,7 @@ struct CachePolicyTests {
             #expect(open.cache.hit(open.request(url(1)), now: open.clock.now) == nil)
             open.origin.answer(picture(2), [("Cache-Control", "max-age=60"), ("Vary", "Authorization, Accept")])
             #expect(try await open.get(url(1)).width == 3)
-            #expect(open.origin.asked.last?.headers.first?.value == "Bearer geheim")
+            #expect(open.origin.requests.last?.headers.first?.value == "Bearer geheim")
             #expect(open.cache.hit(open.request(url(1)), now: open.clock.now)?.width == 3)
             settings.origins = []
             await open.cache.update(settings)
@@ -284,7 +284,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("a cache key replaces the URL, within its origin")
+    @Test("a cache key replaces the URL within its origin")
     func cacheKeys() async throws {
         try await withCache { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }

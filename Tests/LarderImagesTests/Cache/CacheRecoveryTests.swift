@@ -6,9 +6,9 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("The image cache after a kill, and with damaged or removed files")
+@Suite("Recovery of the image cache")
 struct CacheRecoveryTests {
-    @Test("after a stop that was not orderly, damaged and missing files are fetched again, and nobody sees an error")
+    @Test("after an unclean stop, damaged and missing files are downloaded again without an error")
     func damage() async throws {
         try await withPath { path in
             let clock = TestClock()
@@ -19,7 +19,7 @@ struct CacheRecoveryTests {
                 for number in 1...4 { digests.append(try await fixture.get(url(number)).digest) }
                 try await fixture.settle()
             }
-            // No orderly stop: the process is gone.
+            // The cache is not stopped, as after a kill.
             let damaged = path + "/" + BlobFiles.name(digests[0])
             chmod(damaged, 0o600)
             try Data(repeating: 7, count: 1000).write(to: URL(filePath: damaged))
@@ -41,7 +41,7 @@ struct CacheRecoveryTests {
         }
     }
 
-    @Test("a file that somebody removed while it ran is noticed when it is opened, and fetched again")
+    @Test("a file that is removed while the cache runs is detected when opened, and downloaded again")
     func removedFile() async throws {
         try await withCache { fixture in
             fixture.serveMany()
@@ -57,16 +57,16 @@ struct CacheRecoveryTests {
         }
     }
 
-    @Test("leftovers of a process that was killed are found in the background")
+    @Test("after a kill, background tasks remove files without a row and verify the others")
     func sweep() async throws {
         try await withPath { path in
             do {
                 let fixture = try await CacheFixture.open(path)
                 fixture.serveMany()
                 for number in 1...3 { try await fixture.get(url(number)) }
-                let leftover = try await fixture.cache.image(fixture.request(url(3)))
+                let orphan = try await fixture.cache.image(fixture.request(url(3)))
                 _ = try await fixture.cache.remove(fixture.request(url(3)))
-                #expect(fixture.cache.retain(leftover.digest))
+                #expect(fixture.cache.retain(orphan.digest))
                 try await fixture.settle()
             }
             let fixture = try await CacheFixture.open(path)
@@ -83,7 +83,7 @@ struct CacheRecoveryTests {
         }
     }
 
-    @Test("nobody gets a reference to a file that is being removed")
+    @Test("a file that is being removed cannot be retained")
     func removalAndRetain() async throws {
         try await withCache { fixture in
             fixture.serveMany()
@@ -100,13 +100,13 @@ struct CacheRecoveryTests {
         }
     }
 
-    @Test("a row that is replaced while its removal waits for the disk stays")
+    @Test("a row that is replaced while its removal waits for the disk is kept")
     func removalAndReplacement() async throws {
         try await withCache { fixture in
             fixture.serveMany()
             try await fixture.get(url(1))
             try await fixture.settle()
-            // The disk stands still for the index.
+            // Blocks the disk queue of the index.
             let gate = DispatchSemaphore(value: 0)
             fixture.cache.disk.indexQueue.submit { () throws(ImageError) in gate.wait() }
             async let isRemoved = fixture.cache.remove(fixture.request(url(1)))
@@ -121,7 +121,7 @@ struct CacheRecoveryTests {
         }
     }
 
-    @Test("stopped at any call, a new start has no row without its file, and only whole files")
+    @Test("if the process stops at any call, a restart finds no row without a file and only complete files")
     func everyStop() async throws {
         var call = 0
         var isDone = false

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("How the image cache makes room, and what it does where it cannot")
+@Suite("Eviction for new images, and its failures")
 struct CacheRoomTests {
     private func serveMany(_ fixture: CacheFixture, size: Int = 1000) {
         fixture.origin.answer { order in
@@ -15,20 +15,21 @@ struct CacheRoomTests {
         }
     }
 
-    /// Has SQLite refuse to write to the index while a body runs. Nobody else could lock it: the agent alone opens it.
-    private func withIndexClosed(_ fixture: CacheFixture, _ body: () async throws -> Void) async throws {
+    /// Makes SQLite refuse writes to the index while a body runs. A lock of another connection is not possible, because
+    /// the index is opened with an exclusive lock.
+    private func withReadOnlyIndex(_ fixture: CacheFixture, _ body: () async throws -> Void) async throws {
         try await fixture.settle()
         try fixture.cache.disk.index.database.withLock { try $0.database.run("PRAGMA query_only = ON") }
         try await body()
         try fixture.cache.disk.index.database.withLock { try $0.database.run("PRAGMA query_only = OFF") }
     }
 
-    @Test("where the index cannot be written nothing goes, who wants room is told so, and nobody waits for ever")
-    func indexClosed() async throws {
+    @Test("with a read-only index nothing is evicted, and requests that need space fail")
+    func readOnlyIndex() async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 1 << 30, count: 3, freeBytes: 0) }) { fixture in
             serveMany(fixture)
             for number in 1...3 { try await fixture.get(url(number)) }
-            try await withIndexClosed(fixture) {
+            try await withReadOnlyIndex(fixture) {
                 #expect(await fixture.code(url(4)) == .storageFailed)
                 await withTaskGroup(of: Void.self) { group in
                     for number in 5...9 {
@@ -52,13 +53,13 @@ struct CacheRoomTests {
         }
     }
 
-    @Test("what cannot be removed, cleared or pinned is an error, and is as it was")
+    @Test("if the index is read-only, remove, clear and pin fail and change nothing")
     func noFalseSuccess() async throws {
         try await withCache { fixture in
             serveMany(fixture)
             for number in 1...3 { try await fixture.get(url(number)) }
             #expect(try await fixture.cache.pin(fixture.request(url(2)), true))
-            try await withIndexClosed(fixture) {
+            try await withReadOnlyIndex(fixture) {
                 await #expect(throws: ImageError.self) { try await fixture.cache.remove(fixture.request(url(1))) }
                 await #expect(throws: ImageError.self) { try await fixture.cache.clear() }
                 await #expect(throws: ImageError.self) { try await fixture.cache.pin(fixture.request(url(1)), true) }
@@ -67,27 +68,27 @@ struct CacheRoomTests {
                 let pinned = try await fixture.rows().map(\.isPinned)
                 #expect(pinned.filter(\.self).count == 1)
             }
-            // What is in memory is what is on disk.
+            // Memory and disk agree.
             let cleared = try await fixture.cache.clear()
             #expect(cleared.images == 2)
             #expect(try await fixture.rows().map(\.isPinned) == [true])
         }
     }
 
-    @Test("a damaged file whose row cannot be removed is an error, not a loop")
-    func damagedAndClosed() async throws {
+    @Test("a request fails if its file is missing and the row cannot be removed")
+    func damagedWithReadOnlyIndex() async throws {
         try await withCache { fixture in
             serveMany(fixture)
             let image = try await fixture.cache.image(fixture.request(url(1)))
             try FileManager.default.removeItem(atPath: fixture.cache.path(of: image.digest))
             #expect(throws: ImageError.self) { try fixture.cache.openBlob(image.digest) }
             fixture.cache.release(image.digest)
-            try await withIndexClosed(fixture) { #expect(await fixture.code(url(1)) == .storageFailed) }
+            try await withReadOnlyIndex(fixture) { #expect(await fixture.code(url(1)) == .storageFailed) }
             #expect(await fixture.code(url(1)) == nil)
         }
     }
 
-    @Test("nothing is evicted for an image that has no place beside what is pinned; what is pinned counts once")
+    @Test("an image that does not fit beside pinned images evicts nothing; shared files count once")
     func pinnedBytes() async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 10_000, freeBytes: 0) }) { fixture in
             fixture.origin.answer { order in
@@ -106,7 +107,7 @@ struct CacheRoomTests {
             fixture.cache.release(lease.digest)
             #expect(await fixture.code(url(5)) == .noRoom)
             #expect(await fixture.code(url(4), .cacheOnly) == nil)
-            // Two rows pin the same file: it is held until neither does.
+            // Two rows pin the same file. It counts as pinned until neither does.
             #expect(try await fixture.cache.pin(fixture.request(url(1)), false))
             #expect(fixture.cache.disk.blobs.held == (6000, 2))
             #expect(try await fixture.cache.remove(fixture.request(url(2))))
@@ -115,7 +116,7 @@ struct CacheRoomTests {
         }
     }
 
-    @Test("a file that somebody removed is fetched again after a look at the files, and where its origin is asked")
+    @Test("a removed file is downloaded again after a sweep, or instead of a revalidation")
     func missingFile() async throws {
         try await withCache { fixture in
             fixture.origin.answer { order in
@@ -141,7 +142,7 @@ struct CacheRoomTests {
         }
     }
 
-    @Test("what is declared and does not come evicts nothing")
+    @Test("declared bytes that do not arrive evict nothing")
     func declaredOnly() async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 64_000, count: 60, freeBytes: 0, bytesPerImage: 64_000) }) {
             fixture in
@@ -154,7 +155,7 @@ struct CacheRoomTests {
             #expect(fixture.cache.statistics.evictions == 0)
             serveMany(fixture)
             for number in 51...60 { try await fixture.get(url(number)) }
-            // A request without bytes needs no place among the images either.
+            // A response without a body does not count as an image either.
             fixture.origin.answer { _ in .image([], [("Content-Length", "64000")]) }
             for number in 201...208 { #expect(await fixture.code(url(number)) != nil) }
             #expect(fixture.cache.statistics.evictions == 0)
@@ -162,7 +163,7 @@ struct CacheRoomTests {
         }
     }
 
-    @Test("many at once in a small cache wait for one another's room, and none fails")
+    @Test("concurrent downloads into a small cache wait for space, and none fails")
     func smallCache() async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 700_000, freeBytes: 0) }) { fixture in
             serveMany(fixture, size: 300_000)
@@ -171,7 +172,7 @@ struct CacheRoomTests {
             #expect(summary.failures.map(\.error.message) == [])
             #expect(summary.fetched == 30)
             #expect(fixture.cache.statistics.bytes <= 700_000)
-            // Nobody is left waiting, and what can never fit is told at once.
+            // No transfer is left waiting, and an image that can never fit fails at once.
             #expect(await fixture.cache.spaceWaiters == 0)
             serveMany(fixture, size: 800_000)
             #expect(await fixture.code(url(99)) == .noRoom)

@@ -5,17 +5,17 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("The image cache with 100,000 images")
+@Suite("Image cache with 100,000 images")
 struct CacheScaleTests {
-    /// The process's memory in bytes that is in no file.
+    /// The resident anonymous memory of this process in bytes.
     private func memory() -> Int {
         let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
         let line = text.split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
         return (line?.split(separator: " ").compactMap { Int($0) }.first ?? 0) * 1024
     }
 
-    /// What it takes is printed, not judged: that is for the benchmarks, which have an optimised build.
-    @Test("it opens with all of them, and each is found")
+    /// Prints time and memory without limits for them, because the build is not optimised. The benchmarks check both.
+    @Test("the cache opens with all images, and each is found")
     func open() async throws {
         try await withPath { path in
             let count = 100_000
@@ -49,7 +49,7 @@ struct CacheScaleTests {
         }
     }
 
-    /// Takes minutes, so it is run only on demand.
+    /// Takes minutes, so it runs only on request.
     @Test(
         "100,000 images of 200 bytes take at most 100,600 inodes",
         .enabled(if: ProcessInfo.processInfo.environment["LARDER_MEASURE_DISK"] != nil))

@@ -7,11 +7,11 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("What the image cache keeps, and for how long")
+@Suite("Limits and lifetimes of the image cache")
 struct CacheStorageTests {
-    @Test("the limits hold at every moment, whatever comes at once, and what is leased stays")
+    @Test("concurrent downloads never exceed the limits, and leased images are kept")
     func limits() async throws {
-        let most = Mutex((bytes: 0, files: 0))
+        let maximum = Mutex((bytes: 0, files: 0))
         try await withCache({ $0.space = SpaceLimits(bytes: 2_000_000, count: 12, freeBytes: 0) }) { fixture in
             fixture.serveMany(size: 40_000)
             let leased = try await fixture.cache.image(fixture.request(url(0)))
@@ -19,12 +19,12 @@ struct CacheStorageTests {
             fixture.files.observe { [path = fixture.path] operation, _ in
                 guard operation == "write" || operation == "publish" || operation == "remove" else { return }
                 let disk = onDisk(path)
-                most.withLock { $0 = (max($0.bytes, disk.bytes), max($0.files, disk.files)) }
+                maximum.withLock { $0 = (max($0.bytes, disk.bytes), max($0.files, disk.files)) }
             }
             await withTaskGroup(of: Void.self) { group in
                 for number in 1...30 {
                     group.addTask {
-                        // Where several writers have all the room between them, one may find none.
+                        // If other writers have reserved all space, a download may find none.
                         let code = await fixture.code(url(number))
                         #expect(code == nil || code == .noRoom)
                     }
@@ -32,12 +32,12 @@ struct CacheStorageTests {
             }
             fixture.files.observe(nil)
             try await fixture.settle()
-            #expect(most.withLock { $0.bytes } <= 2_000_000)
-            #expect(most.withLock { $0.files } <= 12)
+            #expect(maximum.withLock { $0.bytes } <= 2_000_000)
+            #expect(maximum.withLock { $0.files } <= 12)
             #expect(fixture.cache.statistics.evictions > 0)
             #expect(try file.read(at: 0, count: 50_000) == picture(0, size: 40_000))
             #expect(FileManager.default.fileExists(atPath: fixture.cache.path(of: leased.digest)))
-            // The files are those of the rows and of the lease, and no others.
+            // There is a file for each row and for the lease, and no other.
             var named = Set(try await fixture.rows().map(\.digest.description))
             named.insert(leased.digest.description)
             #expect(Set(fixture.blobs.keys) == named)
@@ -46,7 +46,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test("what is pinned or leased is passed over; if nothing can go there is an error, and all stays")
+    @Test("pinned and leased images are not evicted; a download fails if all images are")
     func nothingToEvict() async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 1 << 30, count: 3, freeBytes: 0) }) { fixture in
             fixture.serveMany()
@@ -64,7 +64,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test("limits are changed while it runs")
+    @Test("limits can be changed while the cache runs")
     func update() async throws {
         try await withCache { fixture in
             fixture.serveMany()
@@ -78,7 +78,7 @@ struct CacheStorageTests {
             await fixture.cache.update(settings)
             #expect(fixture.blobs.count == 4)
             #expect(try await fixture.rows().count == 4)
-            // Other limits are other answers: what was refused is not remembered.
+            // A change of the limits clears cached failures.
             #expect(await fixture.code(url(50)) == nil)
             settings.images.excludedTypes = [.png]
             await fixture.cache.update(settings)
@@ -86,7 +86,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test("rows are limited as well, also where all have the same bytes")
+    @Test("the number of rows is limited, even if all have the same file")
     func rowLimit() async throws {
         try await withCache({ $0.space = SpaceLimits(count: 5, freeBytes: 0) }) { fixture in
             fixture.origin.answer(picture(1))
@@ -99,7 +99,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test("what is too old by the settings is not answered, and goes; what is pinned stays")
+    @Test("images older than maximumAge are not served and are removed, unless they are pinned")
     func age() async throws {
         try await withCache({ $0.maximumAge = 100 }) { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=1000")]) }
@@ -115,7 +115,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test("uses are written down together, later")
+    @Test("the times of last use are written later, in one batch")
     func touches() async throws {
         try await withCache { fixture in
             fixture.serveMany()
@@ -130,7 +130,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test("clear leaves what is pinned unless told otherwise; lists come in pages")
+    @Test("clear keeps pinned images unless they are included, and lists have pages")
     func clear() async throws {
         try await withCache { fixture in
             fixture.serveMany()
@@ -151,7 +151,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test("what has the same bytes counts once when all is cleared, and not while something that stays has them")
+    @Test("clear counts a shared file once, and not while another image still has it")
     func clearSameBytes() async throws {
         try await withCache { fixture in
             fixture.origin.answer(picture(1))
@@ -164,7 +164,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test("a quarter of the cache is never pinned, and the same bytes count once")
+    @Test("at most three quarters of the cache can be pinned, and shared files count once")
     func pinLimit() async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 8000, count: 100, freeBytes: 0) }) { fixture in
             fixture.serveMany()
@@ -173,13 +173,13 @@ struct CacheStorageTests {
             let request = fixture.request(url(7))
             let error = await #expect(throws: ImageError.self) { try await fixture.cache.pin(request, true) }
             #expect(error?.code == .noRoom && error?.message.contains("three quarters") == true)
-            // What is pinned already may be pinned again, and what has its bytes.
+            // A pinned image may be pinned again, and so may another image with the same file.
             #expect(try await fixture.cache.pin(fixture.request(url(6)), true))
             fixture.origin.answer(picture(6))
             try await fixture.get(url(9))
             #expect(try await fixture.cache.pin(fixture.request(url(9)), true))
             #expect(fixture.cache.catalog.pinned.bytes == 6000 && fixture.cache.catalog.pinned.count == 6)
-            // It has to make room before it may grow.
+            // A pinned image that grows beyond the limit loses its pin.
             fixture.origin.answer(picture(30, size: 2000))
             try await fixture.get(url(1), .networkOnly)
             #expect(fixture.cache.catalog.pinned.bytes == 5000)
@@ -189,7 +189,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test("the last page of a list says that it is the last")
+    @Test("the last page of a list has no continuation")
     func lastPage() async throws {
         try await withCache { fixture in
             fixture.serveMany()
@@ -202,8 +202,8 @@ struct CacheStorageTests {
         }
     }
 
-    @Test("what a credential opened goes with the credential, at a change of the settings and at a start")
-    func forgottenCredentials() async throws {
+    @Test("images fetched with a credential are removed with the credential, on reload or at the next start")
+    func removedCredentials() async throws {
         let credential = ImageCredential { () throws(ImageError) in [(name: "Authorization", value: "Bearer geheim")] }
         try await withPath { path in
             let known = try ImageOrigin("https://img.example", credential: credential)
@@ -211,20 +211,20 @@ struct CacheStorageTests {
             fixture.serveMany()
             for number in 1...3 { try await fixture.get(url(number)) }
             try await fixture.get("https://other.example/4.png")
-            // Whoever may not have it does not remove it either.
+            // clear keeps images that the caller may not have.
             let cleared = try await fixture.cache.clear(includingPinned: true) { $0.name == "https://img.example" }
             #expect(cleared.images == 1 && cleared.bytes == 1000)
             #expect(try await fixture.rows().count == 3)
             try await fixture.get("https://other.example/4.png")
 
-            // One is on its way while the settings change.
-            fixture.origin.hold()
+            // One download runs while the settings change.
+            fixture.origin.pause()
             let late = Task { try await fixture.cache.image(fixture.request(url(5))) }
-            await fixture.waiters(1, for: url(5))
+            await fixture.waitForWaiters(1, for: url(5))
             var settings = fixture.settings
             settings.origins = []
             await fixture.cache.update(settings)
-            fixture.origin.letGo()
+            fixture.origin.resume()
             let image = try await late.value
             fixture.cache.release(image.digest)
             #expect(try await fixture.rows().map(\.lookup.url) == ["https://other.example/4.png"])
@@ -243,7 +243,7 @@ struct CacheStorageTests {
                 await fixture.cache.stop()
             }
             let fixture = try await CacheFixture.open(path)
-            // Nobody sees it from the start on, and soon it is gone.
+            // The images are hidden from the start and are removed soon after.
             #expect(try await fixture.rows().isEmpty)
             #expect(fixture.blobs.count == 3)
             let running = Task { await fixture.cache.run() }
@@ -256,12 +256,12 @@ struct CacheStorageTests {
     }
 }
 
-/// The bytes and files in the places for images, each file once whatever names it has.
+/// The total size and the number of image files. A file with several names counts once.
 ///
-/// Others write meanwhile. What is there by the same name when it is looked at twice was there in between, all of it at
-/// once. The number of a file alone would not tell: file systems give it to the next one at once.
+/// Other tasks write at the same time, so the directories are scanned twice. Files with the same name and inode in both
+/// scans existed between them, all at once. The inode alone is not enough, because file systems reuse it immediately.
 private func onDisk(_ path: String) -> (bytes: Int, files: Int) {
-    let (first, second) = (look(path), look(path))
+    let (first, second) = (scan(path), scan(path))
     var sizes: [Int: Int] = [:]
     for (name, file) in second {
         guard let before = first[name], before.number == file.number else { continue }
@@ -270,8 +270,8 @@ private func onDisk(_ path: String) -> (bytes: Int, files: Int) {
     return (sizes.values.reduce(0, +), sizes.count)
 }
 
-/// The files in the places for images, by their names.
-private func look(_ path: String) -> [String: (number: Int, size: Int)] {
+/// The files in the directories for images, by name.
+private func scan(_ path: String) -> [String: (number: Int, size: Int)] {
     var files: [String: (number: Int, size: Int)] = [:]
     for place in ["/blobs", "/tmp"] {
         for name in FileManager.default.enumerator(atPath: path + place)?.allObjects as? [String] ?? [] {

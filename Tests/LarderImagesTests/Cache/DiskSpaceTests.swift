@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("The disk space of the image cache")
+@Suite("Disk space of the image cache")
 struct DiskSpaceTests {
     /// The bytes that du(1) counts below a directory, the directory itself included.
     private func du(_ path: String) throws -> Int {
@@ -12,7 +12,7 @@ struct DiskSpaceTests {
         return try #require(result.text.split(separator: "\t").first.flatMap { Int($0) })
     }
 
-    /// Fetches images of 200 bytes, eight at a time.
+    /// Downloads images of 200 bytes, eight at a time.
     private func fill(_ fixture: CacheFixture, _ count: Int) async throws {
         fixture.origin.answer { order in
             let name = order.url.split(separator: "/").last?.split(separator: ".").first ?? ""
@@ -29,7 +29,7 @@ struct DiskSpaceTests {
         try await fixture.settle()
     }
 
-    @Test("du of the blobs stays within 1.02 times the limit, and clear leaves less than 1 MB", arguments: [1, 64])
+    @Test("the blobs take at most 1.02 times the limit by du(1), and clear leaves less than 1 MB", arguments: [1, 64])
     func limit(_ megabytes: Int) async throws {
         let limit = megabytes * 1_000_000
         try await withPath { path in
@@ -74,7 +74,7 @@ struct DiskSpaceTests {
             let fixture = try await CacheFixture.open(path, files: files)
             let file = fixture.cache.path(of: digest)
             #expect(chmod(file, 0o640) == 0)
-            // Blocks beyond the end, as a file system may reserve them.
+            // Allocates blocks beyond the end of the file, as a file system may do.
             try #expect(Command.run("/usr/bin/fallocate", ["--keep-size", "--length", "100000", file]).status == 0)
             await fixture.cache.sweep()
             #expect(try fixture.cache.statistics.bytes == du(path + "/blobs"))
@@ -83,7 +83,7 @@ struct DiskSpaceTests {
         }
     }
 
-    /// Makes a file system in a file and runs a body with the directory that it is mounted at. Only root may.
+    /// Creates an XFS file system in a file and runs a body with its mount point. Requires root.
     private func withXFS(_ body: (String) throws -> Void) throws {
         try withTemporaryDirectory { path in
             let (disk, mount) = (path + "/disk", path + "/mount")

@@ -5,20 +5,19 @@ import Synchronization
 
 @testable import LarderImages
 
-/// A client of origins whose responses, and their time, the test determines. It writes bodies into the store as a download
-/// does.
+/// An origin client with responses that the test scripts and may delay. It writes bodies to the store as a download does.
 final class FakeOrigin: ImageOriginClient {
-    /// An answer to a request.
+    /// A response to a request.
     enum Answer: Sendable {
         case image([UInt8], [(String, String)])
-        /// 304, if the request has a condition; otherwise it is an error of the test's.
+        /// A 304. An error in the test if the request has no condition.
         case notModified([(String, String)])
         case failure(ImageError)
-        /// The attempt fails, and the next one waits for ``FakeOrigin/letGo()``.
+        /// The attempt fails, and the next one waits for ``FakeOrigin/resume()``.
         case failedAttempt(ImageError)
     }
 
-    /// What was asked. Not the whole order, which refers to the cache.
+    /// A received request. Does not contain the whole order, which refers to the cache.
     struct Request: Sendable {
         let url: String
         let headers: [(name: String, value: String)]
@@ -27,9 +26,9 @@ final class FakeOrigin: ImageOriginClient {
 
     private struct State {
         var script: @Sendable (DownloadOrder) -> Answer
-        var asked: [Request] = []
+        var requests: [Request] = []
         var cancelled = 0
-        var isHeld = false
+        var isPaused = false
         var gates: [Int: CheckedContinuation<Void, Never>] = [:]
         var number = 0
     }
@@ -48,30 +47,30 @@ final class FakeOrigin: ImageOriginClient {
         state = Mutex(State(script: { _ in .failure(.unreachable) }))
     }
 
-    /// Says what comes from now on.
+    /// Sets the response to all further requests.
     func answer(_ script: @escaping @Sendable (DownloadOrder) -> Answer) { state.withLock { $0.script = script } }
 
-    /// Answers everything with one image.
+    /// Responds to all further requests with one image.
     func answer(_ bytes: [UInt8], _ fields: [(String, String)] = [("Cache-Control", "max-age=60")]) {
         answer { _ in .image(bytes, fields) }
     }
 
     func fail(_ error: ImageError = .unreachable) { answer { _ in .failure(error) } }
 
-    /// Requests that come from now on wait for ``letGo()``.
-    func hold() { state.withLock { $0.isHeld = true } }
+    /// Delays further requests until ``resume()``.
+    func pause() { state.withLock { $0.isPaused = true } }
 
-    func letGo() {
+    func resume() {
         let gates = state.withLock { state in
-            state.isHeld = false
+            state.isPaused = false
             defer { state.gates = [:] }
             return state.gates.values.map { $0 }
         }
         for gate in gates { gate.resume() }
     }
 
-    var asked: [Request] { state.withLock { $0.asked } }
-    /// Requests that were cancelled while they were held.
+    var requests: [Request] { state.withLock { $0.requests } }
+    /// The number of requests that were cancelled while delayed.
     var cancelled: Int { state.withLock { $0.cancelled } }
 
     @concurrent
@@ -79,11 +78,11 @@ final class FakeOrigin: ImageOriginClient {
         _ order: DownloadOrder, _ progress: DownloadProgress, for owner: any DownloadOwner
     ) async throws(ImageError) -> DownloadOutcome {
         let request = Request(url: order.url, headers: order.headers, cached: order.cached)
-        state.withLock { $0.asked.append(request) }
+        state.withLock { $0.requests.append(request) }
         let now = clock.now
         var answer = try await nextAnswer(order)
         while case .failedAttempt(let error) = answer {
-            hold()
+            pause()
             await owner.attemptFailed(order.id, error)
             answer = try await nextAnswer(order)
         }
@@ -122,7 +121,7 @@ final class FakeOrigin: ImageOriginClient {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isOpen = state.withLock { state in
-                    if !state.isHeld || Task.isCancelled { return true }
+                    if !state.isPaused || Task.isCancelled { return true }
                     state.gates[number] = continuation
                     return false
                 }
@@ -133,7 +132,7 @@ final class FakeOrigin: ImageOriginClient {
         }
     }
 
-    /// Writes as a download does: in pieces, each of them again after space was reclaimed.
+    /// Writes as a download does: in pieces, each of which is retried after space was reclaimed.
     private func write(
         _ bytes: [UInt8], _ fields: [(String, String)], _ order: DownloadOrder, _ progress: DownloadProgress,
         _ owner: any DownloadOwner
@@ -167,14 +166,14 @@ extension ImageError {
     }
 }
 
-/// A time of day that stands still until the test moves it.
+/// A wall clock that the test advances.
 final class TestClock: Sendable {
     private let time = Mutex(1_000_000)
 
     var now: Int { time.withLock { $0 } }
     func advance(_ seconds: Int) { time.withLock { $0 += seconds } }
 
-    /// As the cache wants it. Who sleeps does so until its task is cancelled.
+    /// The clock for the cache. A sleep lasts until its task is cancelled.
     var imageClock: ImageClock {
         ImageClock(now: { self.now }, sleep: { _ in try await Task.sleep(for: .seconds(1_000_000)) })
     }

@@ -4,9 +4,9 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("Images that clients bring")
+@Suite("Images stored by clients")
 struct ImagePutTests {
-    @Test("an image that was put is a hit, also in the next process, until its lifetime ends")
+    @Test("a put image is a hit until its lifetime ends, also after a restart")
     func put() async throws {
         try await withPath { path in
             do {
@@ -29,12 +29,12 @@ struct ImagePutTests {
             fixture.cache.release(image.digest)
             fixture.clock.advance(61)
             #expect(fixture.cache.hit(request, now: fixture.clock.now) == nil)
-            #expect(fixture.origin.asked.isEmpty)
+            #expect(fixture.origin.requests.isEmpty)
             await fixture.cache.stop()
         }
     }
 
-    @Test("an image that was put replaces what is held, and its file goes with the last reference")
+    @Test("a put replaces a cached image, whose file is removed with its last reference")
     func replacing() async throws {
         try await withCache { fixture in
             fixture.origin.answer(picture(1))
@@ -47,7 +47,7 @@ struct ImagePutTests {
         }
     }
 
-    @Test("bytes that a download would refuse are refused, and leave nothing behind")
+    @Test("a put rejects the same bytes as a download and leaves nothing behind")
     func refusals() async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 10_000, freeBytes: 0, bytesPerImage: 5000) }) { fixture in
             func code(_ bytes: [UInt8], url: String = url(1), digest: BlobDigest? = nil) async -> ImageError.Code? {
@@ -69,7 +69,7 @@ struct ImagePutTests {
             #expect(await code(picture(1), url: "file:///1.png") == .invalidURL)
             #expect(fixture.cache.statistics.entries == 0 && fixture.blobs.isEmpty)
             #expect(fixture.cache.statistics.reservedBytes == 0)
-            // Room is made as for a download.
+            // Images are evicted as for a download.
             for number in 0..<30 { #expect(await code(picture(number), url: url(number)) == nil) }
             #expect(fixture.cache.statistics.bytes <= 10_000)
             #expect(fixture.cache.statistics.entries == 10)

@@ -3,9 +3,9 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("Prefetching images")
+@Suite("Prefetches")
 struct PrefetchTests {
-    @Test("what is held is counted, what fails is listed, and the last word says it all")
+    @Test("a prefetch counts cached images, lists failures, and reports its final progress")
     func summary() async throws {
         try await withCache { fixture in
             fixture.origin.answer { order in
@@ -30,36 +30,36 @@ struct PrefetchTests {
         }
     }
 
-    @Test("cancelled, it stops, and what is complete stays")
+    @Test("a cancelled prefetch stops and keeps complete images")
     func cancellation() async throws {
         try await withCache { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
             try await fixture.get(url(1))
-            fixture.origin.hold()
+            fixture.origin.pause()
             let requests = (1...1000).map { fixture.request(url($0)) }
             let task = Task { await fixture.cache.prefetch(requests, concurrency: 8) { _ in } }
-            await fixture.until { fixture.origin.asked.count > 2 }
+            await fixture.until { fixture.origin.requests.count > 2 }
             task.cancel()
             let summary = await task.value
             #expect(summary.held == 1 && summary.fetched == 0 && summary.failures.isEmpty && summary.total == 1000)
             await fixture.until { fixture.cache.statistics.flights + fixture.cache.statistics.queued == 0 }
-            #expect(fixture.origin.asked.count < 20)
+            #expect(fixture.origin.requests.count < 20)
             #expect(fixture.blobs.count == 1)
         }
     }
 
-    @Test("it leaves places for those that somebody waits for")
-    func places() async throws {
+    @Test("a prefetch leaves download slots for other requests")
+    func slots() async throws {
         try await withCache({ $0.flights = DownloadLimits(total: 6, perOrigin: 6) }) { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
-            fixture.origin.hold()
+            fixture.origin.pause()
             let requests = (1...50).map { fixture.request(url($0)) }
             let task = Task { await fixture.cache.prefetch(requests, concurrency: 50) { _ in } }
             await fixture.until { fixture.cache.statistics.queued == 48 }
             #expect(fixture.cache.statistics.flights == 2)
             let urgent = Task { await fixture.code(url(99)) }
-            await fixture.until { fixture.origin.asked.last?.url == url(99) }
-            fixture.origin.letGo()
+            await fixture.until { fixture.origin.requests.last?.url == url(99) }
+            fixture.origin.resume()
             #expect(await urgent.value == nil)
             let summary = await task.value
             #expect(summary.fetched == 50)

@@ -2,9 +2,9 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("URLs as keys")
+@Suite("Image URLs and keys")
 struct ImageAddressTests {
-    @Test("origins are told apart, however they are written")
+    @Test("different spellings of an origin have one normal form, and invalid URLs are rejected")
     func origins() {
         for (url, origin) in [
             ("https://A.example/b", "https://a.example"), ("HTTPS://a.example:443?x", "https://a.example"),
@@ -24,7 +24,7 @@ struct ImageAddressTests {
         }
     }
 
-    @Test("what is wrong with a URL is said")
+    @Test("the error for an invalid URL names the problem and does not contain the URL")
     func refusals() {
         for (url, word) in [
             ("", "absolute"), ("ftp://a.example/", "http"), ("https:a.example", "absolute"), ("https:///b", "no host"),
@@ -38,7 +38,7 @@ struct ImageAddressTests {
         }
     }
 
-    @Test("messages have no query, and no URL of any length")
+    @Test("a URL in a message has no query and at most 202 characters")
     func display() {
         #expect(ImageAddress("https://a.example/b?c=d#e")?.display == "https://a.example/b?…")
         let long =
@@ -46,7 +46,7 @@ struct ImageAddressTests {
         #expect(long.count == 202 && long.hasPrefix("https://a.example/bbb") && long.hasSuffix("b/end.png?…"))
     }
 
-    @Test("a key has the URL without its fragment and without what the settings ignore")
+    @Test("a key contains the URL without its fragment and without ignored query parameters")
     func keys() throws {
         let origin = try ImageOrigin("https://a.example", ignoredQuery: ["sig", "X-Amz-*"])
         let lookup = ImageKeyResolver([origin])

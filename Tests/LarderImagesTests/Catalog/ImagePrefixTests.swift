@@ -2,7 +2,7 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("Images below a prefix")
+@Suite("Selection of images by URL prefix")
 struct ImagePrefixTests {
     private static let places = [
         "https://a.example/x/", "https://a.example/xy/", "https://a.example:444/x/", "http://a.example/x/",
@@ -34,7 +34,7 @@ struct ImagePrefixTests {
     }
 
     @Test(
-        "an origin, a path and a query select the images whose URLs begin so",
+        "a prefix of origin, path and query selects the images whose URLs begin with it",
         arguments: [
             ("https://a.example", 21), ("HTTPS://A.example:443/", 21), ("https://a.example/x", 21),
             ("https://a.example/x/", 11), ("https://a.example/xy/", 10), ("https://a.example/x/1?v=1", 1),
@@ -57,7 +57,7 @@ struct ImagePrefixTests {
         }
     }
 
-    @Test("a file that several images have counts once, and only if no other image has it")
+    @Test("a file shared by several images counts once, and only if no other image has it")
     func sharedFiles() async throws {
         try await withCache { fixture in
             fixture.origin.answer { order in
@@ -76,7 +76,7 @@ struct ImagePrefixTests {
         }
     }
 
-    @Test("pinned images below a prefix are removed, too")
+    @Test("pinned images that match a prefix are removed, too")
     func pinned() async throws {
         try await withCache { fixture in
             try await fill(fixture)
@@ -86,7 +86,7 @@ struct ImagePrefixTests {
     }
 
     @Test(
-        "a text that is not the beginning of a URL is refused",
+        "a text that is not the beginning of a URL is rejected",
         arguments: [
             "", "a.example", "https://", "ftp://a", "https://u@a", "https://a.example/x#y", "https://a.example#",
         ])

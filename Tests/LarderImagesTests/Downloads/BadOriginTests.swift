@@ -5,12 +5,12 @@ import Testing
 
 @testable import LarderImages
 
-/// An origin that does something wrong, and what comes of it.
+/// A misbehaving origin and the error that it causes.
 struct BadOrigin: Sendable, CustomTestStringConvertible {
     let name: String
     let code: ImageError.Code
     var cause: UpstreamError.Code?
-    /// How often it is asked.
+    /// The expected number of requests.
     var requests = 1
     var timeouts = DownloadFixture.patient
     let script: RawOrigin.Script
@@ -31,7 +31,7 @@ struct BadOrigin: Sendable, CustomTestStringConvertible {
             _, _ in
             [.head("HTTP/1.1 200 OK", "Content-Length: 5000"), .send(half), .reset]
         },
-        BadOrigin(name: "declares more than it has", code: .upstreamFailed, cause: .truncated, requests: 3) { _, _ in
+        BadOrigin(name: "declares more than it sends", code: .upstreamFailed, cause: .truncated, requests: 3) { _, _ in
             [.head("HTTP/1.1 200 OK", "Content-Length: 9999"), .send(image), .close]
         },
         BadOrigin(name: "sends more than it declared", code: .truncatedImage) { _, _ in
@@ -43,16 +43,17 @@ struct BadOrigin: Sendable, CustomTestStringConvertible {
         BadOrigin(name: "ends without a last chunk", code: .upstreamFailed, cause: .truncated, requests: 3) { _, _ in
             [.head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"), .chunk(image), .close]
         },
-        BadOrigin(name: "ends in the image where no length says so", code: .truncatedImage) { _, _ in
+        BadOrigin(name: "ends within the image, without a declared length", code: .truncatedImage) { _, _ in
             [.head("HTTP/1.0 200 OK"), .send(half), .close]
         },
         BadOrigin(name: "declares more than the limit", code: .tooLarge) { _, _ in
             [.head("HTTP/1.1 200 OK", "Content-Length: 1048577"), .send(half)]
         },
-        BadOrigin(name: "declares more than a number can say", code: .upstreamFailed, cause: .malformedAnswer) { _, _ in
+        BadOrigin(name: "declares a length that overflows an integer", code: .upstreamFailed, cause: .malformedAnswer) {
+            _, _ in
             [.head("HTTP/1.1 200 OK", "Content-Length: 99999999999999999999999999"), .send(half)]
         },
-        BadOrigin(name: "sends more than the limit, undeclared", code: .tooLarge) { _, _ in
+        BadOrigin(name: "sends more than the limit without declaring it", code: .tooLarge) { _, _ in
             let chunk = RawOrigin.Step.chunk([UInt8](repeating: 0, count: 1 << 18))
             return [
                 .head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"), .chunk(MadeImages.png(5, 5)), chunk, chunk,
@@ -64,22 +65,22 @@ struct BadOrigin: Sendable, CustomTestStringConvertible {
 
     private static let slow: [BadOrigin] = [
         BadOrigin(
-            name: "trickles", code: .offline, cause: .tooSlow,
+            name: "sends slowly", code: .offline, cause: .tooSlow,
             timeouts: FetchTimeouts(
                 idle: .seconds(300), whole: .seconds(900), slowest: TransferRate(bytes: 1 << 20, in: .milliseconds(200))
             )
         ) { _, _ in [.head("HTTP/1.1 200 OK", "Content-Length: 1000000"), .send(half), .trickle] },
         BadOrigin(
-            name: "sends pieces of one byte", code: .offline, cause: .tooSlow,
+            name: "sends single bytes", code: .offline, cause: .tooSlow,
             timeouts: FetchTimeouts(
                 idle: .seconds(300), whole: .seconds(900), slowest: TransferRate(bytes: 1, in: .milliseconds(200)))
         ) { _, _ in [.head("HTTP/1.1 200 OK", "Content-Length: 1000000"), .send(half), .trickle] },
         BadOrigin(
-            name: "never ends within the time for all of it", code: .offline, cause: .timeout,
+            name: "exceeds the total time", code: .offline, cause: .timeout,
             timeouts: FetchTimeouts(idle: .seconds(300), whole: .seconds(5))
         ) { _, _ in [.head("HTTP/1.1 200 OK", "Content-Length: 1000000"), .send(half), .trickle] },
         BadOrigin(
-            name: "is silent in the body", code: .offline, cause: .timeout,
+            name: "stops sending within the body", code: .offline, cause: .timeout,
             timeouts: FetchTimeouts(idle: .seconds(5), whole: .seconds(900))
         ) { _, _ in [.head("HTTP/1.1 200 OK", "Content-Length: 5000"), .send(half)] },
     ]
@@ -107,27 +108,31 @@ struct BadOrigin: Sendable, CustomTestStringConvertible {
                 _, _ in
                 [.status("307 Temporary Redirect", "Location: /image.png")]
             },
-            BadOrigin(name: "redirects nowhere", code: .upstreamFailed, cause: .invalidRedirect) { _, _ in
+            BadOrigin(name: "redirects without a Location", code: .upstreamFailed, cause: .invalidRedirect) { _, _ in
                 [.status("308 Permanent Redirect")]
             },
         ]
 
     private static let statuses: [BadOrigin] = [
-        BadOrigin(name: "answers 304 unasked, with a Location", code: .upstreamFailed, cause: .malformedAnswer) {
+        BadOrigin(
+            name: "answers 304 to an unconditional request, with a Location", code: .upstreamFailed,
+            cause: .malformedAnswer
+        ) {
             _, _ in
             [.head("HTTP/1.1 304 Not Modified", "Location: http://127.0.0.2/", "ETag: \"x\"")]
         },
-        BadOrigin(name: "answers 206 unasked", code: .upstreamFailed, cause: .malformedAnswer) { _, _ in
+        BadOrigin(name: "answers 206 to a request without a range", code: .upstreamFailed, cause: .malformedAnswer) {
+            _, _ in
             [
                 .head("HTTP/1.1 206 Partial Content", "Content-Length: 5000", "Content-Range: bytes 0-4999/5000"),
                 .send(image),
             ]
         },
-        BadOrigin(name: "answers 416 unasked", code: .upstreamFailed, cause: .status) { _, _ in
+        BadOrigin(name: "answers 416 to a request without a range", code: .upstreamFailed, cause: .status) { _, _ in
             [.status("416 Range Not Satisfiable", "Content-Range: bytes */10")]
         },
-        BadOrigin(name: "answers 200 with nothing", code: .upstreamFailed, cause: .empty) { _, _ in [.ok([])] },
-        BadOrigin(name: "answers 200 with no chunk", code: .upstreamFailed, cause: .empty) { _, _ in
+        BadOrigin(name: "answers 200 with an empty body", code: .upstreamFailed, cause: .empty) { _, _ in [.ok([])] },
+        BadOrigin(name: "answers 200 with an empty chunked body", code: .upstreamFailed, cause: .empty) { _, _ in
             [.head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"), .text("0\r\n\r\n")]
         },
         BadOrigin(name: "answers 204", code: .upstreamFailed, cause: .empty) { _, _ in
@@ -139,25 +144,29 @@ struct BadOrigin: Sendable, CustomTestStringConvertible {
         BadOrigin(name: "answers 500 each time", code: .upstreamFailed, cause: .status, requests: 3) { _, _ in
             [.status("500 Internal Server Error")]
         },
-        BadOrigin(name: "asks to come in two seconds each time", code: .upstreamFailed, cause: .status, requests: 3) {
+        BadOrigin(name: "sends Retry-After: 2 each time", code: .upstreamFailed, cause: .status, requests: 3) {
             _, _ in
             [.status("503 Service Unavailable", "Retry-After: 2")]
         },
-        BadOrigin(name: "asks to come in a minute", code: .upstreamFailed, cause: .status) { _, _ in
+        BadOrigin(name: "sends Retry-After: 60", code: .upstreamFailed, cause: .status) { _, _ in
             [.status("429 Too Many Requests", "Retry-After: 60")]
         },
-        BadOrigin(name: "asks to come at a time in a minute", code: .upstreamFailed, cause: .status) { _, _ in
+        BadOrigin(name: "sends Retry-After as a date, one minute ahead", code: .upstreamFailed, cause: .status) {
+            _, _ in
             [
                 .status(
                     "503 Service Unavailable", "Date: Sun, 06 Nov 1994 08:49:37 GMT",
                     "Retry-After: Sun, 06 Nov 1994 08:50:37 GMT")
             ]
         },
-        BadOrigin(name: "closes before it answers", code: .upstreamFailed, cause: .connectionClosed, requests: 3) {
+        BadOrigin(
+            name: "closes the connection without a response", code: .upstreamFailed, cause: .connectionClosed,
+            requests: 3
+        ) {
             _, _ in
             [.close]
         },
-        BadOrigin(name: "speaks something else", code: .upstreamFailed, cause: .malformedAnswer) { _, _ in
+        BadOrigin(name: "speaks another protocol", code: .upstreamFailed, cause: .malformedAnswer) { _, _ in
             [.text("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n\r\n"), .close]
         },
     ]
@@ -178,17 +187,18 @@ struct BadOrigin: Sendable, CustomTestStringConvertible {
         BadOrigin(name: "sends a gzip bomb, undeclared", code: .notAnImage) { _, _ in
             [.ok([0x1F, 0x8B, 8] + [UInt8](repeating: 0, count: 999))]
         },
-        BadOrigin(name: "sends an image in br", code: .upstreamFailed, cause: .unsupportedEncoding) { _, _ in
+        BadOrigin(name: "sends an image with Content-Encoding: br", code: .upstreamFailed, cause: .unsupportedEncoding)
+        { _, _ in
             [.ok(image, "Content-Encoding: identity", "Content-Encoding: br")]
         },
         BadOrigin(name: "sends a damaged header", code: .damagedImage) { _, _ in [.ok(MadeImages.png(0, 5))] },
-        BadOrigin(name: "sends half an image as a whole one", code: .truncatedImage) { _, _ in [.ok(half)] },
+        BadOrigin(name: "sends half an image as a complete response", code: .truncatedImage) { _, _ in [.ok(half)] },
     ]
 }
 
-@Suite("Origins that do something wrong", .timeLimit(.minutes(10)))
+@Suite("Misbehaving origins", .timeLimit(.minutes(10)))
 struct BadOriginTests {
-    @Test("each has its error, and leaves nothing", arguments: BadOrigin.all)
+    @Test("a misbehaving origin causes its error and leaves no file", arguments: BadOrigin.all)
     func errors(_ origin: BadOrigin) async throws {
         try await RawOrigin.serve(origin.script) { server in
             try await DownloadFixture.run(timeouts: origin.timeouts) { fixture in
@@ -203,7 +213,7 @@ struct BadOriginTests {
         }
     }
 
-    @Test("what an origin asks for in Retry-After is waited for, and jitter comes on top")
+    @Test("a retry waits for Retry-After plus jitter")
     func retryAfter() async throws {
         let script: RawOrigin.Script = { number, _ in
             [number < 2 ? .status("503 Service Unavailable", "Retry-After: 7") : .ok(BadOrigin.image)]
@@ -221,7 +231,7 @@ struct BadOriginTests {
         }
     }
 
-    @Test("nobody there is known at once, and not tried again")
+    @Test("a refused connection fails at once, without a retry")
     func refused() async throws {
         let url = try await RawOrigin.serve({ _, _ in [] }) { $0.url }
         try await DownloadFixture.run { fixture in
@@ -234,10 +244,10 @@ struct BadOriginTests {
         }
     }
 
-    @Test("an origin that is silent, or redirects to where nobody is, is not out of reach itself")
+    @Test("a timeout, or a redirect to an unreachable host, does not make the origin unreachable")
     func notTheOrigin() async throws {
-        let nobody = try await RawOrigin.serve({ _, _ in [] }) { $0.url }
-        try await RawOrigin.serve({ _, _ in [.status("302 Found", "Location: \(nobody)")] }) { server in
+        let unreachable = try await RawOrigin.serve({ _, _ in [] }) { $0.url }
+        try await RawOrigin.serve({ _, _ in [.status("302 Found", "Location: \(unreachable)")] }) { server in
             try await DownloadFixture.run { fixture in
                 let error = await #expect(throws: ImageError.self) { try await fixture.download(server.url).run() }
                 #expect(error?.cause?.code == .connectFailed)
@@ -255,7 +265,7 @@ struct BadOriginTests {
     }
 
     @Test(
-        "URLs that lead to what is not on the Internet are refused without a connection",
+        "URLs with non-public addresses are refused without a connection",
         arguments: ["http://127.0.0.2/x", "http://[::1]/", "http://[::ffff:10.0.0.1]/", "http://192.168.1.1/"])
     func forbidden(_ url: String) async throws {
         try await DownloadFixture.run { fixture in

@@ -7,32 +7,32 @@ import TestSupport
 
 @testable import LarderImages
 
-/// Gives one list of addresses after the other, and the last for ever.
+/// Returns the given lists of addresses in order, and the last one for all further lookups.
 final class ScriptedResolver: HostResolver {
     private let answers: Mutex<[[String]]>
-    private let asked = Mutex(0)
+    private let count = Mutex(0)
 
     init(_ answers: [String]...) { self.answers = Mutex(answers) }
 
-    /// How often it was asked.
-    var questions: Int { asked.withLock { $0 } }
+    /// The number of lookups.
+    var lookups: Int { count.withLock { $0 } }
 
     func addresses(of name: String) async throws(UpstreamError) -> [IPAddress] {
-        asked.withLock { $0 += 1 }
+        count.withLock { $0 += 1 }
         return answers.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] }.compactMap { IPAddress($0) }
     }
 }
 
-/// A store in an empty directory and a fetcher that takes 127.0.0.1, and nothing else of this machine, for the Internet.
+/// A store in an empty directory, and a fetcher that permits 127.0.0.1 but no other local address.
 final class DownloadFixture: Sendable {
     static let now = 1_700_000_000
 
     let path: String
     let store: BlobStore
     let fetcher: ImageFetcher
-    /// The waits between attempts, none of which was waited.
+    /// The requested waits between attempts. No time passes.
     let waits = Mutex<[Duration]>([])
-    /// The bytes that all downloads received.
+    /// Counts the bytes that all downloads received.
     let received = ByteCounter()
 
     private init(
@@ -47,7 +47,7 @@ final class DownloadFixture: Sendable {
         fetcher = ImageFetcher(configuration: configuration, resolver: resolver)
     }
 
-    /// On a busy machine one waits long for its turn.
+    /// Long timeouts, for busy machines.
     static let patient = FetchTimeouts(idle: .seconds(300), whole: .seconds(900))
 
     static func run<Value>(
@@ -69,7 +69,7 @@ final class DownloadFixture: Sendable {
     }
 
     func download(
-        _ url: String, headers: [(name: String, value: String)] = [], held: StoredResponse? = nil,
+        _ url: String, headers: [(name: String, value: String)] = [], cached: StoredResponse? = nil,
         expectedDigest: BlobDigest? = nil, reclaim: @escaping @Sendable (SpaceShortage) async -> Bool = { _ in false },
         sleep: (@Sendable (Duration) async throws -> Void)? = nil
     ) -> TestDownload {
@@ -79,12 +79,12 @@ final class DownloadFixture: Sendable {
             downloader: ImageDownloader(
                 fetcher: fetcher, blobs: store, blocking: CacheFixture.blocking, clock: clock),
             order: DownloadOrder(
-                id: TransferID(number: 1), url: url, headers: headers, cached: held, expectedDigest: expectedDigest,
+                id: TransferID(number: 1), url: url, headers: headers, cached: cached, expectedDigest: expectedDigest,
                 limits: nil),
             progress: DownloadProgress(total: received), owner: TestOwner(makeRoom: reclaim))
     }
 
-    /// Whether nothing is in the directory that a download could have left.
+    /// Whether downloads have left no file and no reservation.
     var isEmpty: Bool {
         store.usage == BlobStore.Usage(bytes: 0, count: 0, reservedBytes: 0)
             && filesBelow(path).keys.sorted() == ["lock"]
@@ -118,7 +118,7 @@ struct TestOwner: DownloadOwner {
     func attemptFailed(_ id: TransferID, _ error: ImageError) async {}
 }
 
-/// A record of an answer with an entity tag.
+/// A stored response with an entity tag.
 func stored(_ tag: String) -> StoredResponse {
     StoredResponse(
         status: 200, fields: ResponseFields([("ETag", tag), ("Cache-Control", "max-age=1")]), request: [],
@@ -129,10 +129,10 @@ func stored(_ tag: String) -> StoredResponse {
 extension RawOrigin.Step {
     static func text(_ text: String) -> Self { .send(Array(text.utf8)) }
 
-    /// A head of these lines, the status first.
+    /// A response head with these lines, beginning with the status line.
     static func head(_ lines: String...) -> Self { .text(lines.map { $0 + "\r\n" }.joined() + "\r\n") }
 
-    /// A whole answer.
+    /// A complete response.
     static func ok(_ body: [UInt8], _ lines: String...) -> Self {
         let head = ["HTTP/1.1 200 OK", "Content-Length: \(body.count)"] + lines
         return .send(Array((head.map { $0 + "\r\n" }.joined() + "\r\n").utf8) + body)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("The order of downloads")
+@Suite("Download queue")
 struct DownloadQueueTests {
     private func started(_ queue: inout DownloadQueue<String>) -> [String] {
         var result: [String] = []
@@ -11,7 +11,7 @@ struct DownloadQueueTests {
         return result
     }
 
-    @Test("the more urgent comes first, then the one that waits for longest")
+    @Test("downloads start by priority, then by age")
     func order() {
         var queue = DownloadQueue<String>(limits: DownloadLimits(total: 1, perOrigin: 1))
         for (id, priority) in [("p", .prefetch), ("n1", .normal), ("l", .low), ("h", .high), ("n2", .normal)]
@@ -30,7 +30,7 @@ struct DownloadQueueTests {
         #expect(queue.running == 0 && queue.queued == 0)
     }
 
-    @Test("an origin that has as many as it may is passed over")
+    @Test("an origin at its limit is skipped")
     func fullOrigin() {
         var queue = DownloadQueue<String>(limits: DownloadLimits(total: 4, perOrigin: 2))
         for number in 0..<4 { queue.add("a\(number)", origin: "a", priority: .high) }
@@ -43,7 +43,7 @@ struct DownloadQueueTests {
         #expect(queue.running == 4 && queue.queued == 1)
     }
 
-    @Test("prefetches leave four places in all and two at an origin to those that somebody waits for")
+    @Test("prefetches leave four slots in total and two per origin to other downloads")
     func prefetches() {
         var queue = DownloadQueue<String>(limits: DownloadLimits(total: 8, perOrigin: 4))
         for number in 0..<10 { queue.add("a\(number)", origin: "a", priority: .prefetch) }
@@ -52,17 +52,17 @@ struct DownloadQueueTests {
         #expect(started(&queue) == ["b0", "b1"])
         for number in 0..<10 { queue.add("c\(number)", origin: "c", priority: .prefetch) }
         #expect(started(&queue).isEmpty)
-        // Four places are left, two of them at each origin.
+        // Four slots are left, two at each origin.
         for number in 0..<4 { queue.add("A\(number)", origin: "a", priority: .low) }
         for number in 0..<4 { queue.add("B\(number)", origin: "b", priority: .low) }
         #expect(started(&queue) == ["A0", "A1", "B0", "B1"])
-        // What is free again is not for a prefetch while fewer than four are.
+        // A prefetch does not get a free slot while fewer than four are free.
         for id in ["A0", "A1"] { queue.finish(id) }
         queue.finish("a0")
         #expect(started(&queue) == ["A2", "A3"])
     }
 
-    @Test("prefetches come on where the limits are small")
+    @Test("prefetches also start if the limits are small")
     func smallLimits() {
         var queue = DownloadQueue<String>(limits: DownloadLimits(total: 0, perOrigin: -1))
         queue.add("p", origin: "a", priority: .prefetch)
@@ -72,7 +72,7 @@ struct DownloadQueueTests {
         #expect(started(&queue) == ["q"])
     }
 
-    @Test("a download becomes more urgent and less again, and keeps its place in time")
+    @Test("a download whose priority changes keeps its age")
     func priorities() {
         var queue = DownloadQueue<String>(limits: DownloadLimits(total: 1, perOrigin: 1))
         var next: String?
@@ -94,7 +94,7 @@ struct DownloadQueueTests {
         #expect(next == "3")
     }
 
-    @Test("what waits can be forgotten, what runs has to be finished")
+    @Test("a queued download can be cancelled; a running one must be finished")
     func cancelling() {
         var queue = DownloadQueue<String>(limits: DownloadLimits(total: 1, perOrigin: 1))
         for id in ["1", "2", "3"] { queue.add(id, origin: "a", priority: .normal) }
@@ -107,7 +107,7 @@ struct DownloadQueueTests {
         #expect(started(&queue) == ["3"])
     }
 
-    @Test("limits that are raised let more run, lowered ones stop nothing that runs")
+    @Test("raised limits start more downloads, and lowered limits stop no running one")
     func changedLimits() {
         var queue = DownloadQueue<String>(limits: DownloadLimits(total: 2, perOrigin: 2))
         for id in ["1", "2", "3", "4"] { queue.add(id, origin: "a", priority: .normal) }
@@ -122,7 +122,7 @@ struct DownloadQueueTests {
         #expect(started(&queue) == ["4"])
     }
 
-    @Test("a user has half of all places and all but one at an origin, and the agent itself as many as there are")
+    @Test("a user gets half of all slots and all but one per origin; the agent itself has no such limit")
     func userLimits() {
         var queue = DownloadQueue<String>(limits: DownloadLimits(total: 9, perOrigin: 3))
         for number in 0..<20 { queue.add("a\(number)", origin: "o\(number)", user: 1, priority: .high) }
@@ -136,8 +136,8 @@ struct DownloadQueueTests {
         #expect(started(&queue) == ["a5"])
     }
 
-    @Test("users take turns, whatever their number of requests and their priorities")
-    func turns() {
+    @Test("users alternate, whatever the number and priority of their downloads, except for prefetches")
+    func fairness() {
         var queue = DownloadQueue<String>(limits: DownloadLimits(total: 1, perOrigin: 1))
         for number in 0..<4 { queue.add("a\(number)", origin: "o", user: 1, priority: .high) }
         for number in 0..<2 { queue.add("b\(number)", origin: "o", user: 2, priority: .normal) }
@@ -150,7 +150,7 @@ struct DownloadQueueTests {
         #expect(order == ["a0", "b0", "a1", "b1", "a2", "a3", "c"])
     }
 
-    @Test("a download counts as that of another user once it is assigned to that user")
+    @Test("a download that is assigned to another user counts towards that user's limit")
     func assignment() {
         var queue = DownloadQueue<String>(limits: DownloadLimits(total: 4, perOrigin: 4))
         for number in 0..<4 { queue.add("a\(number)", origin: "o", user: 1, priority: .normal) }
@@ -158,14 +158,14 @@ struct DownloadQueueTests {
         #expect(queue.isLessLoaded(2, than: 1))
         queue.assign("a3", to: 2)
         #expect(started(&queue) == ["a3"])
-        // One that runs, too, makes room in its former user's share.
+        // Assigning a running download frees a slot in the share of its previous user.
         queue.assign("a0", to: 3)
         #expect(started(&queue) == ["a2"])
         for id in ["a0", "a1", "a2", "a3"] { queue.finish(id) }
         #expect(queue.running == 0 && queue.queued == 0)
     }
 
-    @Test("a download is awaited if another user waits for its place, and not for a prefetch")
+    @Test("a download is awaited if another user's download, other than a prefetch, waits for its slot")
     func demand() {
         var queue = DownloadQueue<String>(limits: DownloadLimits(total: 3, perOrigin: 3, perUser: 2))
         func awaited(_ queue: DownloadQueue<String>) -> [String] {
@@ -175,7 +175,7 @@ struct DownloadQueueTests {
         for number in 0..<4 { queue.add("a\(number)", origin: "o", user: 1, priority: .normal) }
         queue.add("b", origin: "p", user: 2, priority: .normal)
         #expect(started(&queue) == ["a0", "b", "a1"])
-        // Those of user 1 wait for that user's own.
+        // The queued downloads of user 1 wait for that user's own slots.
         #expect(awaited(queue) == [])
         queue.add("c0", origin: "q", user: 3, priority: .prefetch)
         #expect(awaited(queue) == [])
@@ -187,7 +187,7 @@ struct DownloadQueueTests {
         #expect(awaited(queue) == ["a0", "a1"])
     }
 
-    @Test("the slowest download gives way to a waiting one of priority high, if its place is the one that is missing")
+    @Test("a queued download of priority high preempts the slowest one whose slot it can use")
     func preemption() {
         let speeds = ["a0": 50, "a1": 10, "b0": 5, "b1": 1]
         func victim(_ queue: DownloadQueue<String>) -> String? { queue.preemption { speeds[$0] ?? .max } }
@@ -201,7 +201,7 @@ struct DownloadQueueTests {
         #expect(victim(queue) == "b1")
         queue.requeue("b1")
         #expect(started(&queue) == ["h"])
-        // One that is high itself does not give way, nor does one of a user that has no more downloads.
+        // Downloads of priority high are not preempted. User 1 is at its limit, so a2 can only replace a download of user 1.
         queue.raise("a1", .high)
         queue.add("a2", origin: "o", user: 1, priority: .high)
         #expect(victim(queue) == "a0")
@@ -209,34 +209,34 @@ struct DownloadQueueTests {
         #expect(victim(queue) == "b0", "user 2 has fewer downloads and comes first")
         queue.finish("a0")
         #expect(started(&queue).count == 1)
-        // A download that was stopped keeps its place in time.
+        // A preempted download keeps its age.
         for id in ["a1", "a2", "b0", "b2", "h"] { queue.finish(id) }
         #expect(started(&queue).contains("b1"))
     }
 
-    @Test("with several users no limit is passed, and everything starts in the end", arguments: 0..<20)
+    @Test("random downloads of several users respect all limits, and all of them start", arguments: 0..<20)
     func randomUsers(_ seed: Int) {
         var generator = SeededGenerator(seed: UInt64(seed))
         let limits = DownloadLimits(
             total: .random(in: 1...12, using: &generator), perOrigin: .random(in: 1...5, using: &generator),
             perUser: .random(in: 1...6, using: &generator))
         var queue = DownloadQueue<Int>(limits: limits)
-        var flights: [Int: (origin: String, user: UInt32)] = [:]
+        var downloads: [Int: (origin: String, user: UInt32)] = [:]
         var running: Set<Int> = []
         func start() {
             while let id = queue.next() { running.insert(id) }
             #expect(running == queue.runningIDs)
             #expect(running.count <= limits.total)
-            let byUser = Dictionary(grouping: running) { flights[$0]?.user ?? 0 }
+            let byUser = Dictionary(grouping: running) { downloads[$0]?.user ?? 0 }
             #expect(byUser.values.allSatisfy { $0.count <= limits.perUser })
-            let byOrigin = Dictionary(grouping: running) { flights[$0]?.origin ?? "" }
+            let byOrigin = Dictionary(grouping: running) { downloads[$0]?.origin ?? "" }
             #expect(byOrigin.values.allSatisfy { $0.count <= limits.perOrigin })
         }
         for id in 0..<300 {
             let (origin, user) = (
                 ["a", "b", "c"].randomElement(using: &generator) ?? "", UInt32.random(in: 1...4, using: &generator)
             )
-            flights[id] = (origin, user)
+            downloads[id] = (origin, user)
             queue.add(
                 id, origin: origin, user: user,
                 priority: ImagePriority.allCases.randomElement(using: &generator) ?? .low)
@@ -249,7 +249,7 @@ struct DownloadQueueTests {
             if Int.random(in: 0..<3, using: &generator) > 0, let done = running.randomElement(using: &generator) {
                 queue.finish(done)
                 running.remove(done)
-                flights[done] = nil
+                downloads[done] = nil
                 start()
             }
         }
@@ -261,8 +261,8 @@ struct DownloadQueueTests {
         #expect(queue.queued == 0 && queue.running == 0)
     }
 
-    /// The same queue, written so that nothing can be wrong with it but its speed.
-    private struct PlainQueue {
+    /// A simple and slow reference implementation.
+    private struct ReferenceQueue {
         var limits: DownloadLimits
         var waiting: [(id: Int, origin: String, priority: ImagePriority)] = []
         var running: [(id: Int, origin: String)] = []
@@ -272,60 +272,60 @@ struct DownloadQueueTests {
                 (waiting[$1].priority, waiting[$0].id) < (waiting[$0].priority, waiting[$1].id)
             }
             for index in order {
-                let flight = waiting[index]
-                let there = running.filter { $0.origin == flight.origin }.count
-                let isPrefetch = flight.priority == .prefetch
+                let download = waiting[index]
+                let runningAtOrigin = running.filter { $0.origin == download.origin }.count
+                let isPrefetch = download.priority == .prefetch
                 guard running.count < (isPrefetch ? limits.prefetches : limits.total),
-                    there < (isPrefetch ? limits.prefetchesPerOrigin : limits.perOrigin)
+                    runningAtOrigin < (isPrefetch ? limits.prefetchesPerOrigin : limits.perOrigin)
                 else { continue }
                 waiting.remove(at: index)
-                running.append((flight.id, flight.origin))
-                return flight.id
+                running.append((download.id, download.origin))
+                return download.id
             }
             return nil
         }
     }
 
-    @Test("in every order of events it does what the plain list does", arguments: 0..<20)
+    @Test("random events have the same effect as on the reference implementation", arguments: 0..<20)
     func random(_ seed: Int) {
         var generator = SeededGenerator(seed: UInt64(seed))
         let limits = DownloadLimits(
             total: .random(in: 1...12, using: &generator), perOrigin: .random(in: 1...5, using: &generator))
         var queue = DownloadQueue<Int>(limits: limits)
-        var plain = PlainQueue(limits: limits)
+        var reference = ReferenceQueue(limits: limits)
         for id in 0..<400 {
             let priority = ImagePriority.allCases.randomElement(using: &generator) ?? .normal
             let origin = ["a", "b", "c", "d"].randomElement(using: &generator) ?? ""
             queue.add(id, origin: origin, priority: priority)
-            plain.waiting.append((id, origin, priority))
-            if let index = plain.waiting.indices.randomElement(using: &generator) {
+            reference.waiting.append((id, origin, priority))
+            if let index = reference.waiting.indices.randomElement(using: &generator) {
                 let other = ImagePriority.allCases.randomElement(using: &generator) ?? .normal
-                let waiting = plain.waiting[index].id
+                let waiting = reference.waiting[index].id
                 switch Int.random(in: 0..<6, using: &generator) {
                 case 0:
                     queue.raise(waiting, other)
-                    plain.waiting[index].priority = max(plain.waiting[index].priority, other)
+                    reference.waiting[index].priority = max(reference.waiting[index].priority, other)
                 case 1:
                     queue.lower(waiting, other)
-                    plain.waiting[index].priority = min(plain.waiting[index].priority, other)
+                    reference.waiting[index].priority = min(reference.waiting[index].priority, other)
                 case 2:
-                    let wasThere = queue.cancel(waiting)
-                    #expect(wasThere)
-                    plain.waiting.remove(at: index)
+                    let wasQueued = queue.cancel(waiting)
+                    #expect(wasQueued)
+                    reference.waiting.remove(at: index)
                 default: break
                 }
             }
-            if Bool.random(using: &generator), let index = plain.running.indices.randomElement(using: &generator) {
-                queue.finish(plain.running[index].id)
-                plain.running.remove(at: index)
+            if Bool.random(using: &generator), let index = reference.running.indices.randomElement(using: &generator) {
+                queue.finish(reference.running[index].id)
+                reference.running.remove(at: index)
             }
             while true {
-                let (found, expected) = (queue.next(), plain.next())
+                let (found, expected) = (queue.next(), reference.next())
                 #expect(found == expected)
                 if found == nil || found != expected { break }
             }
-            #expect(queue.running == plain.running.count)
-            #expect(queue.queued == plain.waiting.count)
+            #expect(queue.running == reference.running.count)
+            #expect(queue.queued == reference.waiting.count)
         }
     }
 }

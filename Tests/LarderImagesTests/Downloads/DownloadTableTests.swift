@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("The downloads of the image cache and the requests that wait for them")
+@Suite("Download table")
 struct DownloadTableTests {
     /// A table whose continuations and tasks are numbers.
     private typealias Table = DownloadTable<Int, Int>
@@ -22,7 +22,7 @@ struct DownloadTableTests {
         ImageRequest(url: url(number), expectedDigest: digest, priority: priority, user: user)
     }
 
-    /// Lets a request wait.
+    /// Adds a request as a waiter.
     ///
     /// - Returns: the waiter, and whether its download is new
     @discardableResult
@@ -35,7 +35,7 @@ struct DownloadTableTests {
         return (waiter, isNew)
     }
 
-    /// Starts all downloads that may start; their tasks have the numbers of their IDs.
+    /// Starts all downloads that may start. Each handle is the number of the ID.
     @discardableResult
     private func start(_ table: inout Table) -> [TransferID] {
         var started: [TransferID] = []
@@ -46,14 +46,14 @@ struct DownloadTableTests {
         return started
     }
 
-    @Test("requests for one image share a download, and its end answers all of them")
+    @Test("requests for one image share a download and end with it")
     func share() throws {
         var table = table()
         let areNew = try [1, 1, 2].enumerated().map { try join(&table, request($1), $0 + 1).isNew }
         #expect(areNew == [true, false, true])
         let ids = start(&table)
         #expect(ids.count == 2 && table.counts == (running: 2, queued: 0))
-        // One that wants a new response does not wait for a conditional download, but others wait for its download.
+        // A request for a new response does not join a conditional download, but later requests join its download.
         let isForcedNew = try join(&table, request(1), 4, unconditionally: true).isNew
         #expect(isForcedNew)
         guard case .removed(let removed) = table.end(ids[0], wasCancelled: false) else { Issue.record(); return }
@@ -64,7 +64,7 @@ struct DownloadTableTests {
         #expect(table.ids.count == 2)
     }
 
-    @Test("the last waiter that leaves ends its download, unless that is a background one")
+    @Test("a download ends when its last waiter leaves, unless it runs in the background")
     func leave() throws {
         var table = table()
         let first = try join(&table, request(1), 1).waiter
@@ -77,9 +77,9 @@ struct DownloadTableTests {
         let last = try #require(leftLast)
         #expect(last.continuation == 2 && last.cancelled == ids[0].number && last.mayStartOthers)
         #expect(table.isEmpty)
-        let gone = table.leave(second)
-        #expect(gone == nil)
-        // The place is free when the task has ended.
+        let unknown = table.leave(second)
+        #expect(unknown == nil)
+        // The slot becomes free when the task has ended.
         #expect(table.counts.running == 1)
         guard case .abandoned = table.end(ids[0], wasCancelled: true) else { Issue.record(); return }
         #expect(table.counts.running == 0)
@@ -105,13 +105,13 @@ struct DownloadTableTests {
         #expect(table.counts == (running: 1, queued: 0))
     }
 
-    @Test("a stopped download waits again if it has waiters")
+    @Test("a preempted download that has waiters is queued again")
     func requeue() throws {
         var table = table(total: 1)
         try join(&table, request(1, .low, user: 1), 1)
         let slow = start(&table)[0]
         try join(&table, request(2, .high, user: 1), 2)
-        // One at a time.
+        // Only one download is preempted at a time.
         let stopped = (0..<2).map { _ in table.preempt(at: 10) }
         #expect(stopped == [slow.number, nil])
         guard case .requeued = table.end(slow, wasCancelled: true) else { Issue.record(); return }
@@ -121,7 +121,7 @@ struct DownloadTableTests {
         #expect(table[slow]?.waiters.count == 1)
     }
 
-    @Test("waiters that take a stale image leave the download to the background")
+    @Test("if a waiter takes a stale image, the download continues in the background")
     func detach() throws {
         var table = table()
         let first = try join(&table, request(1), 1).waiter
@@ -138,7 +138,7 @@ struct DownloadTableTests {
         #expect(left == nil)
     }
 
-    @Test("an origin is reachable if it sent bytes to the download, or a response to another one since")
+    @Test("an origin is reachable if it has sent bytes to the download or a later response to another one")
     func reachable() throws {
         var table = table()
         try join(&table, request(1), 1)
@@ -157,7 +157,7 @@ struct DownloadTableTests {
     }
 
     @Test(
-        "in any order of events every waiter is resumed once and every task is cancelled once at most",
+        "in random histories each waiter is resumed once, and each task is cancelled at most once",
         arguments: UInt64(0)..<20)
     func randomWalk(_ seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)

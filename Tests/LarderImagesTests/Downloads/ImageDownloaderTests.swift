@@ -7,7 +7,7 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("Downloads", .timeLimit(.minutes(10)))
+@Suite("Image downloads", .timeLimit(.minutes(10)))
 struct ImageDownloaderTests {
     private static let image = picture(1, size: 5000)
     private static let half = Array(image.prefix(2500))
@@ -27,7 +27,7 @@ struct ImageDownloaderTests {
         return response
     }
 
-    @Test("an image is published however its length is said")
+    @Test("an image is published whether its length is declared, chunked or given by the end of the connection")
     func lengths() async throws {
         let scripts: [RawOrigin.Script] = [
             { _, _ in [.ok(Self.image, "Content-Encoding: identity")] },
@@ -51,7 +51,7 @@ struct ImageDownloaderTests {
         }
     }
 
-    @Test("requests ask for images as they are, and credentials go to their own origin only")
+    @Test("requests accept no content encoding, and credentials are sent only to their own origin")
     func requests() async throws {
         try await RawOrigin.serve({ _, _ in [.ok(Self.image)] }) { second in
             let url = second.url
@@ -82,29 +82,29 @@ struct ImageDownloaderTests {
         }
     }
 
-    @Test("a name that is public when it is checked is private for nobody who connects later")
+    @Test("DNS rebinding: a download connects to the checked address, and each redirect is checked again")
     func rebinding() async throws {
         let script: RawOrigin.Script = { _, request in
             request.contains("/redirect") ? [.status("302 Found", "Location: /image.png")] : [.ok(Self.image)]
         }
         try await RawOrigin.serve(script) { server in
-            // What stands for a public address, and then a private one, as an attacker's server answers when it is asked again.
+            // 127.0.0.1 stands for a public address. The third lookup returns a private one, as an attacker's server would.
             let resolver = ScriptedResolver(["127.0.0.1"], ["127.0.0.1"], ["127.0.0.2"])
             try await DownloadFixture.run(resolver: resolver) { fixture in
                 let url = "http://rebind.example:\(server.port)/"
-                // Asked once, and connected to what was answered.
+                // One lookup, whose address is used for the connection.
                 _ = try published(try await fixture.download(url + "image.png").run(), fixture)
-                #expect(resolver.questions == 1)
-                // The hop of a redirect asks again, and is refused although the name was allowed a moment before.
+                #expect(resolver.lookups == 1)
+                // The redirect causes another lookup and is refused, although the same name was permitted before it.
                 let error = await #expect(throws: ImageError.self) {
                     try await fixture.download(url + "redirect").run()
                 }
                 #expect(error?.code == .forbiddenAddress)
                 #expect(error?.message.contains("127.0.0.2") == true)
-                #expect(resolver.questions == 3)
+                #expect(resolver.lookups == 3)
                 #expect(server.requests.count == 2)
                 #expect(fixture.isEmpty)
-                // Other networks count from the next request on.
+                // Changed networks apply from the next request on.
                 fixture.fetcher.update(allowedNetworks: [])
                 let late = await #expect(throws: ImageError.self) { try await fixture.download(server.url).run() }
                 #expect(late?.code == .forbiddenAddress)
@@ -114,7 +114,7 @@ struct ImageDownloaderTests {
 
     // MARK: Conditions
 
-    @Test("a 304 updates what is held, and its Location is no redirect")
+    @Test("a 304 updates the stored response, and its Location is ignored")
     func notModified() async throws {
         let script: RawOrigin.Script = { _, _ in
             [
@@ -125,7 +125,7 @@ struct ImageDownloaderTests {
         }
         try await RawOrigin.serve(script) { server in
             try await DownloadFixture.run { fixture in
-                let outcome = try await fixture.download(server.url, held: stored("\"a\"")).run()
+                let outcome = try await fixture.download(server.url, cached: stored("\"a\"")).run()
                 guard case .notModified(let response) = outcome else {
                     Issue.record("\(outcome)")
                     return
@@ -138,21 +138,21 @@ struct ImageDownloaderTests {
         }
     }
 
-    @Test("a 304 for another image is asked again without a condition")
+    @Test("after a 304 with another tag, the request is repeated without a condition")
     func otherTag() async throws {
         let script: RawOrigin.Script = { number, _ in
             number == 0 ? [.head("HTTP/1.1 304 Not Modified", "ETag: \"b\"")] : [.ok(Self.image)]
         }
         try await RawOrigin.serve(script) { server in
             try await DownloadFixture.run { fixture in
-                _ = try published(try await fixture.download(server.url, held: stored("\"a\"")).run(), fixture)
+                _ = try published(try await fixture.download(server.url, cached: stored("\"a\"")).run(), fixture)
                 #expect(server.requests.count == 2)
                 #expect(server.requests.last?.lowercased().contains("if-none-match") == false)
             }
         }
     }
 
-    @Test("bytes that are not the expected ones are not published")
+    @Test("an image with an unexpected digest is not published")
     func expectedDigest() async throws {
         try await RawOrigin.serve({ _, _ in [.ok(Self.image)] }) { server in
             try await DownloadFixture.run { fixture in
@@ -167,12 +167,12 @@ struct ImageDownloaderTests {
 
     // MARK: Resumption
 
-    /// How the second request of an interrupted download is answered.
+    /// The response to the second request of an interrupted download.
     struct Resumption: Sendable, CustomTestStringConvertible {
         let testDescription: String
         var tag = "\"a\""
-        /// Whether the second request asks for the rest.
-        var asksForRest = true
+        /// Whether the second request has a range.
+        var hasRange = true
         var requests = 2
         let answer: RawOrigin.Answer
     }
@@ -190,25 +190,29 @@ struct ImageDownloaderTests {
 
     static let resumptions: [Resumption] = [
         Resumption(testDescription: "the rest", answer: part("bytes 2500-4999/5000")),
-        Resumption(testDescription: "the whole instead", answer: [.ok(image, "ETag: \"b\"")]),
+        Resumption(testDescription: "the whole image instead", answer: [.ok(image, "ETag: \"b\"")]),
         Resumption(
-            testDescription: "a rest of another image", requests: 3, answer: part("bytes 2500-4999/5000", "\"b\"")),
-        Resumption(testDescription: "a rest without a tag", requests: 3, answer: part("bytes 2500-4999/5000", "")),
-        Resumption(testDescription: "a weak tag", requests: 3, answer: part("bytes 2500-4999/5000", "W/\"a\"")),
-        Resumption(testDescription: "another start", requests: 3, answer: part("bytes 0-4999/5000", "\"a\"", image)),
-        Resumption(testDescription: "another length", requests: 3, answer: part("bytes 2500-5999/6000")),
+            testDescription: "the rest of another image", requests: 3, answer: part("bytes 2500-4999/5000", "\"b\"")),
+        Resumption(testDescription: "the rest without a tag", requests: 3, answer: part("bytes 2500-4999/5000", "")),
         Resumption(
-            testDescription: "a part that does not reach the end", requests: 3, answer: part("bytes 2500-4000/5000")),
-        Resumption(testDescription: "a part of nothing known", requests: 3, answer: part("bytes 2500-4999/*")),
-        Resumption(testDescription: "nonsense", requests: 3, answer: part("bytes -1-99999999999999999999/5")),
+            testDescription: "the rest with a weak tag", requests: 3, answer: part("bytes 2500-4999/5000", "W/\"a\"")),
         Resumption(
-            testDescription: "that there is no rest", requests: 3, answer: [.status("416 Range Not Satisfiable")]),
+            testDescription: "a range with another start", requests: 3,
+            answer: part("bytes 0-4999/5000", "\"a\"", image)),
         Resumption(
-            testDescription: "a weak tag at first", tag: "W/\"a\"", asksForRest: false,
+            testDescription: "a range with another total length", requests: 3, answer: part("bytes 2500-5999/6000")),
+        Resumption(
+            testDescription: "a range that does not reach the end", requests: 3, answer: part("bytes 2500-4000/5000")),
+        Resumption(testDescription: "a range without a total length", requests: 3, answer: part("bytes 2500-4999/*")),
+        Resumption(testDescription: "an invalid range", requests: 3, answer: part("bytes -1-99999999999999999999/5")),
+        Resumption(
+            testDescription: "status 416", requests: 3, answer: [.status("416 Range Not Satisfiable")]),
+        Resumption(
+            testDescription: "a weak tag in the first response", tag: "W/\"a\"", hasRange: false,
             answer: [.ok(image, "ETag: \"b\"")]),
     ]
 
-    @Test("an interrupted body is taken up where it ended, or fetched from the start", arguments: resumptions)
+    @Test("an interrupted body is resumed after its last byte, or downloaded from the start", arguments: resumptions)
     func resuming(_ resumption: Resumption) async throws {
         let script: RawOrigin.Script = { number, _ in
             switch number {
@@ -222,8 +226,8 @@ struct ImageDownloaderTests {
             try await DownloadFixture.run { fixture in
                 _ = try published(try await fixture.download(server.url).run(), fixture)
                 let second = server.requests.dropFirst().first?.lowercased() ?? ""
-                #expect(second.contains("range: bytes=2500-\r\n") == resumption.asksForRest)
-                #expect(second.contains("if-range: \"a\"\r\n") == resumption.asksForRest)
+                #expect(second.contains("range: bytes=2500-\r\n") == resumption.hasRange)
+                #expect(second.contains("if-range: \"a\"\r\n") == resumption.hasRange)
                 #expect(server.requests.count == resumption.requests)
                 #expect(server.requests.dropFirst(2).allSatisfy { !$0.lowercased().contains("range:") })
             }
@@ -231,10 +235,10 @@ struct ImageDownloaderTests {
     }
 
     @Test(
-        "what changes between the parts under the same tag is found by its digest or its end, or is as it was said to be"
+        "an image that changes between two parts with the same tag fails if its digest is expected"
     )
     func changing() async throws {
-        // The origin says that nothing changed. Only who knows the digest can tell.
+        // The tag claims that the image has not changed. Only the expected digest reveals the change.
         let other = Array(picture(2, size: 5000).dropFirst(2500))
         let script: RawOrigin.Script = { number, _ in
             number == 0
@@ -255,7 +259,7 @@ struct ImageDownloaderTests {
         }
     }
 
-    @Test("a body that is interrupted again and again is given up, and nothing is left of it")
+    @Test("a download that is interrupted three times fails and leaves nothing")
     func interrupted() async throws {
         let script: RawOrigin.Script = { number, _ in
             let start = 1000 * number
@@ -280,9 +284,9 @@ struct ImageDownloaderTests {
         }
     }
 
-    // MARK: Room
+    // MARK: Space
 
-    @Test("where there is no room it is asked for, and the same bytes are written then")
+    @Test("a download without space requests it, and then writes the same bytes")
     func room() async throws {
         let limits = SpaceLimits(bytes: 7000, freeBytes: 0, bytesPerImage: 6000)
         for isDeclared in [true, false] {
@@ -293,8 +297,8 @@ struct ImageDownloaderTests {
             }
             try await RawOrigin.serve(script) { server in
                 try await DownloadFixture.run(limits: limits) { fixture in
-                    let held = try fixture.store.put(picture(9, size: 4000))
-                    fixture.store.giveToRow(held.digest)
+                    let existing = try fixture.store.put(picture(9, size: 4000))
+                    fixture.store.giveToRow(existing.digest)
                     let error = await #expect(throws: ImageError.self) {
                         try await fixture.download(server.url).run()
                     }
@@ -309,8 +313,8 @@ struct ImageDownloaderTests {
                         server.url,
                         reclaim: { shortage in
                             shortages.withLock { $0.append(shortage) }
-                            guard store.releaseRow(held.digest) else { return false }
-                            return (try? store.removeUnreferenced(held.digest)) != nil
+                            guard store.releaseRow(existing.digest) else { return false }
+                            return (try? store.removeUnreferenced(existing.digest)) != nil
                         })
                     _ = try published(try await download.run(), fixture)
                     #expect(shortages.withLock { $0.count } == 1)
@@ -319,7 +323,7 @@ struct ImageDownloaderTests {
         }
     }
 
-    @Test("whoever says to have made room and has not is not believed for ever")
+    @Test("a download fails if reclaiming repeatedly succeeds without enough space")
     func noRoom() async throws {
         let limits = SpaceLimits(bytes: 4000, freeBytes: 0, bytesPerImage: 6000)
         try await RawOrigin.serve({ _, _ in [.ok(Self.image)] }) { server in
@@ -335,13 +339,13 @@ struct ImageDownloaderTests {
     // MARK: Cancelling
 
     @Test(
-        "a cancelled download closes its connection and leaves nothing, in the body and before the head",
+        "a download that is cancelled before the head or in the body closes its connection and leaves nothing",
         arguments: [true, false])
     func cancelling(_ isInBody: Bool) async throws {
-        let (came, coming) = AsyncStream<Void>.makeStream()
+        let (requests, request) = AsyncStream<Void>.makeStream()
         let script: RawOrigin.Script = { _, _ in
             if isInBody { return [.head("HTTP/1.1 200 OK", "Content-Length: 5000", "ETag: \"a\""), .send(Self.half)] }
-            coming.yield()
+            request.yield()
             return []
         }
         try await RawOrigin.serve(script) { server in
@@ -351,7 +355,7 @@ struct ImageDownloaderTests {
                 if isInBody {
                     while download.progress.received == 0 { await Task.yield() }
                 } else {
-                    for await _ in came { break }
+                    for await _ in requests { break }
                 }
                 task.cancel()
                 let error = await #expect(throws: ImageError.self) { try await task.value }
@@ -363,7 +367,7 @@ struct ImageDownloaderTests {
         }
     }
 
-    @Test("a download that is cancelled between two attempts does not make the next")
+    @Test("a download that is cancelled between two attempts does not start the next one")
     func cancelledWait() async throws {
         try await RawOrigin.serve({ _, _ in [.status("503 Service Unavailable")] }) { server in
             try await DownloadFixture.run { fixture in

@@ -3,18 +3,18 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("What is remembered of failures")
+@Suite("Negative cache")
 struct NegativeCacheTests {
     private let key = ImageKey("x")
 
-    /// For how many seconds a failure is remembered.
+    /// The number of seconds for which a failure is cached.
     private func seconds(_ error: ImageError, isReachable: Bool = true) -> Int {
-        var memory = NegativeCache()
-        memory.remember(error, image: key, origin: "o", isReachable: isReachable, now: 1000)
-        return (memory.failure(of: key, origin: "o", url: "u", now: 1000)?.until ?? 1000) - 1000
+        var cache = NegativeCache()
+        cache.remember(error, image: key, origin: "o", isReachable: isReachable, now: 1000)
+        return (cache.failure(of: key, origin: "o", url: "u", now: 1000)?.until ?? 1000) - 1000
     }
 
-    @Test("as long as fits their kind")
+    @Test("without a lifetime in the response, the kind of the failure determines how long it is cached")
     func durations() {
         for (status, expected) in [(404, 300), (410, 300), (403, 60), (418, 60), (429, 60), (500, 5), (503, 5)] {
             #expect(seconds(.status(status)) == expected, "\(status)")
@@ -35,7 +35,7 @@ struct NegativeCacheTests {
         }
     }
 
-    @Test("as long as Retry-After of the response, else its freshness, specifies")
+    @Test("Retry-After, or else the freshness of the response, determines how long a failure is cached")
     func explicitLifetimes() {
         #expect(seconds(.status(404).with(lifetime: 0)) == 0)
         #expect(seconds(.status(404).with(lifetime: 1)) == 1)
@@ -44,17 +44,17 @@ struct NegativeCacheTests {
         #expect(seconds(.status(503, retryAfter: .seconds(40)).with(lifetime: 0)) == 40)
         #expect(seconds(ImageError(.notAnImage, "").with(lifetime: 0)) == 0)
         #expect(seconds(ImageError(.notAnImage, "").with(lifetime: 7)) == 7)
-        // A transfer that broke off is no response.
+        // An interrupted transfer is not a response.
         #expect(seconds(.silent.with(lifetime: 3600)) == 5)
     }
 
-    @Test("as long as the settings specify, if the response specifies nothing")
+    @Test("the settings determine the lifetime if the response does not")
     func settings() {
-        var memory = NegativeCache(lifetimes: FailureLifetimes(notFound: 10, refused: 20, serverError: 30, network: 0))
+        var cache = NegativeCache(lifetimes: FailureLifetimes(notFound: 10, refused: 20, serverError: 30, network: 0))
         func until(_ error: ImageError) -> Int? {
-            memory.remember(error, image: key, origin: "o", isReachable: true, now: 1000)
-            defer { memory.forgetAll() }
-            return memory.failure(of: key, origin: "o", url: "u", now: 1000)?.until
+            cache.remember(error, image: key, origin: "o", isReachable: true, now: 1000)
+            defer { cache.forgetAll() }
+            return cache.failure(of: key, origin: "o", url: "u", now: 1000)?.until
         }
         #expect(until(.status(410)) == 1010)
         #expect(until(.status(403)) == 1020)
@@ -63,49 +63,49 @@ struct NegativeCacheTests {
         #expect(until(.silent) == nil)
     }
 
-    @Test("an origin out of reach is asked less and less often, and at once again after it answered")
+    @Test("the lifetime of an outage doubles from 2 to 30 s and starts over after a response")
     func outages() {
-        var memory = NegativeCache()
+        var cache = NegativeCache()
         var now = 1000
         for expected in [2, 4, 8, 16, 30, 30] {
-            memory.remember(.unreachable, image: key, origin: "o", isReachable: false, now: now)
-            // Others that fail of the same outage change nothing.
-            memory.remember(.unreachable, image: ImageKey("y"), origin: "o", isReachable: false, now: now + 1)
-            let failure = memory.failure(of: ImageKey("z"), origin: "o", url: "u", now: now)
+            cache.remember(.unreachable, image: key, origin: "o", isReachable: false, now: now)
+            // Other failures in the same outage do not extend it.
+            cache.remember(.unreachable, image: ImageKey("y"), origin: "o", isReachable: false, now: now + 1)
+            let failure = cache.failure(of: ImageKey("z"), origin: "o", url: "u", now: now)
             #expect(failure?.until == now + expected)
-            #expect(memory.failure(of: key, origin: "p", url: "u", now: now) == nil)
+            #expect(cache.failure(of: key, origin: "p", url: "u", now: now) == nil)
             now += expected
-            #expect(memory.failure(of: key, origin: "o", url: "u", now: now) == nil)
+            #expect(cache.failure(of: key, origin: "o", url: "u", now: now) == nil)
         }
-        memory.reached("o")
-        memory.remember(.unreachable, image: key, origin: "o", isReachable: false, now: now)
-        #expect(memory.failure(of: key, origin: "o", url: "u", now: now)?.until == now + 2)
+        cache.reached("o")
+        cache.remember(.unreachable, image: key, origin: "o", isReachable: false, now: now)
+        #expect(cache.failure(of: key, origin: "o", url: "u", now: now)?.until == now + 2)
     }
 
-    @Test("a silence is of its URL, an outage of all, and is told to others without the URL that met it")
+    @Test("a timeout affects one URL, an outage all of its origin; their errors do not contain the failed URL")
     func others() {
-        var memory = NegativeCache()
-        memory.remember(.silent, image: key, origin: "o", isReachable: false, now: 1000)
-        #expect(memory.failure(of: key, origin: "o", url: "u", now: 1000)?.error == .silent)
-        #expect(memory.failure(of: ImageKey("y"), origin: "o", url: "u", now: 1000) == nil)
-        memory.remember(.unreachable, image: key, origin: "p", isReachable: false, now: 1000)
-        let error = memory.failure(of: ImageKey("y"), origin: "p", url: "https://o/own", now: 1000)?.error
+        var cache = NegativeCache()
+        cache.remember(.silent, image: key, origin: "o", isReachable: false, now: 1000)
+        #expect(cache.failure(of: key, origin: "o", url: "u", now: 1000)?.error == .silent)
+        #expect(cache.failure(of: ImageKey("y"), origin: "o", url: "u", now: 1000) == nil)
+        cache.remember(.unreachable, image: key, origin: "p", isReachable: false, now: 1000)
+        let error = cache.failure(of: ImageKey("y"), origin: "p", url: "https://o/own", now: 1000)?.error
         #expect(error?.message == "https://o/own was not asked for: nobody answers")
         #expect(error?.cause?.message.contains("secret") == false)
         #expect(error?.code == .offline)
     }
 
-    @Test("never more than there is room for; what ends soonest goes first")
+    @Test("the cache stays within its capacity and evicts the entries that expire first")
     func capacity() {
-        var memory = NegativeCache(capacity: 100)
+        var cache = NegativeCache(capacity: 100)
         for number in 0..<5000 {
             let error = ImageError.status(number % 2 == 0 ? 404 : 500)
-            memory.remember(error, image: ImageKey("\(number)"), origin: "o", isReachable: true, now: 1000)
-            memory.remember(.unreachable, image: key, origin: "\(number)", isReachable: false, now: 1000)
-            #expect(memory.count <= 200)
+            cache.remember(error, image: ImageKey("\(number)"), origin: "o", isReachable: true, now: 1000)
+            cache.remember(.unreachable, image: key, origin: "\(number)", isReachable: false, now: 1000)
+            #expect(cache.count <= 200)
         }
-        #expect(memory.failure(of: ImageKey("4998"), origin: "", url: "u", now: 1000) != nil)
-        memory.forgetAll()
-        #expect(memory.count == 0)
+        #expect(cache.failure(of: ImageKey("4998"), origin: "", url: "u", now: 1000) != nil)
+        cache.forgetAll()
+        #expect(cache.count == 0)
     }
 }

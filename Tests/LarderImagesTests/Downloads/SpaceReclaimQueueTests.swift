@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("How transfers wait for disk space")
+@Suite("Space reclaim queue")
 struct SpaceReclaimQueueTests {
     /// A queue whose continuations are numbers.
     private typealias Queue = SpaceReclaimQueue<Int>
@@ -23,8 +23,8 @@ struct SpaceReclaimQueueTests {
         return waiter
     }
 
-    @Test("the end of a turn resumes all that wait for it, and none that waits for space")
-    func turns() {
+    @Test("the end of an eviction resumes the callers that wait for it, and no caller that waits for space")
+    func evictionEnds() {
         var queue = Queue()
         queue.beginTurn()
         wait(&queue, .turn, for: 1, 1)
@@ -36,7 +36,7 @@ struct SpaceReclaimQueueTests {
         #expect(!queue.isReclaiming && queue.count == 1 && queue.isSettled)
     }
 
-    @Test("an event resumes the oldest waiter, and each one that finds space the next")
+    @Test("freed space resumes the oldest waiter, and each waiter that finds space resumes the next")
     func chain() {
         var queue = Queue()
         for number in [3, 1, 2] { wait(&queue, .space, for: number, number) }
@@ -44,7 +44,7 @@ struct SpaceReclaimQueueTests {
         #expect(first == 1 && !queue.isSettled)
         let second = [queue.spaceFound(by: id(1)), queue.spaceFound(by: id(9))]
         #expect(second == [2, nil])
-        // The end of one that was resumed and did not find space is an event as well.
+        // A resumed transfer that ends without having found space also resumes the next one.
         let third = [queue.spaceFreed(endOf: id(2)), queue.spaceFound(by: id(3))]
         #expect(third == [3, nil])
         #expect(queue.isEmpty && queue.isSettled)
@@ -62,7 +62,7 @@ struct SpaceReclaimQueueTests {
         #expect(queue.isSettled)
     }
 
-    @Test("the decision of a transfer for which no images were removed")
+    @Test("a transfer without evictable images retries, waits or fails")
     func decisions() {
         var queue = Queue()
         func decide(
@@ -70,16 +70,16 @@ struct SpaceReclaimQueueTests {
         ) -> Queue.Decision {
             queue.decide(shortage, for: id(number), usage, changesBefore: changes, running: Set(running.map(id)))
         }
-        // Something changed during the attempt, or less is taken than when the shortage was found.
+        // Something changed during the attempt, or less space is in use than when the shortage was found.
         guard case .retry = decide(1, full, changes: 7, running: [1, 2]) else { Issue.record(); return }
         var usage = full
         usage.bytes = 2999
         guard case .retry = decide(1, usage, running: [1, 2]) else { Issue.record(); return }
-        // Everything is held, and nothing else will come.
+        // All space belongs to leased or pinned images, and no other will become free.
         usage = full
         (usage.bytes, usage.heldBytes, usage.reservedBytes) = (5000, 5000, 0)
         guard case .fail = decide(1, usage, running: [1, 2]) else { Issue.record(); return }
-        // A download waits for another one; a put keeps its bytes, and waits for downloads only.
+        // A download waits for another one. A put keeps its bytes and waits only for downloads.
         guard case .wait(.space, yielding: nil) = decide(1, full, running: [1, 2]) else { Issue.record(); return }
         guard case .wait(.restart, yielding: nil) = decide(9, full, running: [1]) else { Issue.record(); return }
         guard case .fail = decide(9, full, running: []) else { Issue.record(); return }
@@ -87,7 +87,7 @@ struct SpaceReclaimQueueTests {
         #expect(queue.isSettled)
     }
 
-    @Test("if all downloads wait, the youngest that has bytes gives them up")
+    @Test("if all downloads wait, the youngest one with bytes discards them")
     func yield() {
         var queue = Queue()
         wait(&queue, .space, for: 1, 1)
@@ -114,7 +114,7 @@ struct SpaceReclaimQueueTests {
         #expect(restarts == [true, false])
     }
 
-    @Test("a download that ends no longer gives its bytes up")
+    @Test("a download that ends no longer has to discard its bytes")
     func ended() {
         var queue = Queue()
         wait(&queue, .space, for: 1, 1)
@@ -125,7 +125,7 @@ struct SpaceReclaimQueueTests {
         #expect(!isRestarted && queue.isSettled)
     }
 
-    @Test("images that may be removed are for the oldest waiter with a known shortage")
+    @Test("images that become removable are for the oldest waiter with a known shortage")
     func removable() {
         var queue = Queue()
         wait(&queue, .restart, for: 1, 1)
@@ -134,7 +134,7 @@ struct SpaceReclaimQueueTests {
         #expect(queue.oldestShortage?.waiter == oldest && queue.oldestShortage?.shortage.bytes == 2)
     }
 
-    @Test("in any order of events no transfer waits for ever, and each is resumed once", arguments: UInt64(0)..<20)
+    @Test("in random histories no transfer waits indefinitely, and each is resumed once", arguments: UInt64(0)..<20)
     func randomWalk(_ seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var queue = Queue()

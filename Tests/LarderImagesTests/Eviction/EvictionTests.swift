@@ -11,20 +11,20 @@ struct EvictionTests {
         return queues
     }
 
-    /// Slices until nothing more is found.
+    /// Evicts in batches until no image is left to evict.
     private func drain(
         _ queues: inout S3FIFO, limit: Int = 7, isHeld: (UInt32) -> Bool = { _ in false }
     ) -> [UInt32] {
         var victims: [UInt32] = []
         while true {
-            let slice = queues.nextVictims(limit: limit, bytes: .max, isHeld: isHeld)
-            #expect(slice.victims.count <= limit)
-            victims += slice.victims
-            if slice.isExhausted { return victims }
+            let batch = queues.nextVictims(limit: limit, bytes: .max, isHeld: isHeld)
+            #expect(batch.victims.count <= limit)
+            victims += batch.victims
+            if batch.isExhausted { return victims }
         }
     }
 
-    @Test("images that are never used leave in the order of arrival")
+    @Test("images that are never used are evicted in the order of arrival")
     func order() {
         var queues = filled(100)
         #expect(queues.bytes == 1000)
@@ -34,8 +34,8 @@ struct EvictionTests {
         #expect(queues.nextVictims(limit: 5, bytes: .max) { _ in false } == EvictionBatch(isExhausted: true))
     }
 
-    @Test("a slice ends when it has enough bytes or enough images")
-    func slices() {
+    @Test("a batch ends when it has enough bytes or enough images")
+    func batches() {
         var queues = filled(100)
         #expect(queues.nextVictims(limit: 50, bytes: 25) { _ in false }.victims == [0, 1, 2])
         #expect(queues.nextVictims(limit: 2, bytes: 1000) { _ in false }.victims == [3, 4])
@@ -44,8 +44,8 @@ struct EvictionTests {
         #expect(queues.bytes == 950)
     }
 
-    @Test("held images stay, whatever is asked, and go when they are held no more")
-    func held() {
+    @Test("images in use are not evicted until they are no longer in use")
+    func imagesInUse() {
         var queues = filled(1000)
         let first = drain(&queues) { $0 % 10 == 0 }
         #expect(Set(first) == Set((0..<1000).filter { $0 % 10 != 0 }))
@@ -55,28 +55,28 @@ struct EvictionTests {
         #expect(Set(drain(&queues)) == Set(stride(from: 0, to: 1000, by: 10)))
     }
 
-    @Test("held images in front of others cost each slice a bounded number of looks")
+    @Test("images in use at the front of the queue cost each batch a bounded number of checks")
     func bounded() {
         var queues = filled(10_000)
         for slot in 0..<UInt32(9_000) { for _ in 0..<3 { queues.touch(slot) } }
-        var looks = 0
-        var slices = 0
+        var checks = 0
+        var batches = 0
         var victims: [UInt32] = []
         while victims.count < 500 {
-            let slice = queues.nextVictims(limit: 10, bytes: .max) { slot in
-                looks += 1
+            let batch = queues.nextVictims(limit: 10, bytes: .max) { slot in
+                checks += 1
                 return slot < 5_000
             }
-            #expect(!slice.isExhausted)
-            victims += slice.victims
-            slices += 1
+            #expect(!batch.isExhausted)
+            victims += batch.victims
+            batches += 1
         }
         #expect(victims.allSatisfy { $0 >= 5_000 })
-        #expect(looks < 60_000)
-        #expect(looks <= slices * 8 * 16)
+        #expect(checks < 60_000)
+        #expect(checks <= batches * 8 * 16)
     }
 
-    @Test("removing, touching and using slots again keeps the sums right")
+    @Test("counts and sums stay correct when slots are removed, touched and reused")
     func model() {
         var generator = SeededGenerator(seed: 3)
         var queues = S3FIFO()
@@ -95,10 +95,10 @@ struct EvictionTests {
                 queues.remove(slot)
             default:
                 let isHeld: (UInt32) -> Bool = { $0 % 7 == UInt32(step % 7) }
-                let slice = queues.nextVictims(limit: 20, bytes: 3000, isHeld: isHeld)
-                #expect(slice.bytes == slice.victims.reduce(0) { $0 + (sizes[$1] ?? -1) })
-                #expect(!slice.victims.contains(where: isHeld))
-                for victim in slice.victims { sizes[victim] = nil }
+                let batch = queues.nextVictims(limit: 20, bytes: 3000, isHeld: isHeld)
+                #expect(batch.bytes == batch.victims.reduce(0) { $0 + (sizes[$1] ?? -1) })
+                #expect(!batch.victims.contains(where: isHeld))
+                for victim in batch.victims { sizes[victim] = nil }
             }
             #expect(queues.count == sizes.count)
             #expect(queues.bytes == sizes.values.reduce(0, +))
@@ -106,7 +106,7 @@ struct EvictionTests {
         #expect(Set(drain(&queues)) == Set(sizes.keys))
     }
 
-    @Test("sizes beyond 4 GiB and slots nobody knows do no harm")
+    @Test("sizes beyond 4 GiB and unknown slots are handled")
     func extremes() {
         var queues = S3FIFO()
         queues.touch(5)
@@ -118,7 +118,7 @@ struct EvictionTests {
         #expect(queues.count == 0)
     }
 
-    @Test("twice used in the small queue stays, once does not, and who comes back is not new")
+    @Test("two uses in the small queue keep an image, one does not; a ghost enters the main queue")
     func smallAndMain() {
         var queues = S3FIFO()
         for slot in 0..<UInt32(10) { queues.insert(slot, fingerprint: slot + 100, size: 10) }
@@ -126,7 +126,7 @@ struct EvictionTests {
         queues.touch(1)
         queues.touch(1)
         #expect(queues.nextVictims(limit: 2, bytes: .max) { _ in false }.victims == [0, 2])
-        // 0 is remembered and goes to the main queue, so that those behind it in the small one go first.
+        // 0 is a ghost and enters the main queue, so the images in the small queue are evicted first.
         queues.insert(0, fingerprint: 100, size: 10)
         queues.insert(11, fingerprint: 111, size: 10)
         let victims = queues.nextVictims(limit: 8, bytes: .max) { _ in false }.victims
@@ -134,7 +134,7 @@ struct EvictionTests {
         #expect(queues.count == 2)
     }
 
-    @Test("small images that follow large ones are remembered in proportion to the bytes of the cache")
+    @Test("the bytes of the cache, not its number of images, limit the ghosts of small images")
     func smallAfterLarge() {
         var queues = S3FIFO()
         for slot in 0..<UInt32(10) { queues.insert(slot, fingerprint: slot, size: 100_000) }
@@ -143,12 +143,12 @@ struct EvictionTests {
             while queues.bytes + 1000 > 1_000_000 { _ = queues.nextVictims(limit: 1, bytes: 1000) { _ in false } }
             queues.insert(10 + number, fingerprint: 10 + number, size: 1000)
         }
-        // Nine large images and about 100 small ones are held. The other 900 small ones fit into 90 % of the bytes.
+        // Nine large images and about 100 small ones are cached. The ghosts of the other 900 fit into 90 % of the bytes.
         #expect((100...120).contains(queues.count))
         #expect(queues.ghostCount > 750)
     }
 
-    @Test("images without a size do not make the memory of removed images grow without bound")
+    @Test("the number of ghosts of empty images is limited")
     func emptyGhosts() {
         var queues = S3FIFO()
         for number in 0..<UInt32(50_000) {
@@ -158,7 +158,7 @@ struct EvictionTests {
         #expect(queues.ghostCount <= 2048)
     }
 
-    @Test("a fingerprint that was taken and added again is as young as its last entry")
+    @Test("a fingerprint that was taken and added again has the age of its last entry")
     func repeatedGhost() {
         var ghosts = GhostQueue()
         func add(_ fingerprints: ClosedRange<UInt32>) {
@@ -182,7 +182,7 @@ struct EvictionTests {
         #expect(ghosts.count == 9 && ghosts.bytes == 9000)
     }
 
-    @Test("entries that were taken do not make the ghost queue grow")
+    @Test("taken entries do not make the ghost queue grow")
     func takenGhosts() {
         var ghosts = GhostQueue()
         var generator = SeededGenerator(seed: 5)
@@ -202,7 +202,7 @@ struct EvictionTests {
         }
     }
 
-    @Test("ghosts are bounded by what is held")
+    @Test("the number of cached images limits the number of ghosts")
     func ghosts() {
         var queues = S3FIFO()
         for round in 0..<UInt32(50_000) {

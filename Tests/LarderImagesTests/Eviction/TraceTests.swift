@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderImages
 
-/// Runs traces against a cache of limited bytes, whose only job is to count hits.
+/// A cache with a byte limit that stores no images, for counting hits.
 private struct TracedCache {
     var queues = S3FIFO()
     let capacity: Int
@@ -14,7 +14,8 @@ private struct TracedCache {
 
     init(capacity: Int) { self.capacity = capacity }
 
-    /// Asks for an image; whether it was there.
+    /// Requests an image.
+    /// - Returns: whether it was cached
     mutating func request(_ key: Int, size: Int) -> Bool {
         if let slot = slots[key] {
             queues.touch(slot)
@@ -36,15 +37,15 @@ private struct TracedCache {
     }
 }
 
-@Suite("Eviction on traces")
+@Suite("Hit ratio with synthetic traces")
 struct TraceTests {
-    /// Popularity after Zipf: the n-th image is asked for 1/n^0.9 times as often as the first.
+    /// A Zipf distribution: the n-th image is requested 1/n^0.9 times as often as the first.
     private struct Zipf {
         private let sums: [Double]
 
         init(_ count: Int) {
             var sum = 0.0
-            // n^-0.9 is 1/n times n^0.1, whose tenth root comes by Newton's method; exact enough to rank by.
+            // n^-0.9 is n^0.1 / n. Newton's method computes the tenth root of n, exactly enough for this purpose.
             sums = (1...count).map { number in
                 let target = Double(number)
                 var root = 1.0 + target / Double(count)
@@ -71,8 +72,8 @@ struct TraceTests {
 
     private static let zipf = Zipf(10_000)
 
-    /// The share of hits among the requests of people. A crawler passes by `scans` times over as many images as fill the
-    /// cache twice, each once.
+    /// The hit ratio of ordinary requests. In between, a crawler makes `scans` scans, each with single requests for 2,000
+    /// new images, about twice the cache.
     private func hitRatio(scans: Int) -> Double {
         var generator = SeededGenerator(seed: 42)
         func size(_ key: Int) -> Int { 5_000 + key &* 7919 % 40_000 }
@@ -94,7 +95,7 @@ struct TraceTests {
         return Double(hits) / Double(requests)
     }
 
-    @Test("a crawler that requests twice the cache fifty times costs little of the hit ratio")
+    @Test("fifty scans of twice the size of the cache lower the hit ratio by less than 0.05")
     func scans() {
         let calm = hitRatio(scans: 0)
         let crawled = hitRatio(scans: 50)

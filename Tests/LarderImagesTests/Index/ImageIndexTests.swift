@@ -6,9 +6,9 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("The index of images")
+@Suite("Image index")
 struct ImageIndexTests {
-    /// A row with everything in it that a row can have.
+    /// A row with several response fields and non-ASCII text.
     static func row(_ number: Int, _ blob: PublishedBlob) -> ImageRow {
         let sent = [(name: "Accept", value: "image/avif, image/webp"), (name: "User-Agent", value: "larder")]
         let fields = ResponseFields([
@@ -16,7 +16,7 @@ struct ImageIndexTests {
             ("Cache-Control", "immutable"), ("Vary", number % 2 == 0 ? "Accept, X-None" : ""),
             ("Date", "Sun, 06 Nov 1994 08:49:37 GMT"),
         ])
-        // What only the file tells is not in the index.
+        // Without `isAnimated` and `hasAlpha`, so their columns are NULL.
         let header = blob.header
         let stored = ImageHeader(
             header.type, width: header.width, height: header.height, frameCount: header.frameCount,
@@ -37,7 +37,7 @@ struct ImageIndexTests {
 
     static func entries(_ rows: [ImageRow]) -> Set<ImageEntry> { Set(rows.map(\.entry)) }
 
-    @Test("rows come back as they were put, before and after a restart")
+    @Test("rows are read as they were written, before and after a restart")
     func roundTrip() throws {
         try withDirectory { path in
             var rows: [ImageRow] = []
@@ -93,7 +93,7 @@ struct ImageIndexTests {
         }
     }
 
-    @Test("nothing of the database is in a mapped file, which a full disk would turn into a SIGBUS")
+    @Test("the database uses no shared memory file, which would cause a SIGBUS on a full disk")
     func noSharedMemory() throws {
         try withDirectory { path in
             let store = try BlobStore(path: path)
@@ -105,7 +105,7 @@ struct ImageIndexTests {
         }
     }
 
-    @Test("no changed byte of a row in the database passes for what was written")
+    @Test("each changed byte of a row in the database is detected")
     func changedBytes() throws {
         try withDirectory { path in
             let database = path + "/index.sqlite"
@@ -115,7 +115,7 @@ struct ImageIndexTests {
                 rows = try Self.fill(store, ImageIndex.open(in: store).index, 3)
             }
             let whole = try Data(contentsOf: URL(filePath: database))
-            // Where its entry is, and where its detail is.
+            // The positions of the row's entry and its detail.
             let places = [Data(rows[1].digest.bytes), Data(rows[1].url.utf8)].compactMap {
                 whole.range(of: $0)?.lowerBound
             }
@@ -128,12 +128,12 @@ struct ImageIndexTests {
                 }
                 try changed.write(to: URL(filePath: database))
                 let opened = try ImageIndex.open(in: BlobStore(path: path))
-                // What is not known any more is fetched again. When it was used last may be wrong.
+                // A lost row is downloaded again. Its time of last use may be wrong.
                 for entry in opened.entries {
                     #expect(rows.contains { $0.entry.isSame(as: entry) }, "byte \(place)")
                 }
                 for row in rows {
-                    // An error tells of damage to a page; it is not what was asked for.
+                    // Damage to a page is an error.
                     guard var found = try? opened.index.row(row.key) else { continue }
                     found.lastUse = row.lastUse
                     #expect(found == row, "byte \(place)")
@@ -142,7 +142,7 @@ struct ImageIndexTests {
         }
     }
 
-    @Test("the numbers of freshness survive the index")
+    @Test("encoded freshness and keys are decoded, and invalid ones are rejected")
     func freshness() {
         let numbers = ResponseFreshness(Self.row(77, Self.blob).response)
         let copy = numbers.bytes.withUnsafeBytes { ResponseFreshness($0) }
@@ -153,7 +153,7 @@ struct ImageIndexTests {
         #expect(ImageKey(hex: "+" + ImageKey("x").description.dropFirst()) == nil)
     }
 
-    @Test("an entry knows by the fingerprint of a request whether it answers it")
+    @Test("an entry matches a request by its fingerprint, as far as Vary requires it")
     func fingerprints() {
         let sent = [(name: "Accept", value: "image/webp"), (name: "User-Agent", value: "larder")]
         let number = Variant.fingerprint(of: sent)
@@ -178,7 +178,7 @@ struct ImageIndexTests {
             header: ImageHeader(.png, width: 1, height: 1, frameCount: 1))
     }
 
-    @Test("the table in memory gives slots, and uses them again")
+    @Test("the table in memory reuses its slots")
     func table() {
         var generator = SeededGenerator(seed: 8)
         var table = ImageTable(capacity: 10)

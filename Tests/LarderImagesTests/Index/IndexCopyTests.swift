@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("The copy of the index")
+@Suite("Index copy")
 struct IndexCopyTests {
     /// Ways in which the database can be damaged.
     static let damages: [(String, @Sendable (String) throws -> Void)] = [
@@ -23,7 +23,7 @@ struct IndexCopyTests {
         try data.write(to: URL(filePath: path))
     }
 
-    /// Damages the pages with URLs, which a start does not read.
+    /// Damages the pages with URLs, which are not read at the start.
     private static func damageDetails(_ path: String) throws {
         let data = try Data(contentsOf: URL(filePath: path))
         for offset in stride(from: 4096, to: data.count, by: 4096)
@@ -38,7 +38,7 @@ struct IndexCopyTests {
         try index.publishCopy()
     }
 
-    /// Makes a cache with rows and a copy of its index, and closes it.
+    /// Creates a cache with rows and a copy of its index, and closes it.
     private static func makeCopiedIndex(_ path: String, rows count: Int) throws -> [ImageRow] {
         let store = try BlobStore(path: path)
         let index = try ImageIndex.open(in: store).index
@@ -56,7 +56,7 @@ struct IndexCopyTests {
         }
     }
 
-    @Test("a damaged index is restored with its pins, without rows whose blobs are gone", arguments: damages.indices)
+    @Test("a damaged index is restored with its pins, without rows whose blobs are missing", arguments: damages.indices)
     func damage(_ number: Int) throws {
         try withDirectory { path in
             let (name, damage) = Self.damages[number]
@@ -146,7 +146,7 @@ struct IndexCopyTests {
         }
     }
 
-    @Test("after a kill, and without a copy, changes count as not copied")
+    @Test("after a kill, the index counts as changed since the last copy")
     func unsavedAfterKill() throws {
         try withDirectory { path in
             do {
@@ -162,7 +162,7 @@ struct IndexCopyTests {
         }
     }
 
-    @Test("an index without a version number that is not empty is set aside", arguments: [0, 1, 2])
+    @Test("an index with a damaged version number is restored from the copy", arguments: [0, 1, 2])
     func damagedVersion(_ version: UInt8) throws {
         try withDirectory { path in
             let rows = try Self.makeCopiedIndex(path, rows: 5)
@@ -173,7 +173,7 @@ struct IndexCopyTests {
         }
     }
 
-    @Test("killed at any call while it is restored, the next start restores all of it")
+    @Test("if a restore stops at any call, the next start restores all rows")
     func killedWhileRestoring() throws {
         var call = 0
         var isDone = false
@@ -202,7 +202,7 @@ struct IndexCopyTests {
         #expect(call > 10)
     }
 
-    @Test("killed at any call while it is written, the previous copy stays whole")
+    @Test("if writing a copy stops at any call, the previous copy remains complete")
     func killedWhileCopying() throws {
         var call = 0
         var isDone = false
@@ -228,8 +228,8 @@ struct IndexCopyTests {
         #expect(call > 5)
     }
 
-    @Test("rows that are written while the copy is made are in it, and its file is for the agent alone")
-    func writesMeanwhile() throws {
+    @Test("a copy contains rows that are written while it is made, and has mode 0600")
+    func concurrentWrites() throws {
         try withDirectory { path in
             var rows: [ImageRow] = []
             do {
@@ -266,7 +266,7 @@ struct IndexCopyTests {
                 try Self.copy(index)
                 let changes = try index.beginCopy()
                 while try !index.continueCopy(pages: 100) {}
-                // What a disk may have done to the pages of the source.
+                // Simulates damaged pages of the source.
                 try Self.overwrite(
                     path + "/index-copy.new", at: 4096, with: [UInt8](repeating: 0x5A, count: 40_000))
                 #expect(throws: ImageError.self) { try index.publishCopy() }
@@ -292,14 +292,14 @@ struct IndexCopyTests {
         #expect(!schedule.isDue(.init(), at: now + 1_000_000))
         #expect(!schedule.isDue(pins, at: now + 10))
         #expect(schedule.isDue(pins, at: now + 30))
-        // A copy that failed is tried again after a pause, and a clock that was set back defers nothing.
+        // A failed copy is retried after a pause. Setting the clock back does not delay a copy.
         schedule.begin(at: now + 86_400)
         #expect(!schedule.isDue(rows, at: now + 86_420))
         #expect(schedule.isDue(rows, at: now + 86_430))
         #expect(schedule.isDue(rows, at: now - 100))
     }
 
-    @Test("pins are copied within a minute and everything at a stop; restored images count as stale until revalidated")
+    @Test("pins are copied within a minute, all rows at a stop; restored images are stale until revalidated")
     func cache() async throws {
         try await withPath { path in
             let clock = TestClock()
@@ -324,8 +324,8 @@ struct IndexCopyTests {
             #expect(fixture.cache.statistics.entries == 2)
             #expect(try await fixture.rows().filter(\.isPinned).map(\.lookup.url) == [url(1)])
             #expect(fixture.cache.hit(fixture.request(url(1)), now: clock.now) == nil)
-            let held = try #require(fixture.cache.peek(fixture.request(url(1)), now: clock.now))
-            #expect(held.freshness == .stale)
+            let restored = try #require(fixture.cache.peek(fixture.request(url(1)), now: clock.now))
+            #expect(restored.freshness == .stale)
             fixture.origin.answer { _ in .notModified([("Cache-Control", "max-age=1000"), ("ETag", "\"a\"")]) }
             #expect(try await fixture.get(url(1)).freshness == .revalidated)
             let hit = try #require(fixture.cache.hit(fixture.request(url(1)), now: clock.now))

@@ -6,8 +6,8 @@ import Testing
 
 @testable import LarderImages
 
-/// The format on disk is published: a change of it needs another version, a migration, and a test that reads these bytes.
-@Suite("The format of the index")
+/// The disk format is published. A change needs a new version, a migration, and a test that reads these bytes.
+@Suite("Index format")
 struct IndexFormatTests {
     /// A row in which every column has a value.
     private static let row = ImageRow(
@@ -81,7 +81,7 @@ struct IndexFormatTests {
         return lines.joined(separator: "\n")
     }
 
-    @Test("the tables and a row in them are the published ones")
+    @Test("the schema and an encoded row match the published format")
     func golden() throws {
         try withDirectory { path in
             do { try ImageIndex.open(in: BlobStore(path: path)).index.put([Self.row]) }
@@ -92,7 +92,7 @@ struct IndexFormatTests {
     }
 
     @Test(
-        "an index or a copy of a newer agent is refused and nothing in the directory changes",
+        "an index or a copy of a newer agent is refused, and nothing in the directory changes",
         arguments: [
             "index.sqlite", "index-copy.sqlite",
         ])
@@ -116,7 +116,7 @@ struct IndexFormatTests {
         }
     }
 
-    @Test("a new cache shows its version in the header of its index at once")
+    @Test("the header of a new index contains the version immediately")
     func header() throws {
         try withDirectory { path in
             let store = try BlobStore(path: path)
@@ -127,7 +127,7 @@ struct IndexFormatTests {
         }
     }
 
-    /// A cache in the layout of version 2, with three images of which two are pinned.
+    /// Creates a cache in the layout of version 2 with three images, two of them pinned.
     private static func makeOld(_ path: String) throws {
         for directory in ["blobs/ab/cd", "rows/12", "tmp"] {
             try FileManager.default.createDirectory(atPath: path + "/" + directory, withIntermediateDirectories: true)
@@ -153,7 +153,7 @@ struct IndexFormatTests {
             """)
     }
 
-    @Test("a cache of version 2 is emptied in the background, once, and the log has its images and pins")
+    @Test("a cache of version 2 is emptied once, in the background, and its images and pins are logged")
     func old() async throws {
         try await withPath { path in
             try Self.makeOld(path)
@@ -161,7 +161,7 @@ struct IndexFormatTests {
             do {
                 let fixture = try await CacheFixture.open(path, logger: log.logger)
                 #expect(fixture.cache.statistics.entries == 0)
-                // It can be used before anything was removed.
+                // The cache can be used before anything has been removed.
                 fixture.origin.answer(picture(2))
                 try await fixture.get(url(1))
                 #expect(filesBelow(path + "/outdated").count == 3)
@@ -181,7 +181,7 @@ struct IndexFormatTests {
         }
     }
 
-    @Test("killed at any call while an old cache is set aside or removed, the next starts remove the rest")
+    @Test("if the removal of an old cache stops at any call, the next start removes the rest")
     func oldAndKilled() throws {
         var call = 0
         var isDone = false
@@ -203,7 +203,7 @@ struct IndexFormatTests {
                 let opened = try ImageIndex.open(in: store)
                 #expect(opened.entries.isEmpty)
                 _ = try OutdatedImages(store).takeContents()
-                // A slice at a time.
+                // In slices.
                 while try !OutdatedImages(store).remove(limit: 3) {}
                 let names = try FileManager.default.contentsOfDirectory(atPath: path)
                 #expect(!names.contains("outdated") && !names.contains("rows"), "call \(call): \(names)")

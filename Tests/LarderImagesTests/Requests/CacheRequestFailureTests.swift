@@ -7,12 +7,12 @@ import Testing
 @Suite("Stale images after a failure")
 struct CacheRequestFailureTests {
     private func answers(_ policy: CachePolicy, _ error: UpstreamError) -> Bool {
-        let held = StoredCandidate(
+        let stored = StoredCandidate(
             freshness: ResponseFreshness(response([("Cache-Control", "max-age=60, stale-if-error=30")])))
-        return CacheRequest(policy: policy).answersStale(after: error, held, now: now + 61)
+        return CacheRequest(policy: policy).answersStale(after: error, stored, now: now + 61)
     }
 
-    @Test("only an outage is a reason; a response about the image is not")
+    @Test("a stale image is served after an outage, but not after a response about the image")
     func outages() {
         for status in [500, 502, 503, 504] {
             #expect(answers(.default, UpstreamError(.status, "", status: status)))

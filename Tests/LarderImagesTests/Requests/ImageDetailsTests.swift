@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("The details of images in answers")
+@Suite("Image details")
 struct ImageDetailsTests {
     private static let modified = "Tue, 02 Jan 2001 03:04:05 GMT"
     private static let fields = [
@@ -19,7 +19,7 @@ struct ImageDetailsTests {
         #expect(details.etag == "\"a\"")
     }
 
-    @Test("a miss, a hit, a list and an explanation tell the same, also in the next process")
+    @Test("a miss, a hit, a list and an explanation have the same details, also after a restart")
     func everywhere() async throws {
         try await withPath { path in
             for isFirst in [true, false] {
@@ -38,7 +38,7 @@ struct ImageDetailsTests {
         }
     }
 
-    @Test("a list, an explanation and a first use read no file for the details of the header")
+    @Test("the details of the header do not require reading a file")
     func noFiles() async throws {
         try await withPath { path in
             for isFirst in [true, false] {
@@ -62,7 +62,7 @@ struct ImageDetailsTests {
     }
 
     @Test(
-        "a revalidation changes what the origin says and keeps what the header says, also as the first use of a process"
+        "a revalidation updates details from the origin and keeps those of the header, even as the first use"
     )
     func revalidation() async throws {
         try await withPath { path in

@@ -5,12 +5,12 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("Files that clients pass")
+@Suite("Content of files from clients")
 struct PutContentTests {
     private func withFile(_ bytes: [UInt8], _ body: (CInt, PassedInFile) throws -> Void) throws {
         let file = larder_memfd_create("image")
         try #require(write(file, bytes, bytes.count) == bytes.count)
-        // A change within the tick of the clock in which the file was made would not show.
+        // Otherwise a change within the same clock tick as the creation of the file would not be visible.
         let past = [timespec(tv_sec: 1, tv_nsec: 0), timespec(tv_sec: 1, tv_nsec: 0)]
         try #require(futimens(file, past) == 0)
         try body(file, PassedInFile(file) { close($0) })
@@ -37,7 +37,7 @@ struct PutContentTests {
         }
     }
 
-    @Test("a file that shrinks, grows or changes while it is read is refused")
+    @Test("a file that shrinks, grows or changes while it is read is rejected")
     func changes() throws {
         let changes: [(CInt) -> Bool] = [
             { ftruncate($0, 10) == 0 }, { ftruncate($0, 1001) == 0 }, { pwrite($0, "x", 1, 500) == 1 },
@@ -63,7 +63,7 @@ struct PutContentTests {
             let bytes = picture(1, size: 2 << 20)
             let file = larder_memfd_create("image")
             try #require(write(file, bytes, bytes.count) == bytes.count)
-            // It changes on and on, from another thread, and is therefore never the same at the end.
+            // Another thread changes the file continuously, so it has always changed at the end.
             let isDone = Flag()
             let changing = Thread {
                 var size = off_t(bytes.count)

@@ -3,27 +3,27 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("How downloads and puts wait for room")
-struct RoomWaitTests {
-    /// Runs a body with a small cache in which downloads have begun that wait for their origin.
+@Suite("Waiting for disk space")
+struct SpaceWaitTests {
+    /// Runs a body with a small cache whose running downloads wait for their origin.
     ///
-    /// - Parameter body: gets the IDs of the downloads, the oldest first
+    /// - Parameter body: receives the IDs of the downloads, oldest first
     private func withDownloads(
         _ count: Int, bytes: Int = 3000, _ body: (CacheFixture, [TransferID]) async throws -> Void
     ) async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: bytes, freeBytes: 0) }) { fixture in
-            fixture.origin.hold()
+            fixture.origin.pause()
             let tasks = (1...count).map { number in Task { await fixture.code(url(number)) } }
-            await fixture.until { fixture.origin.asked.count == count }
+            await fixture.until { fixture.origin.requests.count == count }
             try await body(fixture, await fixture.cache.transferIDs)
-            fixture.origin.letGo()
+            fixture.origin.resume()
             for task in tasks { #expect(await task.value == .offline) }
             #expect(await fixture.cache.spaceWaiters == 0)
             #expect(await fixture.cache.isSpaceSettled)
         }
     }
 
-    /// Writes an image of 1,000 bytes for a download, with its room.
+    /// Writes an image of 1,000 bytes for a download, waiting for space if necessary.
     private func writeImage(_ number: Int, for id: TransferID, _ fixture: CacheFixture) async throws(ImageError)
         -> BlobWriter
     {
@@ -34,69 +34,69 @@ struct RoomWaitTests {
         return writer
     }
 
-    /// A writer that has so many bytes of room.
+    /// A writer with `bytes` of reserved space.
     private func reserve(_ bytes: Int, _ fixture: CacheFixture) throws -> BlobWriter {
         let writer = try fixture.cache.disk.blobs.begin()
         try writer.append(picture(1000, size: bytes))
         return writer
     }
 
-    private func waiters(_ count: Int, _ fixture: CacheFixture) async {
+    private func waitForWaiters(_ count: Int, _ fixture: CacheFixture) async {
         await fixture.until { await fixture.cache.spaceWaiters == count }
     }
 
-    @Test("a download that waits for room continues when another one ends, and is cancelled with its task")
+    @Test("a download that waits for space resumes when another one ends, or when its task is cancelled")
     func waits() async throws {
         let shortage = SpaceShortage(bytes: 0, count: 1, taken: 0)
-        try await withDownloads(2) { fixture, flights in
-            let cancelled = Task { try await fixture.cache.reclaim(shortage, for: flights[0]) }
-            await waiters(1, fixture)
+        try await withDownloads(2) { fixture, downloads in
+            let cancelled = Task { try await fixture.cache.reclaim(shortage, for: downloads[0]) }
+            await waitForWaiters(1, fixture)
             cancelled.cancel()
             let wasWoken = try await cancelled.value
             #expect(!wasWoken)
-            let waiting = Task { try await fixture.cache.reclaim(shortage, for: flights[0]) }
-            await waiters(1, fixture)
-            // The last one does not wait: it is the youngest and starts again when another one has ended.
-            let isRepeated = try await fixture.cache.reclaim(shortage, for: flights[1])
+            let waiting = Task { try await fixture.cache.reclaim(shortage, for: downloads[0]) }
+            await waitForWaiters(1, fixture)
+            // The youngest download does not wait. It starts again when another one has ended.
+            let isRepeated = try await fixture.cache.reclaim(shortage, for: downloads[1])
             #expect(!isRepeated)
-            let restart = Task { await fixture.cache.restart(flights[1]) }
+            let restart = Task { await fixture.cache.restart(downloads[1]) }
             let resumed = try await waiting.value
             #expect(resumed)
-            await waiters(1, fixture)
-            fixture.origin.letGo()
+            await waitForWaiters(1, fixture)
+            fixture.origin.resume()
             #expect(await restart.value)
         }
     }
 
-    @Test("a download that is the only one does not wait for room")
+    @Test("the only download does not wait for space")
     func alone() async throws {
-        try await withDownloads(1) { fixture, flights in
+        try await withDownloads(1) { fixture, downloads in
             let shortage = SpaceShortage(bytes: 0, count: 1, taken: 0)
-            let isRepeated = try await fixture.cache.reclaim(shortage, for: flights[0])
+            let isRepeated = try await fixture.cache.reclaim(shortage, for: downloads[0])
             #expect(!isRepeated)
         }
     }
 
-    @Test("a put waits for the end of the only download")
+    @Test("a put that needs space waits for the end of the only download")
     func putWaits() async throws {
         try await withDownloads(1) { fixture, _ in
             let reserved = try reserve(2500, fixture)
             let put = Task { try await fixture.cache.put(fixture.request(url(9)), .bytes(picture(9)), lifetime: 60) }
-            await waiters(1, fixture)
+            await waitForWaiters(1, fixture)
             reserved.discard()
-            fixture.origin.letGo()
+            fixture.origin.resume()
             #expect(try await put.value.bytes == 1000)
         }
     }
 
-    @Test("a put that waits for room does not make a download give up, and keeps its own place")
+    @Test("a put that waits for space does not make a download discard its bytes, and is served in order")
     func putAndDownloads() async throws {
-        try await withDownloads(2) { fixture, flights in
+        try await withDownloads(2) { fixture, downloads in
             let reserved = try reserve(2500, fixture)
             let put = Task { try await fixture.cache.put(fixture.request(url(9)), .bytes(picture(9)), lifetime: 60) }
-            await waiters(1, fixture)
-            let write = Task { try await writeImage(1, for: flights[0], fixture) }
-            await waiters(2, fixture)
+            await waitForWaiters(1, fixture)
+            let write = Task { try await writeImage(1, for: downloads[0], fixture) }
+            await waitForWaiters(2, fixture)
             #expect(await fixture.cache.isSpaceSettled)
             reserved.discard()
             await fixture.cache.spaceFreed()
@@ -105,32 +105,33 @@ struct RoomWaitTests {
         }
     }
 
-    @Test("the end of a put resumes a download that waits for room")
+    @Test("the end of a put resumes a download that waits for space")
     func endOfPut() async throws {
-        try await withDownloads(2) { fixture, flights in
+        try await withDownloads(2) { fixture, downloads in
             let shortage = SpaceShortage(bytes: 0, count: 1, taken: 0)
-            let waiting = Task { try await fixture.cache.reclaim(shortage, for: flights[0]) }
-            await waiters(1, fixture)
+            let waiting = Task { try await fixture.cache.reclaim(shortage, for: downloads[0]) }
+            await waitForWaiters(1, fixture)
             _ = try await fixture.cache.put(fixture.request(url(9)), .bytes(picture(9)), lifetime: 60)
             let resumed = try await waiting.value
             #expect(resumed)
         }
     }
 
-    @Test("room for several that wait resumes all of them, the oldest first")
+    @Test("space for several waiters resumes all of them, oldest first")
     func chain() async throws {
-        try await withDownloads(4) { fixture, flights in
+        try await withDownloads(4) { fixture, downloads in
             let reserved = try reserve(2500, fixture)
-            let writes = (0..<3).map { number in Task { try await writeImage(number, for: flights[number], fixture) } }
-            await waiters(3, fixture)
+            let writes = (0..<3).map { number in Task { try await writeImage(number, for: downloads[number], fixture) }
+            }
+            await waitForWaiters(3, fixture)
             reserved.discard()
-            // As if one other download had ended.
+            // Simulates the end of another download.
             await fixture.cache.spaceFreed()
             for write in writes { try await write.value.discard() }
         }
     }
 
-    @Test("the end of the last lease and an unpinning resume a download that waits for room", arguments: [true, false])
+    @Test("the end of the last lease or pin resumes a download that waits for space", arguments: [true, false])
     func release(_ isLease: Bool) async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 3000, freeBytes: 0) }) { fixture in
             fixture.origin.answer(picture(5, size: 1500))
@@ -141,12 +142,12 @@ struct RoomWaitTests {
             }
             let reserved = try reserve(1000, fixture)
             fixture.origin.fail()
-            fixture.origin.hold()
+            fixture.origin.pause()
             let tasks = (1...2).map { number in Task { await fixture.code(url(number)) } }
-            await fixture.until { fixture.origin.asked.count == 3 }
-            let flights = await fixture.cache.transferIDs
-            let write = Task { try await writeImage(1, for: flights[0], fixture) }
-            await waiters(1, fixture)
+            await fixture.until { fixture.origin.requests.count == 3 }
+            let downloads = await fixture.cache.transferIDs
+            let write = Task { try await writeImage(1, for: downloads[0], fixture) }
+            await waitForWaiters(1, fixture)
             if isLease {
                 fixture.cache.release(lease.digest)
             } else {
@@ -155,19 +156,19 @@ struct RoomWaitTests {
             try await write.value.discard()
             #expect(fixture.cache.statistics.evictions == 1)
             reserved.discard()
-            fixture.origin.letGo()
+            fixture.origin.resume()
             for task in tasks { #expect(await task.value == .offline) }
         }
     }
 
-    @Test("the directories that other writers may add count as room that comes")
+    @Test("space reserved for new directories of other writers counts as space that may become free")
     func directories() async throws {
-        try await withDownloads(2, bytes: 15_000) { fixture, flights in
+        try await withDownloads(2, bytes: 15_000) { fixture, downloads in
             fixture.cache.disk.blobs.blobs.withTable { $0.ledger.newDirectoryBytes = 4096 }
             let holders = try (0..<3).map { _ in try reserve(400, fixture) }
             #expect(fixture.cache.statistics.reservedBytes == 3 * (400 + 4096))
-            let write = Task { try await writeImage(1, for: flights[0], fixture) }
-            await waiters(1, fixture)
+            let write = Task { try await writeImage(1, for: downloads[0], fixture) }
+            await waitForWaiters(1, fixture)
             for holder in holders { holder.discard() }
             await fixture.cache.spaceFreed()
             try await write.value.discard()
