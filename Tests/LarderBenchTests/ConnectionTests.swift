@@ -3,9 +3,9 @@ import Testing
 
 @testable import larder_bench
 
-@Suite("A connection")
+@Suite("Benchmark connections")
 struct ConnectionTests {
-    /// A listening socket of the test's own.
+    /// A listening socket.
     private final class Listener {
         let path = "/tmp/larder-bench-test.\(getpid()).\(UInt32.random(in: 0 ... .max))"
         private let descriptor = socket(
@@ -39,12 +39,12 @@ struct ConnectionTests {
         }
     }
 
-    private func say(_ bytes: [UInt8], to descriptor: Int32) {
+    private func sendAll(_ bytes: [UInt8], to descriptor: Int32) {
         #expect(send(descriptor, bytes, bytes.count, 0) == bytes.count)
     }
 
-    @Test("cuts replies wherever the reads fall", arguments: [1, 2, 3, 7, 64, 100_000])
-    func cutsReplies(scratchBytes: Int) throws {
+    @Test("replies are split correctly, wherever the reads end", arguments: [1, 2, 3, 7, 64, 100_000])
+    func splitsReplies(scratchBytes: Int) throws {
         let listener = try Listener()
         let connection = try Connection(to: Peer(kind: .larder, socketPath: listener.path), index: 0)
         let server = try listener.accept()
@@ -54,10 +54,10 @@ struct ConnectionTests {
         let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: scratchBytes, alignment: 16)
         defer { scratch.deallocate() }
         var received: [String] = []
-        // Sent in pieces that end in the midst of replies.
+        // Sent in pieces that end within replies.
         var rest = Array(replies.map { $0 + "\n" }.joined().utf8)[...]
         while !rest.isEmpty {
-            say(Array(rest.prefix(17_001)), to: server)
+            sendAll(Array(rest.prefix(17_001)), to: server)
             rest = rest.dropFirst(17_001)
             try connection.receive(into: scratch) { (reply) throws(BenchError) in
                 received.append(String(decoding: reply.dropLast(), as: UTF8.self))
@@ -66,7 +66,7 @@ struct ConnectionTests {
         #expect(received == replies)
     }
 
-    @Test("remembers what a full socket did not take, and the loop sends it later")
+    @Test("bytes that a full socket does not accept are sent later by the loop")
     func sendsTheRestLater() throws {
         let listener = try Listener()
         let loop = try EpollLoop()
@@ -81,14 +81,14 @@ struct ConnectionTests {
         while received < bytes.buffer.count {
             let count = recv(server, &buffer, buffer.count, Int32(MSG_DONTWAIT))
             received += max(0, count)
-            // The socket is writable for certain only when nothing of what was sent is left in it.
+            // The socket is certain to be writable only when it has been emptied.
             if count < 0 { try loop.turn { _ in } }
         }
         #expect(connection.unsent.count == 0)
     }
 
-    @Test("says so when the server closes")
-    func noticesTheEnd() throws {
+    @Test("a connection that the server closes fails with `closed`")
+    func closed() throws {
         let listener = try Listener()
         let connection = try Connection(to: Peer(kind: .larder, socketPath: listener.path), index: 0)
         shutdown(try listener.accept(), Int32(SHUT_RDWR))
@@ -100,8 +100,8 @@ struct ConnectionTests {
         #expect(failure?.code == .closed)
     }
 
-    @Test("says so when nobody listens, or the path is too long")
-    func noticesThatNobodyListens() {
+    @Test("a missing or overlong socket path fails with `unreachable`")
+    func unreachable() {
         for path in ["/nonexistent/larder.sock", String(repeating: "x", count: 200), ""] {
             let failure = #expect(throws: BenchError.self) {
                 try Connection(to: Peer(kind: .larder, socketPath: path), index: 0)

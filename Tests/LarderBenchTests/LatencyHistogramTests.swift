@@ -2,7 +2,7 @@ import Testing
 
 @testable import larder_bench
 
-@Suite("The latency histogram")
+@Suite("Latency histogram")
 struct LatencyHistogramTests {
     @Test(
         "a duration read back is at most 0.8 % longer than the one recorded",
@@ -36,7 +36,7 @@ struct LatencyHistogramTests {
         #expect(histogram.maximum == .max)
     }
 
-    @Test("two histograms add up")
+    @Test("adding a histogram combines the counts")
     func addition() {
         var first = LatencyHistogram()
         var second = LatencyHistogram()
@@ -48,7 +48,7 @@ struct LatencyHistogramTests {
         #expect(first.percentile(50) == 5)
     }
 
-    @Test("an empty histogram has no durations")
+    @Test("the percentiles of an empty histogram are 0")
     func empty() {
         #expect(LatencyHistogram().percentile(99) == 0)
     }

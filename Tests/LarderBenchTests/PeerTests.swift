@@ -20,7 +20,7 @@ struct PeerTests {
         #expect(String(decoding: subscribe, as: UTF8.self).contains(#""params":{"namespace":"relaxed"}"#))
     }
 
-    @Test("what a path may hold is escaped")
+    @Test("special characters in a path are escaped")
     func escaping() {
         let get = larder.getRequest(path: "a\"\\\n\u{e9}", namespace: "default", id: 7)
         #expect(String(decoding: get, as: UTF8.self).contains(#""path":"a\"\\\né""#))
@@ -33,7 +33,7 @@ struct PeerTests {
                 == Array("*3\r\n$3\r\nSET\r\n$2\r\né\r\n$2\r\n20\r\n".utf8))
     }
 
-    @Test("a value is the last parameter of its request, as the text that it was given as")
+    @Test("a JSON value is the last parameter of its request, with its text unchanged")
     func values() {
         let json = Array(#"{"a":1}"#.utf8)
         let set = larder.setRequest(path: "p", namespace: "default", json: json)
@@ -41,7 +41,7 @@ struct PeerTests {
         #expect(String(decoding: set, as: UTF8.self) == expected)
     }
 
-    @Test("a value for etcd stands in its request as it is, and for as many bytes as it has characters")
+    @Test("a value for etcd is padded to Base64 length and sent unencoded")
     func etcdRequests() {
         let etcd = Peer(kind: .etcd, socketPath: "")
         let put = etcd.setRequest(path: "key", namespace: "default", value: "abcde")
@@ -51,7 +51,7 @@ struct PeerTests {
         #expect(failure(etcd, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") == nil)
     }
 
-    @Test("an error is told from a value that speaks of errors")
+    @Test("an error is distinguished from a value that contains the word")
     func errors() {
         #expect(failure(larder, #"{"jsonrpc":"2.0","id":1,"result":{"value":{"error":1}}}"#) == nil)
         #expect(
@@ -60,7 +60,7 @@ struct PeerTests {
         #expect(failure(redis, "$4\r\n-ERR\r\n") == nil)
     }
 
-    @Test("good replies are known by their prefixes, which hold the ids in order")
+    @Test("valid replies match their prefixes, which contain the ids in order")
     func prefixes() throws {
         func reply(_ id: Int, _ value: String) -> [UInt8] {
             Array(#"{"jsonrpc":"2.0","id":\#(id),"result":{"value":"\#(value)","revision":1}}"#.utf8)
@@ -77,7 +77,7 @@ struct PeerTests {
         }
     }
 
-    @Test("text is found at its ends and after false starts")
+    @Test("a text is found at the ends and after partial matches")
     func search() {
         #expect(ReplyText.end(of: "aab", in: Array("aaab".utf8)) == 4)
         #expect(ReplyText.end(of: "a", in: Array("a".utf8)) == 1)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import larder_bench
 
-@Suite("The replay of a trace")
+@Suite("Replay of traces")
 struct ReplayTests {
     private func hits<Policy: ReplayPolicy>(_ type: Policy.Type, _ keys: [Int], size: Int = 1, capacity: Int) throws
         -> Int
@@ -12,7 +12,7 @@ struct ReplayTests {
         return trace.requests.indices.count { policy.request($0) }
     }
 
-    @Test("a trace is read with a head, empty lines, commas in keys, and without a last line feed")
+    @Test("a trace may have a header, empty lines, commas in keys, and no final line feed")
     func reading() throws {
         let text = "key,size\r\nhttps://a/1,2.png,30\r\n\nb, 7\nhttps://a/1,2.png,99\nb,7"
         let trace = try Trace(csv: Array(text.utf8))
@@ -27,12 +27,12 @@ struct ReplayTests {
         #expect(error?.description.contains("line 2") == true)
     }
 
-    @Test("an empty trace is refused")
+    @Test("an empty trace is rejected")
     func empty() { #expect(throws: BenchError.self) { try Trace(csv: Array("key,size\n".utf8)) } }
 
-    @Test("LRU evicts the least recently requested object, Belady the one whose next request is the furthest away")
+    @Test("LRU evicts the least recently requested object, Belady the one with the latest next request")
     func policies() throws {
-        // A cycle that is one longer than the cache: LRU never hits.
+        // The cycle has one object more than the cache, so LRU never hits.
         let cycle = (0..<12).map { $0 % 4 }
         #expect(try hits(LRUReplay.self, cycle, capacity: 3) == 0)
         #expect(try hits(BeladyReplay.self, cycle, capacity: 3) == 6)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import larder_bench
 
-@Suite("Finding the end of a reply")
+@Suite("Framing of replies")
 struct ReplyFramingTests {
     private func frame(_ framing: ReplyFraming, _ text: String, scanned: Int = 0) -> ReplyFraming.Frame {
         Array(text.utf8).withUnsafeBytes { framing.firstFrame(in: $0, scanned: scanned) }
@@ -14,14 +14,14 @@ struct ReplyFramingTests {
         #expect(frame(.line, "\n") == .complete(1))
     }
 
-    @Test("the beginning of a line is not looked at twice")
+    @Test("the beginning of a line is scanned once")
     func lineBeginningIsScannedOnce() {
         #expect(frame(.line, "{\"a\":") == .partial(scanned: 5))
         #expect(frame(.line, "{\"a\":1}\n", scanned: 5) == .complete(8))
     }
 
     @Test(
-        "every kind of RESP2 value ends where its lengths say",
+        "every kind of RESP2 value ends at its declared length",
         arguments: [
             "+OK\r\n", "-ERR no\r\n", ":1000\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "$0\r\n\r\n", "$4\r\na\r\nb\r\n",
             "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n", "*2\r\n*1\r\n:1\r\n$1\r\nx\r\n",
@@ -31,8 +31,8 @@ struct ReplyFramingTests {
         #expect(frame(.resp, text + "+NEXT\r\n") == .complete(text.utf8.count))
     }
 
-    @Test("every beginning of a RESP2 value asks for more")
-    func respBeginningAsksForMore() {
+    @Test("every incomplete RESP2 value is partial")
+    func respBeginningIsPartial() {
         let bytes = Array("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n".utf8)
         for length in 1..<bytes.count {
             let frame = bytes[..<length].withUnsafeBytes { ReplyFraming.resp.firstFrame(in: $0) }
@@ -41,13 +41,13 @@ struct ReplyFramingTests {
     }
 
     @Test(
-        "what is no RESP2 value is refused",
+        "an invalid RESP2 value is malformed",
         arguments: ["hello\r\n", "$x\r\n", "$\r\n", "$99999999999999999999\r\n", "*1 \r\n", "$\n"])
-    func nonsenseIsRefused(text: String) {
+    func invalidIsMalformed(text: String) {
         #expect(frame(.resp, text) == .malformed)
     }
 
-    @Test("a response over HTTP ends with its content; of a stream, the head and each chunk are whole")
+    @Test("an HTTP response is one frame; the head and each chunk of a stream are separate frames")
     func http() {
         let response = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nDate: now\r\n\r\n{\"\"}"
         #expect(frame(.http, response) == .complete(response.utf8.count))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import larder_bench
 
-@Suite("A report")
+@Suite("Reports")
 struct ReportTests {
     private func report(_ samples: [Double]...) -> Report {
         Report(
@@ -22,13 +22,13 @@ struct ReportTests {
         #expect(ratio?.highest == 3)
     }
 
-    @Test("one server alone has no ratio")
+    @Test("there is no ratio with one server or with a rate of 0")
     func noRatio() {
         #expect(report([10, 40]).ratio == nil)
         #expect(report([10], [0]).ratio == nil)
     }
 
-    @Test("the table gives every figure under its head, and the JSON has the same")
+    @Test("the table and the JSON contain all figures")
     func output() {
         let report = report([1000, 2000, 3000], [500, 1000, 1500])
         #expect(
@@ -59,7 +59,7 @@ struct ReportTests {
         #expect(NumberText.grouped(value, decimals: decimals) == text)
     }
 
-    @Test("the median and percentiles of few samples are samples or their middle")
+    @Test("medians and percentiles of few samples are samples or the mean of two")
     func statistics() {
         #expect(Statistics.median([3, 1, 2]) == 2)
         #expect(Statistics.median([4, 1, 2, 3]) == 2.5)

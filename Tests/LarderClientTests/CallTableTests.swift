@@ -4,14 +4,14 @@ import Testing
 
 @testable import LarderClient
 
-@Suite("The calls of a connection")
+@Suite("Call table")
 struct CallTableTests {
     private func call(bytes: Int = 1) -> PendingCall {
         PendingCall(
             line: ByteBuffer(repeating: 0, count: bytes), byteCount: bytes, purpose: .answer, caller: { _ in })
     }
 
-    @Test("requests are taken in order, as many as the limit allows")
+    @Test("requests are sent in order, up to the limit")
     func limit() {
         var table = CallTable(maximumInFlight: 2)
         for id in 1...3 { table.add(call(bytes: id), id) }
@@ -23,7 +23,7 @@ struct CallTableTests {
         #expect(table.inFlight == 2)
     }
 
-    @Test("a reply to a request that was not sent, or that was answered, has no call")
+    @Test("a reply to a request that is unsent or already answered has no call")
     func unknownReply() {
         var table = CallTable(maximumInFlight: 1)
         table.add(call(), 1)
@@ -34,7 +34,7 @@ struct CallTableTests {
         #expect(table.answer(1) == nil)
     }
 
-    @Test("an abandoned call in flight waits for its reply without a caller")
+    @Test("an abandoned call in flight counts until its reply arrives")
     func abandonedInFlight() {
         var table = CallTable(maximumInFlight: 1)
         table.add(call(), 1)
@@ -47,7 +47,7 @@ struct CallTableTests {
         #expect(table.inFlight == 0)
     }
 
-    @Test("an abandoned call that waits is never written")
+    @Test("an abandoned call that is not sent yet is never sent")
     func abandonedWaiting() {
         var table = CallTable(maximumInFlight: 1)
         table.add(call(bytes: 1), 1)
@@ -57,7 +57,7 @@ struct CallTableTests {
         #expect(table.nextLine() == nil)
     }
 
-    @Test("a reply without an ID is that of the longest request in flight")
+    @Test("a reply without an ID belongs to the longest request in flight")
     func longest() {
         var table = CallTable(maximumInFlight: 2)
         for (id, bytes) in [(1, 5), (2, 9), (3, 20)] { table.add(call(bytes: bytes), id) }
@@ -69,7 +69,7 @@ struct CallTableTests {
         #expect(table.answerLongest() == nil)
     }
 
-    @Test("each call ends once, whatever happens in whatever order", arguments: (0 as UInt64)..<50)
+    @Test("in random histories each call ends once", arguments: (0 as UInt64)..<50)
     func randomWalk(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var table = CallTable(maximumInFlight: 3)

@@ -2,9 +2,9 @@ import LarderJSON
 @testable import LarderClient
 import Testing
 
-@Suite("Calls over one connection", .timeLimit(.minutes(5)))
+@Suite("Calls on one connection", .timeLimit(.minutes(5)))
 struct CallTests {
-    @Test("replies find their callers in whatever order they come")
+    @Test("replies reach their callers in any order")
     func repliesInAnyOrder() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -22,7 +22,7 @@ struct CallTests {
         }
     }
 
-    @Test("changes of all overrides are confirmed to the agent")
+    @Test("changes of all overrides set the confirming parameter")
     func wholeDocument() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -55,7 +55,7 @@ struct CallTests {
         }
     }
 
-    @Test("a broken connection fails the calls in flight, and the next call makes a new one")
+    @Test("a broken connection fails the calls in flight, and the next call connects again")
     func brokenConnection() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -74,8 +74,8 @@ struct CallTests {
         }
     }
 
-    @Test("a call that only reads is made once more when its connection breaks, and not a third time")
-    func repeatedReading() async throws {
+    @Test("a read-only call is retried once after a disconnect")
+    func retriedRead() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
             async let value = client.config.value(at: "search.limit", as: Int.self)
@@ -98,8 +98,8 @@ struct CallTests {
         }
     }
 
-    @Test("a change is not made again when its connection breaks: it may have been made")
-    func changeIsNotRepeated() async throws {
+    @Test("a change is not retried after a disconnect, because it may have been executed")
+    func changeIsNotRetried() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
             async let failure = error { try await client.call("config.set", params: ["path": "a", "value": 1]) }
@@ -110,7 +110,7 @@ struct CallTests {
         }
     }
 
-    @Test("a cancelled call ends at once, the agent is asked to stop, and its late reply harms nobody")
+    @Test("a cancelled call ends at once, sends request.cancel, and its late reply is ignored")
     func cancellation() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -130,7 +130,7 @@ struct CallTests {
         }
     }
 
-    @Test("a call in a task that is cancelled already sends nothing")
+    @Test("a call in a task that is already cancelled sends nothing")
     func cancelledBefore() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -142,21 +142,21 @@ struct CallTests {
         }
     }
 
-    @Test("a call whose time is over ends and is cancelled at the agent")
+    @Test("a call that times out ends and is cancelled at the agent")
     func timeout() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client { $0.timeout = .milliseconds(1) }
             async let failure = error { try await client.config.refresh() }
             let connection = try await agent.accept()
             #expect(await failure?.code == .timeout)
-            // Whether the request left before its time was over is a race; if it did, it is cancelled.
+            // The request may or may not have been sent before the timeout. If it was, it is cancelled.
             client.slot.close()
             let lines = try await [connection.line(), connection.line()].compactMap(\.self)
             #expect(lines.isEmpty || lines.count == 2 && lines[1].contains("request.cancel"))
         }
     }
 
-    @Test("no more requests than the limit are given to the agent; the next leaves when a reply has come")
+    @Test("no more requests than the limit are in flight; each reply lets the next one out")
     func limit() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client { $0.maximumRequestsInFlight = 2 }
@@ -169,7 +169,7 @@ struct CallTests {
                         let connection = try await agent.accept()
                         var open = [try await connection.request(), try await connection.request()]
                         for _ in 0..<4 {
-                            // Two are open: what comes next comes only because this reply makes room for it.
+                            // Two requests are in flight. The next one is sent only because of this reply.
                             try await connection.reply(open.removeFirst(), 0)
                             open.append(try await connection.request())
                         }
@@ -182,15 +182,15 @@ struct CallTests {
         }
     }
 
-    @Test("a request that waits for its turn when the connection breaks goes over the next one")
-    func notSentIsSentAgain() async throws {
+    @Test("a request that is unsent when the connection breaks is sent on the next one")
+    func unsentRequest() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client { $0.maximumRequestsInFlight = 1 }
             let first = Task { await error { try await client.agent.ping() } }
             let connection = try await agent.accept()
             _ = try await connection.request("agent.ping")
             let second = Task { try await client.call("second") }
-            // `third` is queued behind `second` by the same loop; when it is cancelled, `second` is known to wait.
+            // `third` is queued after `second` on the same loop. When it times out, `second` is certain to be queued.
             let third = Task { await error { try await client.call("third", timeout: .milliseconds(1)) } }
             #expect(await third.value?.code == .timeout)
             connection.close()
@@ -201,7 +201,7 @@ struct CallTests {
         }
     }
 
-    @Test("a request too long for the agent fails, and the others go on")
+    @Test("a request that is too long for the agent fails alone")
     func lineTooLong() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -221,7 +221,7 @@ struct CallTests {
     }
 
     @Test(
-        "output that is not the protocol fails the calls and closes the connection",
+        "a protocol violation by the agent fails the calls",
         arguments: [
             "this is not JSON", #"{"jsonrpc":"2.0"}"#, "[]", "7", #"{"jsonrpc":"2.0","id":99,"result":{}}"#,
             #"{"jsonrpc":"2.0","id":"x","result":{}}"#, #"{"jsonrpc":"2.0","id":1}"#, "\u{0}",
@@ -241,7 +241,7 @@ struct CallTests {
         }
     }
 
-    @Test("a notification of a version to come and blank lines are passed over")
+    @Test("unknown notifications and blank lines are ignored")
     func unknownNotification() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -254,10 +254,10 @@ struct CallTests {
         }
     }
 
-    @Test("a reply of several megabytes and a request of the same size pass whole")
+    @Test("a request and a reply of several megabytes arrive intact")
     func largeMessages() async throws {
         try await ScriptedAgent.with { (agent) async throws in
-            // A build that looks at every access takes its time.
+            // A build with sanitizers is slow.
             let client = agent.client { $0.timeout = nil }
             let text = JSONValue.string(String(repeating: "ä€😀\\\"", count: 300_000))
             async let echo = client.call("echo", params: [text])
@@ -269,7 +269,7 @@ struct CallTests {
     }
 }
 
-/// The error that `body` throws; nil where it does not.
+/// The error that `body` throws; nil if it does not throw.
 func error<R>(_ body: () async throws -> R) async -> LarderClientError? {
     do {
         _ = try await body()
@@ -277,7 +277,7 @@ func error<R>(_ body: () async throws -> R) async -> LarderClientError? {
     } catch let error as LarderClientError {
         return error
     } catch {
-        Issue.record("\(error) is no LarderClientError")
+        Issue.record("\(error) is not a LarderClientError")
         return nil
     }
 }

@@ -2,17 +2,17 @@ import LarderJSON
 @testable import LarderClient
 import Testing
 
-@Suite("The model for user interfaces", .timeLimit(.minutes(5)))
+@Suite("Model for user interfaces", .timeLimit(.minutes(5)))
 @MainActor
 struct ConfigModelTests {
-    @Test("it shows the newest snapshot, keeps it while the agent is away, and says so")
+    @Test("the model has the newest snapshot, and keeps it with an error while disconnected")
     func follows() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
             let model = ConfigModel()
             #expect(model.snapshot == nil)
             #expect(!model.isLoading)
-            let (absences, continuation) = AsyncStream.makeStream(of: ConfigInterruption.self)
+            let (interruptions, continuation) = AsyncStream.makeStream(of: ConfigInterruption.self)
             let follower = Task {
                 await model.follow(client.config.snapshots(onInterruption: { continuation.yield($0) }))
             }
@@ -23,7 +23,7 @@ struct ConfigModelTests {
             #expect(model.snapshot?.value == "one")
             #expect(!model.isLoading)
             first.close()
-            for await _ in absences { break }
+            for await _ in interruptions { break }
             #expect(model.snapshot?.value == "one")
             #expect(model.lastError?.code == .disconnected)
             let second = try await agent.accept()
@@ -38,7 +38,7 @@ struct ConfigModelTests {
         }
     }
 
-    @Test("what no further attempt can mend ends it and stays as its last error")
+    @Test("a permanent error ends the model and remains its last error")
     func fails() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()

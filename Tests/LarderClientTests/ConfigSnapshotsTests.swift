@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Following snapshots", .timeLimit(.minutes(5)))
 struct ConfigSnapshotsTests {
-    @Test("after a break it subscribes again with the revision and epoch it holds, and delivers only what is newer")
+    @Test("after a disconnect the stream resumes from its revision and epoch, and delivers only newer ones")
     func reconnects() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let snapshots = agent.client().config.snapshots(at: "search", namespace: "web")
@@ -21,8 +21,8 @@ struct ConfigSnapshotsTests {
                 let again = try await second.subscription(revision: 9)
                 #expect(
                     again.params == ["path": "/search", "namespace": "web", "since": 7, "epoch": "e1"])
-                try await second.snapshot(1, revision: 6, "older than held")
-                try await second.snapshot(2, revision: 7, "held already")
+                try await second.snapshot(1, revision: 6, "older")
+                try await second.snapshot(2, revision: 7, "received before")
                 try await second.snapshot(3, revision: 9, "nine", reason: "gap")
                 _ = try await second.line()
             }()
@@ -36,7 +36,7 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("a new epoch is followed although its revisions are lower")
+    @Test("snapshots of a new epoch are delivered although their revisions are lower")
     func epochChange() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let snapshots = agent.client().config.snapshots()
@@ -61,7 +61,7 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("a slow consumer gets the newest snapshot and the number of those passed over")
+    @Test("a slow consumer gets the newest snapshot and the number of skipped ones")
     func slowConsumer() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -70,7 +70,7 @@ struct ConfigSnapshotsTests {
                 let connection = try await agent.accept()
                 try await connection.subscription(revision: 1)
                 try await connection.snapshot(1, revision: 1, 1)
-                // The consumer is busy with the first one until its own ping is answered: the others came before that.
+                // The consumer processes the first one until its ping is answered. The others arrive before that.
                 let ping = try await connection.request("agent.ping")
                 for revision in 2...50 { try await connection.snapshot(revision, revision: revision, .int(revision)) }
                 try await connection.reply(ping, ["pong": true])
@@ -86,7 +86,7 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("patch mode asks for patches and puts them together")
+    @Test("patch mode requests patches and applies them")
     func patchMode() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let snapshots = agent.client().config.snapshots(at: "a", mode: .patch)
@@ -96,7 +96,7 @@ struct ConfigSnapshotsTests {
                 try await first.snapshot(1, revision: 1, ["x": 1, "y": 1])
                 try await first.patch(2, revision: 2, from: 1, ["y": .null])
                 try await first.patch(3, revision: 9, from: 8, ["y": 1])
-                // The last one does not fit: the client gives the connection up and asks for everything.
+                // The last patch has another base. The client closes the connection and requests the whole document.
                 while try await first.line() != nil {}
                 let second = try await agent.accept()
                 #expect(try await second.subscription(revision: 9).params == ["path": "/a", "mode": "patch"])
@@ -114,7 +114,7 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("who leaves the loop ends the subscription, and the connection lives on")
+    @Test("leaving the loop ends the subscription and keeps the connection")
     func unsubscribes() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -133,7 +133,7 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("it ends when the task is cancelled, while it waits for a snapshot")
+    @Test("the stream ends when its task is cancelled while it waits for a snapshot")
     func cancelledWhileWaiting() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -146,14 +146,14 @@ struct ConfigSnapshotsTests {
             try await connection.subscription(revision: 1)
             follower.cancel()
             #expect(try await follower.value == 0)
-            // The reply may be on its way still when the task is cancelled: then the request is cancelled first.
+            // If the reply has not arrived when the task is cancelled, the request is cancelled first.
             var request = try await connection.request()
             if request.method == "request.cancel" { request = try await connection.request() }
             #expect(request.method == "config.unsubscribe")
         }
     }
 
-    @Test("a subscription that is cancelled before its reply is ended when the reply comes")
+    @Test("a subscription that is cancelled before its reply ends when the reply arrives")
     func cancelledWhileSubscribing() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -171,8 +171,8 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("it ends when the task is cancelled, while it waits to connect again")
-    func cancelledWhileAway() async throws {
+    @Test("the stream ends when its task is cancelled while it waits to reconnect")
+    func cancelledWhileDisconnected() async throws {
         try await withTemporaryDirectory { directory in
             let configuration = ScriptedAgent.configuration { $0.clock = ContinuousClock() }
             let client = LarderClient(socket: "\(directory)/none.sock", configuration: configuration)
@@ -186,7 +186,7 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("what no further attempt can mend is thrown")
+    @Test("a permanent error is thrown")
     func permanentError() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -198,7 +198,7 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("a subscription that the settings end is asked for again, and what the agent says then is all that is told")
+    @Test("an ended subscription is requested again on the same connection; only an error is reported")
     func withdrawn() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -209,7 +209,7 @@ struct ConfigSnapshotsTests {
                 try await connection.subscription(revision: 1)
                 try await connection.snapshot(1, revision: 1, "one")
                 try await connection.end(2, revision: 1, reason: "namespaceRemoved")
-                // It is back already.
+                // The namespace exists again.
                 let again = try await connection.subscription(revision: 2)
                 #expect(again.params?["since"] == 1)
                 try await connection.snapshot(1, revision: 2, "two")
@@ -225,7 +225,7 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("a path that is none is thrown before anything is sent")
+    @Test("an invalid path is thrown before anything is sent")
     func invalidPath() async throws {
         let client = LarderClient(socket: "/nonexistent")
         let failure = await error { for try await _ in client.config.snapshots(at: "/a~2") {} }
@@ -233,7 +233,7 @@ struct ConfigSnapshotsTests {
         #expect(await error { try await client.config.snapshot(at: "/a~2") }?.code == .invalidArgument)
     }
 
-    @Test("the agent's goodbye makes it come back")
+    @Test("the stream reconnects after an end event with the reason shutdown")
     func endEvent() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -260,7 +260,7 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("delays grow while the agent is away, are told, and start anew after a snapshot")
+    @Test("delays grow while the agent is unreachable, are reported, and start over after a snapshot")
     func delays() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let clock = ImmediateClock()
@@ -295,7 +295,7 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("two loops over one client are two subscriptions on one connection")
+    @Test("two loops over one client have two subscriptions on one connection")
     func twoLoops() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()

@@ -3,7 +3,7 @@ import LarderJSON
 @testable import LarderClient
 import Testing
 
-@Suite("Values become types")
+@Suite("Decoding of values")
 struct DecodingTests {
     private struct Search: Codable, Equatable {
         var limit: Int
@@ -15,7 +15,7 @@ struct DecodingTests {
         try ConfigSnapshot(value: value, revision: 1, epoch: "e", state: .fresh).decode(type)
     }
 
-    @Test("plain values, optionals, arrays, dictionaries and structures")
+    @Test("plain values, optionals, arrays, dictionaries and structures are decoded")
     func shapes() throws {
         #expect(try decode(25, Int.self) == 25)
         #expect(try decode("x\ny", String.self) == "x\ny")
@@ -37,7 +37,7 @@ struct DecodingTests {
         #expect(try decode(value, Search.self) == Search(limit: 1, hosts: ["x"]))
     }
 
-    @Test("what does not fit names the place and the reason in one line")
+    @Test("the error for a mismatch names the position and the reason")
     func mismatch() throws {
         let failure = #expect(throws: LarderClientError.self) {
             try decode(["limit": 1, "hosts": [1]], Search.self)

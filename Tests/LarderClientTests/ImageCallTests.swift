@@ -2,24 +2,24 @@ import LarderJSON
 @testable import LarderClient
 import Testing
 
-@Suite("Calls for images", .timeLimit(.minutes(5)))
+@Suite("Image calls", .timeLimit(.minutes(5)))
 struct ImageCallTests {
     private static let digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-    private static let what: [(String, JSONValue)] = [
+    private static let imageFields: [(String, JSONValue)] = [
         ("digest", .string(digest)), ("mediaType", "image/png"), ("width", 640), ("height", 480), ("bytes", 18_342),
     ]
 
-    /// What an agent answers to `image.get`.
+    /// A result of `image.get`.
     static func image(lease: Int) -> JSONValue {
         .object(
-            what + [
+            imageFields + [
                 ("path", "/c/b"), ("freshness", "stale"), ("source", "joined"), ("ageSeconds", 7),
                 ("lease", .int(lease)),
             ])
     }
 
     /// Makes a call and answers it.
-    /// - Returns: the parameters that came, and the call's result.
+    /// - Returns: the received parameters and the result of the call
     private func call<Result: Sendable>(
         _ method: String, answer: JSONValue, _ body: @escaping @Sendable (ImageCommands) async throws -> Result
     ) async throws -> (params: JSONValue?, result: Result) {
@@ -33,7 +33,7 @@ struct ImageCallTests {
         }
     }
 
-    @Test("get says what is wanted, asks for a lease as long as the connection, and tells what came")
+    @Test("get sends its parameters, requests a lease until the connection ends, and returns the image")
     func get() async throws {
         let (params, image) = try await call("image.get", answer: Self.image(lease: 3)) {
             try await $0.get(
@@ -52,7 +52,7 @@ struct ImageCallTests {
         #expect(image.freshness == .stale && image.source == .joined && image.age == .seconds(7))
     }
 
-    @Test("the error of an image comes with its reason")
+    @Test("an image error has its reason")
     func refused() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -70,15 +70,15 @@ struct ImageCallTests {
         }
     }
 
-    @Test("peek, pin, unpin, remove, clear and list")
+    @Test("the other calls send their parameters and return their results")
     func others() async throws {
-        let nothing = try await call(
+        let missing = try await call(
             "image.peek", answer: ["held": false, "decision": "notHeld", "revalidates": false]
         ) { try await $0.peek("u", policy: .cacheOnly, cacheKey: "k", explain: true) }
-        #expect(nothing.params == ["url": "u", "cacheKey": "k", "policy": "cacheOnly", "explain": true])
-        #expect(nothing.result == .init(held: nil, decision: .notHeld, revalidates: false))
+        #expect(missing.params == ["url": "u", "cacheKey": "k", "policy": "cacheOnly", "explain": true])
+        #expect(missing.result == .init(held: nil, decision: .notHeld, revalidates: false))
 
-        let pin = try await call("image.pin", answer: .object([("pinned", true)] + Self.what)) {
+        let pin = try await call("image.pin", answer: .object([("pinned", true)] + Self.imageFields)) {
             try await $0.pin("u", cacheKey: "k")
         }
         #expect(pin.params == ["url": "u", "cacheKey": "k"])
@@ -102,11 +102,11 @@ struct ImageCallTests {
     }
 }
 
-@Suite("Images in a scope", .timeLimit(.minutes(5)))
+@Suite("Scoped images", .timeLimit(.minutes(5)))
 struct ScopedImageTests {
     private struct Failure: Error {}
 
-    @Test("the lease is given back at the end, also where the closure throws", arguments: [false, true])
+    @Test("the lease is released at the end of the closure, even if it throws", arguments: [false, true])
     func released(throwing: Bool) async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -129,7 +129,7 @@ struct ScopedImageTests {
         }
     }
 
-    @Test("the lease is given back where the task is cancelled within the closure")
+    @Test("the lease is released if the task is cancelled within the closure")
     func cancelledWithin() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -146,7 +146,7 @@ struct ScopedImageTests {
         }
     }
 
-    @Test("a lease that comes after the task was cancelled is given back")
+    @Test("a lease that arrives after the task was cancelled is released")
     func cancelledBefore() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -161,7 +161,7 @@ struct ScopedImageTests {
         }
     }
 
-    @Test("that the connection broke meanwhile is told, whatever the closure made of it", arguments: [false, true])
+    @Test("a disconnect within the closure is thrown, even if the closure throws", arguments: [false, true])
     func connectionLost(throwing: Bool) async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -181,7 +181,7 @@ struct ScopedImageTests {
         }
     }
 
-    @Test("a lease is never given back over another connection, where its number means something else")
+    @Test("a lease is not released on another connection, where its number has another meaning")
     func otherConnection() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()

@@ -2,7 +2,7 @@ import LarderJSON
 @testable import LarderClient
 import Testing
 
-@Suite("Prefetching images", .timeLimit(.minutes(5)))
+@Suite("Image prefetches", .timeLimit(.minutes(5)))
 struct ImagePrefetchTests {
     private let summary: JSONValue = [
         "total": 4, "fetched": 2, "held": 1, "failed": 1, "bytes": 9,
@@ -16,7 +16,7 @@ struct ImagePrefetchTests {
         return #"{"jsonrpc":"2.0","method":"image.progress","params":\#(params)}"#
     }
 
-    @Test("progress comes as it is told, then the summary, then nothing")
+    @Test("a prefetch returns the progress, then the summary, then ends")
     func steps() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -43,7 +43,7 @@ struct ImagePrefetchTests {
         }
     }
 
-    @Test("a consumer that is slow gets what is newest, and always the summary")
+    @Test("a slow consumer gets the newest progress, and always the summary")
     func newest() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -63,7 +63,7 @@ struct ImagePrefetchTests {
         }
     }
 
-    @Test("a task that is cancelled stops the agent")
+    @Test("cancelling the task cancels the request")
     func cancelled() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -74,7 +74,7 @@ struct ImagePrefetchTests {
             task.cancel()
             #expect(await task.value?.code == .cancelled)
             #expect(try await connection.request("request.cancel").params?["id"] == request.id)
-            // What was on its way harms nobody.
+            // Later messages for the request are ignored.
             try await connection.send(progress(request, done: 2))
             try await connection.fail(request, .cancelled, "1 of 4 was complete")
             async let ping: Void = client.agent.ping()
@@ -83,7 +83,7 @@ struct ImagePrefetchTests {
         }
     }
 
-    @Test("a loop that is left stops the agent")
+    @Test("leaving the loop cancels the request")
     func left() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -98,7 +98,7 @@ struct ImagePrefetchTests {
         }
     }
 
-    @Test("the agent's error and a broken connection end it", arguments: [false, true])
+    @Test("an error of the agent or a disconnect ends the prefetch", arguments: [false, true])
     func failed(disconnected: Bool) async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -115,8 +115,8 @@ struct ImagePrefetchTests {
         }
     }
 
-    @Test("progress that cannot be read closes the connection, that of nobody is passed over")
-    func strangeProgress() async throws {
+    @Test("unreadable progress closes the connection; progress of an unknown request is ignored")
+    func invalidProgress() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
             async let failure = error { try await client.agent.ping() }

@@ -3,9 +3,9 @@ import LarderClient
 import TestSupport
 import Testing
 
-@Suite("A client's lifetime", .timeLimit(.minutes(5)))
+@Suite("Client lifetime", .timeLimit(.minutes(5)))
 struct LifetimeTests {
-    @Test("the scope connects first, closes at its end, and the client is of no use afterwards")
+    @Test("the scope connects first and closes at its end; the client cannot be used afterwards")
     func scope() async throws {
         try await ScriptedAgent.with { agent in
             async let connection = agent.accept()
@@ -15,7 +15,7 @@ struct LifetimeTests {
         }
     }
 
-    @Test("a scope whose body throws passes its error on and closes too")
+    @Test("a scope whose body throws rethrows the error and closes")
     func throwingScope() async throws {
         try await ScriptedAgent.with { agent in
             async let connection = agent.accept()
@@ -27,7 +27,7 @@ struct LifetimeTests {
         }
     }
 
-    @Test("run() keeps the client connected, comes back after a break, and closes when its task is cancelled")
+    @Test("run() keeps the client connected, reconnects, and closes when its task is cancelled")
     func run() async throws {
         try await ScriptedAgent.with { agent in
             let client = agent.client()
@@ -42,7 +42,7 @@ struct LifetimeTests {
         }
     }
 
-    @Test("run() with no agent there tries again, with delays that grow to the cap")
+    @Test("run() without an agent retries, with delays that grow to the cap")
     func runWithoutAgent() async throws {
         try await withTemporaryDirectory { directory in
             let clock = ImmediateClock()
@@ -58,7 +58,7 @@ struct LifetimeTests {
         }
     }
 
-    @Test("a client that nobody holds any more closes its connection")
+    @Test("a released client closes its connection")
     func release() async throws {
         try await ScriptedAgent.with { agent in
             let connection = try await pingOnce(agent)

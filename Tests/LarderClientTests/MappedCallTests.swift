@@ -2,14 +2,14 @@ import Glibc
 import LarderClient
 import Testing
 
-@Suite("Asking for the file of a snapshot", .timeLimit(.minutes(5)))
+@Suite("Calls with files", .timeLimit(.minutes(5)))
 struct MappedCallTests {
     private static let opened: JSONValue = [
         "namespace": "default", "revision": 1, "epoch": "9f86d081884c7d65", "state": "fresh", "bytes": 200,
         "descriptor": true,
     ]
 
-    @Test("a reply without the descriptor is told as such, with what to do")
+    @Test("a reply without the descriptor is an error with advice")
     func noDescriptor() async throws {
         try await ScriptedAgent.with { agent in
             let client = agent.client()
@@ -18,14 +18,14 @@ struct MappedCallTests {
             try await connection.reply(connection.request("config.open"), Self.opened)
             do {
                 _ = try await snapshot
-                Issue.record("there was no file")
+                Issue.record("a reply without a descriptor was accepted")
             } catch let error as LarderClientError {
                 #expect(error.code == .protocolViolation && error.advice?.contains("mapped: false") == true)
             }
         }
     }
 
-    @Test("an agent that goes away before it has answered is `disconnected`, one that refuses is `remote`")
+    @Test("a disconnect before the reply is `disconnected`; a refusal is `remote`")
     func failures() async throws {
         try await ScriptedAgent.with { agent in
             let client = agent.client()
@@ -43,7 +43,7 @@ struct MappedCallTests {
         }
     }
 
-    @Test("a file to be stored is passed with the request, which has no inline bytes")
+    @Test("put passes the file with the request, without inline bytes")
     func put() async throws {
         try await ScriptedAgent.with { agent in
             let client = agent.client()
@@ -68,7 +68,7 @@ struct MappedCallTests {
         }
     }
 
-    @Test("a task that is cancelled waits no longer, and its connection ends")
+    @Test("a cancelled task stops waiting, and its connection closes")
     func cancelled() async throws {
         try await ScriptedAgent.with { agent in
             let client = agent.client()
@@ -81,18 +81,18 @@ struct MappedCallTests {
         }
     }
 
-    @Test("without a file the document comes over the connection, and an event ends its being current")
+    @Test("without a file, the document is sent inline, and an event makes the snapshot outdated")
     func copied() async throws {
         try await ScriptedAgent.with { agent in
             let client = agent.client()
-            async let asked = client.config.snapshot(mapped: false)
+            async let opened = client.config.snapshot(mapped: false)
             let connection = try await agent.accept()
             try await connection.reply(
                 connection.request("config.get"),
                 ["value": ["n": 1], "revision": 7, "epoch": "9f86d081884c7d65", "state": "fresh"])
             let subscription = try await connection.subscription(revision: 7, epoch: "9f86d081884c7d65")
             #expect(subscription.params?["mode"]?.string == "revision" && subscription.params?["since"]?.int == 7)
-            let snapshot = try await asked
+            let snapshot = try await opened
             #expect(snapshot.int(at: "n") == 1 && snapshot.revision == 7 && snapshot.isCurrent)
             try await connection.send(
                 #"{"jsonrpc":"2.0","method":"config.event","params":{"subscription":1,"sequence":1,"kind":"revision","#

@@ -4,8 +4,8 @@ import LarderClient
 import Synchronization
 import TestSupport
 
-/// A server on a real Unix socket that does what a test says, line by line. Its blocking calls run on threads of their
-/// own, so that a test's tasks never hold up one another.
+/// A server on a real Unix socket whose messages a test scripts. Its blocking calls run on separate threads, so that
+/// they do not block the tasks of the test.
 final class ScriptedAgent: Sendable {
     /// The socket's path.
     let path: String
@@ -18,7 +18,7 @@ final class ScriptedAgent: Sendable {
         try check(listen(listener, 16))
     }
 
-    /// Runs `body` with an agent in a directory of its own.
+    /// Runs `body` with an agent in a temporary directory.
     static func with<R>(_ body: (ScriptedAgent) async throws -> R) async throws -> R {
         try await withTemporaryDirectory { directory in
             let agent = try ScriptedAgent(path: "\(directory)/larder.sock")
@@ -27,7 +27,7 @@ final class ScriptedAgent: Sendable {
         }
     }
 
-    /// A client of this agent; what differs from the defaults is for tests: no delay is slept through.
+    /// A client of this agent whose delays take no time.
     func client(_ change: (inout LarderClient.Configuration) -> Void = { _ in }) -> LarderClient {
         LarderClient(socket: path, configuration: Self.configuration(change))
     }
@@ -54,7 +54,7 @@ final class ScriptedAgent: Sendable {
 
 /// The agent's side of one connection.
 final class ScriptedConnection: Sendable {
-    /// A request as it came.
+    /// A received request.
     struct Request: Sendable {
         let method: String
         let id: JSONValue?
@@ -83,7 +83,7 @@ final class ScriptedConnection: Sendable {
         }
     }
 
-    /// Waits for the next request, which must be there.
+    /// Waits for the next request. Throws if the connection ends or another method is called.
     func request(_ method: String? = nil) async throws -> Request {
         guard let line = try await line() else { throw ScriptError("the client closed the connection") }
         let value = try JSONValue(parsing: line)
@@ -92,7 +92,6 @@ final class ScriptedConnection: Sendable {
         return request
     }
 
-    /// Sends lines.
     func send(_ lines: String...) async throws {
         let bytes = Array(lines.map { $0 + "\n" }.joined().utf8)
         try await onThread { [self] in
@@ -106,12 +105,12 @@ final class ScriptedConnection: Sendable {
         }
     }
 
-    /// Answers a request.
+    /// Sends a result.
     func reply(_ request: Request, _ result: JSONValue) async throws {
         try await send(#"{"jsonrpc":"2.0","id":\#(request.id ?? .null),"result":\#(result)}"#)
     }
 
-    /// Answers a request with an error.
+    /// Sends an error.
     func fail(_ request: Request, _ code: WireError.Code, _ detail: String) async throws {
         let error = JSONValue.building { WireError(code, detail).write(to: &$0) }
         try await send(#"{"jsonrpc":"2.0","id":\#(request.id ?? .null),"error":\#(error)}"#)
@@ -173,13 +172,13 @@ final class ScriptedConnection: Sendable {
     }
 }
 
-/// The script did not go as written.
+/// The client did not behave as the script expects.
 struct ScriptError: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
 }
 
-/// Runs a blocking call on a thread of its own.
+/// Runs a blocking call on a separate thread.
 func onThread<R: Sendable>(_ work: @escaping @Sendable () throws -> R) async throws -> R {
     try await withCheckedThrowingContinuation { continuation in
         Thread.detachNewThread { continuation.resume(with: Result { try work() }) }

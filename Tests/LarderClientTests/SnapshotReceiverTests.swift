@@ -3,7 +3,7 @@ import LarderJSON
 import LarderProtocol
 import Testing
 
-@Suite("Events become snapshots")
+@Suite("Snapshot receiver")
 struct SnapshotReceiverTests {
     private func snapshot(
         _ sequence: Int, _ revision: Int, _ value: JSONValue? = 1, epoch: String = "e1", skipped: Int = 0,
@@ -20,11 +20,11 @@ struct SnapshotReceiverTests {
             content: .patch(patch, from: from))
     }
 
-    /// Takes outside of `#expect`, whose operands may not be changed.
+    /// Takes the snapshot outside of `#expect`, whose operands cannot be mutated.
     private func taken(_ receiver: inout SnapshotReceiver) -> ConfigSnapshot? { receiver.take() }
 
     @Test("an older revision of the same epoch, and the same one again, are not delivered")
-    func olderRefused() throws {
+    func olderIgnored() throws {
         var receiver = SnapshotReceiver(mode: .snapshot)
         try receiver.receive(snapshot(1, 5))
         #expect(taken(&receiver)?.revision == 5)
@@ -35,7 +35,7 @@ struct SnapshotReceiverTests {
         #expect(taken(&receiver)?.revision == 6)
     }
 
-    @Test("a new epoch begins anew, with whatever revision")
+    @Test("a new epoch may begin with any revision")
     func newEpoch() throws {
         var receiver = SnapshotReceiver(mode: .snapshot)
         try receiver.receive(snapshot(1, 500))
@@ -46,7 +46,7 @@ struct SnapshotReceiverTests {
         #expect(receiver.resumption == .init(revision: 2, epoch: "e2"))
     }
 
-    @Test("the newest wins, and every snapshot that was passed over is counted once")
+    @Test("the newest snapshot is delivered, and each skipped one is counted once")
     func conflation() throws {
         var receiver = SnapshotReceiver(mode: .snapshot)
         try receiver.receive(snapshot(1, 1))
@@ -55,13 +55,13 @@ struct SnapshotReceiverTests {
         let waiting = receiver.take()
         let newest = try #require(waiting)
         #expect(newest.revision == 7)
-        // Revisions 1 and 2 on this side, 3 to 6 on the agent's.
+        // The client skipped revisions 1 and 2, the agent 3 to 6.
         #expect(newest.skipped == 6)
         try receiver.receive(snapshot(4, 8))
         #expect(taken(&receiver)?.skipped == 0)
     }
 
-    @Test("nothing at the path is a snapshot without a value")
+    @Test("a missing value results in a snapshot without a value")
     func absence() throws {
         var receiver = SnapshotReceiver(mode: .snapshot)
         try receiver.receive(snapshot(1, 1, nil))
@@ -71,7 +71,7 @@ struct SnapshotReceiverTests {
         #expect(throws: LarderClientError.self) { try snapshot.decode(Int.self) }
     }
 
-    @Test("an event out of sequence is refused")
+    @Test("an event out of sequence is rejected")
     func sequenceGap() throws {
         var receiver = SnapshotReceiver(mode: .snapshot)
         try receiver.receive(snapshot(1, 1))
@@ -81,7 +81,7 @@ struct SnapshotReceiverTests {
         #expect(taken(&receiver)?.revision == 2)
     }
 
-    @Test("patches are put together with what is held, also while the consumer is slow")
+    @Test("patches are applied to the last document, even if the consumer is slow")
     func patches() throws {
         var receiver = SnapshotReceiver(mode: .patch)
         try receiver.receive(snapshot(1, 1, ["a": 1, "b": 1], reason: .initial))
@@ -94,7 +94,7 @@ struct SnapshotReceiverTests {
         #expect(receiver.resumption == .init(revision: 4, epoch: "e1"))
     }
 
-    @Test("a patch of another revision is refused, and the next subscription asks for everything")
+    @Test("a patch with another base is rejected, and the next subscription requests the whole document")
     func foreignPatch() throws {
         var receiver = SnapshotReceiver(mode: .patch)
         try receiver.receive(snapshot(1, 3, ["a": 1]))
@@ -102,14 +102,14 @@ struct SnapshotReceiverTests {
         #expect(throws: LarderClientError.self) { try receiver.receive(patch(2, 5, from: 4, ["a": 2])) }
         #expect(receiver.resumption == nil)
         receiver.begin()
-        // The same revision again fills the base for patches to come, but is not delivered twice.
+        // The same revision becomes the base of later patches, but is not delivered twice.
         try receiver.receive(snapshot(1, 3, ["a": 1], reason: .initial))
         #expect(taken(&receiver) == nil)
         try receiver.receive(patch(2, 4, from: 3, ["a": 2]))
         #expect(taken(&receiver)?.value == ["a": 2])
     }
 
-    @Test("a patch before any snapshot is refused")
+    @Test("a patch before any snapshot is rejected")
     func patchWithoutBase() {
         var receiver = SnapshotReceiver(mode: .patch)
         #expect(throws: LarderClientError.self) { try receiver.receive(patch(1, 2, from: 1, [:])) }

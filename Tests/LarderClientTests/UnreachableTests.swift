@@ -3,9 +3,9 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("An agent that cannot be reached", .timeLimit(.minutes(5)))
+@Suite("Unreachable agents", .timeLimit(.minutes(5)))
 struct UnreachableTests {
-    @Test("no socket: start the agent")
+    @Test("a missing socket is reported with the advice to start the agent")
     func missing() async throws {
         try await withTemporaryDirectory { directory in
             let path = "\(directory)/none.sock"
@@ -17,7 +17,7 @@ struct UnreachableTests {
         }
     }
 
-    @Test("a socket on which nobody listens: start the agent again")
+    @Test("a socket without a listener is reported")
     func refused() async throws {
         try await withTemporaryDirectory { directory in
             let path = "\(directory)/dead.sock"
@@ -30,7 +30,7 @@ struct UnreachableTests {
         }
     }
 
-    @Test("a file that is no socket is called so")
+    @Test("a file that is not a socket is reported")
     func plainFile() async throws {
         try await withTemporaryDirectory { directory in
             let path = "\(directory)/file"
@@ -40,12 +40,12 @@ struct UnreachableTests {
         }
     }
 
-    @Test("permission denied says who may connect, and sends nobody into the superuser's group")
+    @Test("the advice for a permission error says who may connect, and never names the superuser's group")
     func permission() async throws {
         try withTemporaryDirectory { directory in
             let path = "\(directory)/file"
             close(open(path, O_CREAT | O_WRONLY, 0o600))
-            // The superuser is never refused, so the errors are made by hand.
+            // The superuser is never refused, so the test constructs the errors.
             let owned = LarderClientError.unreachable(path, errno: EACCES)
             #expect(owned.reason == "permission denied on \(path)")
             #expect(owned.advice?.hasPrefix("only ") == true)
@@ -63,7 +63,7 @@ struct UnreachableTests {
         }
     }
 
-    @Test("a path longer than a socket's address can hold is refused with its limit")
+    @Test("a path that is too long for a socket address is reported with the limit")
     func longPath() async throws {
         let path = "/tmp/" + String(repeating: "x", count: 120)
         let failure = await error { try await LarderClient.withConnection(socket: path) { _ in } }
@@ -71,7 +71,7 @@ struct UnreachableTests {
         #expect(failure?.reason.contains("107 bytes") == true)
     }
 
-    @Test("a full accept queue is tried again, and then said")
+    @Test("a full accept queue is retried six times and then reported")
     func busy() async throws {
         try await withTemporaryDirectory { directory in
             let path = "\(directory)/busy.sock"
@@ -95,7 +95,7 @@ struct UnreachableTests {
     }
 
     @Test(
-        "the socket is looked for in the environment, then in the runtime directory, then in /run",
+        "the socket path comes from the environment, the runtime directory, or /run",
         arguments: [
             (["LARDER_SOCKET": "/a", "XDG_RUNTIME_DIR": "/run/user/1"], true, "/a"),
             (["LARDER_SOCKET": "", "XDG_RUNTIME_DIR": "/run/user/1"], true, "/run/user/1/larder/larder.sock"),

@@ -5,16 +5,16 @@ import Testing
 
 @testable import LarderEventLoop
 
-@Suite("The event loop of clients' sockets")
+@Suite("Epoll event loop")
 struct EpollLoopTests {
-    /// What happened, in its order.
+    /// Entries in the order in which they were added.
     private final class Record: Sendable {
         private let entries = Mutex<[String]>([])
         func note(_ entry: String) { entries.withLock { $0.append(entry) } }
         var all: [String] { entries.withLock { $0 } }
     }
 
-    @Test("what is handed to it from one thread is done in its order, on its own thread")
+    @Test("work submitted by one thread runs in order on the thread of the loop")
     func order() async throws {
         let loop = try EpollLoop(name: "order")
         let record = Record()
@@ -30,7 +30,7 @@ struct EpollLoopTests {
         loop.stop()
     }
 
-    @Test("what many threads hand to it is done once each")
+    @Test("work submitted by many threads runs once each")
     func manyThreads() async throws {
         let loop = try EpollLoop(name: "many")
         let sum = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -47,12 +47,12 @@ struct EpollLoopTests {
         loop.stop()
     }
 
-    @Test("timers come in the order of their times, not before them, and not at all when they are cancelled")
+    @Test("timers fire in order and not early; cancelled timers do not fire")
     func timers() async throws {
         let loop = try EpollLoop(name: "timers")
         let record = Record()
         let begin = NIODeadline.now()
-        // On the loop, so that none can be due before the last of them is cancelled.
+        // On the loop, so that no timer can fire before the cancellation.
         let (cancelled, late) = try await loop.submit {
             let cancelled = loop.scheduleTask(in: .milliseconds(2)) { record.note("cancelled") }
             let late = loop.scheduleTask(in: .milliseconds(30)) { record.note("late") }
@@ -67,11 +67,11 @@ struct EpollLoopTests {
         loop.stop()
     }
 
-    @Test("deferred work runs in its order, each piece that it defers itself in a later iteration")
+    @Test("deferred work runs in order; work that it defers runs in a later iteration")
     func deferredWork() async throws {
         let loop = try EpollLoop(name: "deferred")
         let record = Record()
-        // Nothing else is submitted: work behind a long piece may run after deferred work.
+        // No other work is submitted, because work after a long piece may run after deferred work.
         await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
             loop.execute {
                 loop.deferWork {
@@ -91,7 +91,7 @@ struct EpollLoopTests {
         loop.stop()
     }
 
-    @Test("an actor can run on it")
+    @Test("an actor can run on the loop")
     func actors() async throws {
         actor Counter {
             let loop: EpollLoop
@@ -110,8 +110,8 @@ struct EpollLoopTests {
         loop.stop()
     }
 
-    @Test("a descriptor that is closed within a turn is told nothing any more, nor is the next one of its number")
-    func closedWithinTurn() async throws {
+    @Test("events of a descriptor that is closed in the same iteration are dropped, even if its number is reused")
+    func closedInSameIteration() async throws {
         final class Reader: EpollTarget {
             let (socket, record, name): (CInt, Record, String)
             var onReady: () -> Void = {}
@@ -136,9 +136,9 @@ struct EpollLoopTests {
             try epoll.add(reader.socket, [.readable, .onEdges], reader)
             let other = readers[1 - index]
             reader.onReady = {
-                // Whoever comes first closes the other, and something else takes its number.
+                // The first reader that runs closes the other's descriptor, and a new one gets its number.
                 epoll.forget(other.socket)
-                // In one step: another test could be given the number otherwise.
+                // In one call. Otherwise a concurrent test could get the number.
                 let next = dup2(pairs[index][1], other.socket)
                 #expect(next == other.socket)
                 let reader = Reader(next, record, "next")
@@ -151,11 +151,11 @@ struct EpollLoopTests {
     }
 }
 
-@Suite("Timers of an event loop")
+@Suite("Timer queue")
 struct TimerQueueTests {
     private func at(_ time: Int) -> NIODeadline { .uptimeNanoseconds(UInt64(time)) }
 
-    @Test("what is due comes in the order of the times, and what is equal in that of its coming")
+    @Test("due timers are returned by time, and timers with equal times in the order of their addition")
     func order() {
         var (queue, done) = (TimerQueue(), [Int]())
         for (index, time) in [30, 10, 20, 10, 40].enumerated() { _ = queue.add(at: at(time)) { done.append(index) } }
@@ -165,20 +165,20 @@ struct TimerQueueTests {
         #expect(queue.next == at(40))
     }
 
-    @Test("what was cancelled is let go of at once, and leaves no crowd behind")
+    @Test("a cancelled timer releases its action at once, and cancelled timers do not accumulate")
     func cancelled() {
         final class Owner {}
         var queue = TimerQueue()
-        weak var held: Owner?
+        weak var released: Owner?
         let timer: TimerQueue.Timer
         do {
             let owner = Owner()
-            held = owner
+            released = owner
             timer = queue.add(at: at(1)) { withExtendedLifetime(owner) {} }
         }
-        #expect(held != nil)
+        #expect(released != nil)
         queue.cancel(timer)
-        #expect(held == nil)
+        #expect(released == nil)
         queue.cancel(timer)
         for time in 2..<10_000 { queue.cancel(queue.add(at: at(time)) {}) }
         #expect(queue.count < 200)
