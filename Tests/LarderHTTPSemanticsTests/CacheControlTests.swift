@@ -5,16 +5,16 @@ import Testing
 @Suite("Cache-Control")
 struct CacheControlTests {
     @Test(
-        "max-age, in all the forms that origins send",
+        "max-age is parsed in all forms that origins send",
         arguments: [
             ("max-age=60", 60), ("Max-Age=60", 60), ("max-age=\"60\"", 60), ("public, max-age=60", 60),
             ("max-age=0", 0),
             (" ,, max-age=60 ,", 60), ("max-age=60, max-age=90", 60), ("max-age=007", 7),
-            // What is no number of seconds is taken for stale, not for absent.
+            // An invalid number counts as 0, not as absent.
             ("max-age", 0), ("max-age=", 0), ("max-age=-1", 0), ("max-age=1.5", 0), ("max-age=soon", 0),
             ("max-age=6 0", 0), ("max-age=\"60", 0), ("max-age=+60", 0), ("max-age=١", 0),
             ("max-age=99999999999999999999999", 1 << 31), ("max-age=4294967296", 1 << 31),
-            // Not for us, or not there at all.
+            // Another directive, or none.
             ("s-maxage=60", nil), ("x-max-age=60", nil), ("", nil), ("no-cache=\"max-age=60\"", nil),
             ("ext=\"a, max-age=60\"", nil), ("ext=\"a\\\", max-age=60\"", nil), ("\"max-age=60\"", nil),
             ("ext=\"never ends, max-age=60", nil),
@@ -23,7 +23,7 @@ struct CacheControlTests {
         #expect(CacheControl(field).maximumAge == seconds)
     }
 
-    @Test("flags count with or without an argument, in any case")
+    @Test("flags count with or without an argument, in upper and lower case")
     func flags() {
         let all = CacheControl("No-Store, NO-CACHE, must-revalidate, immutable, private, x=\"y\"")
         #expect(all.forbidsStoring && all.requiresValidation && all.mustRevalidate && all.isImmutable)
@@ -32,7 +32,7 @@ struct CacheControlTests {
         #expect(none == CacheControl(""))
     }
 
-    @Test("no-cache with field names lets the rest be used, without names it does not")
+    @Test("no-cache requires validation only without field names")
     func noCache() {
         #expect(!CacheControl("no-cache=\"Set-Cookie, Vary\"").requiresValidation)
         #expect(!CacheControl("no-cache=Set-Cookie").requiresValidation)
@@ -40,14 +40,14 @@ struct CacheControlTests {
         #expect(CacheControl("no-cache=\"\"").requiresValidation)
     }
 
-    @Test("must-understand lifts no-store, in either order")
+    @Test("must-understand cancels no-store, in either order")
     func mustUnderstand() {
         #expect(!CacheControl("must-understand, no-store").forbidsStoring)
         #expect(!CacheControl("no-store, must-understand").forbidsStoring)
     }
 
-    @Test("the windows of RFC 5861 are seconds, and nothing where they are not")
-    func windows() {
+    @Test("the directives of RFC 5861 are numbers of seconds; invalid ones are ignored")
+    func staleDirectives() {
         let control = CacheControl("stale-while-revalidate=30, stale-if-error=\"86400\"")
         #expect(control.staleWhileRevalidate == 30)
         #expect(control.staleIfError == 86_400)

@@ -1,7 +1,7 @@
 import LarderHTTPSemantics
 import Testing
 
-@Suite("Decisions of the image cache")
+@Suite("Cache decisions")
 struct CacheRulesTests {
     private static let tagged = [("ETag", "\"1\""), ("Cache-Control", "max-age=60")]
 
@@ -9,9 +9,9 @@ struct CacheRulesTests {
         _ policy: CachePolicy, _ fields: [(String, String)]?, after seconds: Int = 0, maximumAge: Int? = nil,
         matchesVariant: Bool = true
     ) -> CacheDecision {
-        let held = fields.map { StoredCandidate(freshness: freshness($0), matchesVariant: matchesVariant) }
+        let candidate = fields.map { StoredCandidate(freshness: freshness($0), matchesVariant: matchesVariant) }
         let request = CacheRequest(policy: policy, maximumAge: maximumAge)
-        let decision = request.decide(held, now: now + seconds)
+        let decision = request.decide(candidate, now: now + seconds)
         let (explained, explanation) = request.explain(
             fields.map { response($0) }, matchesVariant: matchesVariant, now: now + seconds)
         #expect(explained == decision)
@@ -23,12 +23,12 @@ struct CacheRulesTests {
         [("Cache-Control", text), ("ETag", "\"1\"")] + others
     }
 
-    @Test("nothing held: fetched, unless only the cache is wanted", arguments: CachePolicy.allCases)
-    func nothing(_ policy: CachePolicy) {
+    @Test("an image that is not cached is fetched, unless the policy is cacheOnly", arguments: CachePolicy.allCases)
+    func notCached(_ policy: CachePolicy) {
         #expect(decide(policy, nil) == (policy == .cacheOnly ? .notHeld : .fetch))
     }
 
-    @Test("fresh: a hit, unless the network is wanted first")
+    @Test("a fresh image is a hit, unless the policy is networkFirst or networkOnly")
     func fresh() {
         for policy in CachePolicy.allCases {
             let expected: CacheDecision =
@@ -44,7 +44,7 @@ struct CacheRulesTests {
         #expect(decide(.networkFirst, [("Cache-Control", "max-age=60")]) == .fetch)
     }
 
-    @Test("stale: each policy in its way, and the last second is stale already")
+    @Test("a stale image is treated according to the policy, from the end of its lifetime")
     func stale() {
         for policy in CachePolicy.allCases {
             let expected: CacheDecision =
@@ -60,7 +60,7 @@ struct CacheRulesTests {
         #expect(decide(.default, [("Last-Modified", date(-1))], after: 0) == .revalidate)
     }
 
-    @Test("no-cache: each use is validated, but for those who want what is held")
+    @Test("no-cache requires validation, except with cacheFirst and cacheOnly")
     func noCache() {
         let fields = control("no-cache, max-age=60, stale-while-revalidate=60")
         #expect(decide(.default, fields) == .revalidate)
@@ -69,7 +69,7 @@ struct CacheRulesTests {
         #expect(decide(.cacheOnly, fields) == .stale(revalidateInBackground: false))
     }
 
-    @Test("must-revalidate: nothing stale is used meanwhile")
+    @Test("must-revalidate prevents the use of a stale image during revalidation")
     func mustRevalidate() {
         let fields = control("max-age=60, must-revalidate, stale-while-revalidate=60")
         #expect(decide(.default, fields, after: 59) == .fresh)
@@ -78,7 +78,7 @@ struct CacheRulesTests {
     }
 
     @Test("stale-while-revalidate counts from the end of freshness")
-    func meanwhile() {
+    func staleWhileRevalidate() {
         let fields = control("max-age=60, stale-while-revalidate=30")
         #expect(decide(.default, fields, after: 60) == .stale(revalidateInBackground: true))
         #expect(decide(.default, fields, after: 90) == .stale(revalidateInBackground: true))
@@ -86,7 +86,7 @@ struct CacheRulesTests {
         #expect(decide(.staleWhileRevalidate, fields, after: 10_000) == .stale(revalidateInBackground: true))
     }
 
-    @Test("an age that was asked for is kept whatever else would allow")
+    @Test("a requested maximum age applies whatever else is permitted")
     func maximumAge() {
         #expect(decide(.default, Self.tagged, after: 10, maximumAge: 10) == .fresh)
         #expect(decide(.default, Self.tagged, after: 11, maximumAge: 10) == .revalidate)
@@ -99,7 +99,7 @@ struct CacheRulesTests {
         #expect(decide(.default, [("Age", "20")] + Self.tagged, maximumAge: 10) == .revalidate)
     }
 
-    @Test("another variant is never served; its entity tag may still be the right one")
+    @Test("another variant is never served, but its entity tag may be used for revalidation")
     func variants() {
         #expect(decide(.default, Self.tagged, matchesVariant: false) == .revalidate)
         #expect(decide(.cacheFirst, [("Last-Modified", date(-9))], matchesVariant: false) == .fetch)
@@ -107,17 +107,18 @@ struct CacheRulesTests {
         #expect(decide(.networkOnly, Self.tagged, matchesVariant: false) == .fetch)
     }
 
-    // MARK: When asking fails
+    // MARK: After a failure
 
     private func answers(
         _ policy: CachePolicy, _ control: String, after seconds: Int, maximumAge: Int? = nil,
         matchesVariant: Bool = true
     ) -> Bool {
-        let held = StoredCandidate(freshness: freshness([("Cache-Control", control)]), matchesVariant: matchesVariant)
-        return CacheRequest(policy: policy, maximumAge: maximumAge).mayBeStale(held, now: now + seconds)
+        let candidate = StoredCandidate(
+            freshness: freshness([("Cache-Control", control)]), matchesVariant: matchesVariant)
+        return CacheRequest(policy: policy, maximumAge: maximumAge).mayBeStale(candidate, now: now + seconds)
     }
 
-    @Test("stale-if-error counts from the end of freshness, and not at all where it is not said")
+    @Test("stale-if-error counts from the end of freshness and has no default")
     func ifError() {
         #expect(answers(.default, "max-age=60, stale-if-error=30", after: 90))
         #expect(!answers(.default, "max-age=60, stale-if-error=30", after: 91))
@@ -128,7 +129,7 @@ struct CacheRulesTests {
         #expect(!answers(.default, "max-age=60, stale-if-error=30", after: 61, maximumAge: 60))
     }
 
-    @Test("who asked for the network first gets what is held, however old, unless the origin forbids it")
+    @Test("networkFirst serves a cached image of any age, unless the origin forbids it")
     func networkFirst() {
         #expect(answers(.networkFirst, "max-age=60", after: 5_000))
         #expect(answers(.networkFirst, "max-age=60, must-revalidate", after: 59))
@@ -138,7 +139,7 @@ struct CacheRulesTests {
         #expect(!answers(.networkOnly, "max-age=60, stale-if-error=30", after: 1))
     }
 
-    // MARK: Why
+    // MARK: Explanation
 
     @Test("the explanation has each rule with its numbers")
     func explanation() {
@@ -159,7 +160,7 @@ struct CacheRulesTests {
             ])
     }
 
-    @Test("the explanation names a guess for what it is")
+    @Test("the explanation states that a lifetime is guessed")
     func guess() {
         let stored = response([("Last-Modified", date(-1000))])
         let (_, explanation) = CacheRequest().explain(stored, now: now)

@@ -6,7 +6,7 @@ struct HTTPDateTests {
     private let now = HTTPDate(secondsSinceEpoch: 1_700_000_000)
 
     @Test(
-        "all three forms of the standard name the same second",
+        "all three formats of the standard are parsed",
         arguments: [
             "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
         ])
@@ -15,7 +15,7 @@ struct HTTPDateTests {
     }
 
     @Test(
-        "leap days and the turns of centuries are counted right",
+        "leap days and ends of centuries are correct",
         arguments: [
             ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("Tue, 29 Feb 2000 00:00:00 GMT", 951_782_400),
             ("Mon, 01 Mar 2100 00:00:00 GMT", 4_107_542_400), ("Fri, 31 Dec 1999 23:59:60 GMT", 946_684_800),
@@ -26,7 +26,7 @@ struct HTTPDateTests {
     }
 
     @Test(
-        "words match in upper and lower case",
+        "names match in upper and lower case",
         arguments: [
             "sun, 06 NOV 1994 08:49:37 gMT", "SUNDAY, 06-nov-94 08:49:37 Gmt", "SUN NOV  6 08:49:37 1994",
         ])
@@ -35,7 +35,7 @@ struct HTTPDateTests {
     }
 
     @Test(
-        "a date that breaks the grammar is invalid",
+        "a date that does not match the grammar is invalid",
         arguments: [
             "Thu 18 Aug 2050 2:01:18 GMT", "Thu, 18 Aug 2050 2:01:18 GMT", "Thu 18 Aug 2050 02:01:18 GMT",
             "Thu,  18 Aug 2050 02:01:18 GMT", "Thu, 18  Aug 2050 02:01:18 GMT", "Thu, 18 Aug 2050 02:01:18  GMT",
@@ -54,7 +54,7 @@ struct HTTPDateTests {
     }
 
     @Test(
-        "what is no date is no date",
+        "a text that is not a date is invalid",
         arguments: [
             "", "0", "-1", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 CET",
             "Sun, 06 Now 1994 08:49:37 GMT",
@@ -66,7 +66,7 @@ struct HTTPDateTests {
     }
 
     @Test(
-        "Retry-After is never negative and never endless",
+        "Retry-After is at least 0 and has a maximum",
         arguments: [
             ("0", Duration.zero), (" 7", .seconds(7)), ("99999999999999999999999", RetryAfter.longest),
             ("Sun, 06 Nov 1994 08:49:37 GMT", .zero),

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Freshness of responses")
 struct ResponseFreshnessTests {
-    @Test("the dates of these tests are right")
+    @Test("the dates in these tests are correct")
     func dates() {
         let here = HTTPDate(secondsSinceEpoch: Int64(now))
         #expect(date(0) == "Sun, 06 Nov 1994 08:49:37 GMT")
@@ -12,7 +12,7 @@ struct ResponseFreshnessTests {
         }
     }
 
-    @Test("the lifetime is max-age, else Expires less Date, else a guess")
+    @Test("the lifetime is max-age, else Expires minus Date, else heuristic")
     func lifetime() {
         func check(_ fields: [(String, String)], _ lifetime: Int, _ basis: ResponseFreshness.Basis, line: Int = #line) {
             let result = freshness(fields)
@@ -23,7 +23,7 @@ struct ResponseFreshnessTests {
         check([("Cache-Control", "public"), ("cache-control", "max-age=60")], 60, .maximumAge)
         check([("Cache-Control", "s-maxage=9"), ("Expires", date(500)), ("Date", date(0))], 500, .expires)
         check([("Expires", date(500))], 500, .expires)
-        // The origin's clock is ahead: only the difference of its own two dates counts.
+        // The clock of the origin is ahead. Only the difference between its two dates counts.
         check([("Expires", date(1100)), ("Date", date(1000))], 100, .expires)
         check([("Expires", date(-1)), ("Date", date(0))], 0, .expires)
         check([("Expires", "0"), ("Last-Modified", date(-1000))], 0, .expires)
@@ -43,7 +43,7 @@ struct ResponseFreshnessTests {
         check([("Cache-Control", "max-age=x"), ("Expires", date(500))], 0, .maximumAge)
     }
 
-    @Test("the age on arrival is the larger of Date's and of Age's with the time that the request took")
+    @Test("the initial age is the maximum of the age by Date and of Age plus the duration of the request")
     func initialAge() {
         #expect(freshness([]).initialAge == 0)
         #expect(freshness([("Date", date(-30))]).initialAge == 30)
@@ -52,7 +52,7 @@ struct ResponseFreshnessTests {
         #expect(freshness([("Age", "100")], requestTime: now - 7).initialAge == 107)
         #expect(freshness([("Age", "100"), ("Date", date(-300))], requestTime: now - 7).initialAge == 300)
         #expect(freshness([], requestTime: now - 7).initialAge == 7)
-        // A clock that was set back during the request.
+        // The clock was set back during the request.
         #expect(freshness([("Age", "100")], requestTime: now + 50).initialAge == 100)
         for (text, age) in [("10, 20", 10), ("-5", 0), ("soon", 0), ("1.5", 0), ("", 0), (" 10 ", 10)] {
             #expect(freshness([("Age", text)]).initialAge == age)
@@ -61,7 +61,7 @@ struct ResponseFreshnessTests {
         #expect(freshness([("Age", "99999999999999999999")]).initialAge == 1 << 31)
     }
 
-    @Test("it ages with the clock, and does not get younger when the clock is set back")
+    @Test("the age follows the clock, and does not decrease if the clock is set back")
     func currentAge() {
         let fresh = freshness([("Age", "10"), ("Cache-Control", "max-age=60")])
         #expect(fresh.age(at: now) == 10)
@@ -83,10 +83,10 @@ struct ResponseFreshnessTests {
         #expect(ResponseFreshness(long).lifetime == 1 << 31)
     }
 
-    @Test("what a hit looks at is small")
+    @Test("the freshness data of a hit take at most 32 bytes")
     func size() { #expect(MemoryLayout<ResponseFreshness>.stride <= 32) }
 
-    @Test("only whole answers that the origin lets us keep are kept")
+    @Test("only complete responses that the origin permits to store are stored")
     func storing() {
         #expect(response([]).reasonNotToStore == nil)
         #expect(response([], status: 203).reasonNotToStore == nil)
@@ -99,7 +99,7 @@ struct ResponseFreshnessTests {
         #expect(response([("Vary", "*"), ("ETag", "\"1\"")]).reasonNotToStore == nil)
     }
 
-    @Test("only an entity tag that stands for the bytes may continue an interrupted body")
+    @Test("only a strong entity tag permits resuming an interrupted body")
     func strongTags() {
         #expect(response([("ETag", "\"1\"")]).strongTag == "\"1\"")
         for tag in ["W/\"1\"", "1", "", "\""] { #expect(response([("ETag", tag)]).strongTag == nil) }

@@ -1,9 +1,9 @@
 import LarderHTTPSemantics
 
-/// Sunday, 6 November 1994, 08:49:37 GMT: the time of the standard's examples.
+/// Sunday, 6 November 1994, 08:49:37 GMT, the time in the examples of the standard.
 let now = 784_111_777
 
-/// A date as HTTP writes it, some seconds after ``now``; never leaving the same month.
+/// The HTTP date `offset` seconds after ``now``, within the same month.
 func date(_ offset: Int) -> String {
     let seconds = 5 * 86_400 + 8 * 3_600 + 49 * 60 + 37 + offset
     func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
@@ -13,7 +13,7 @@ func date(_ offset: Int) -> String {
         + "\(two(seconds / 3600 % 24)):\(two(seconds / 60 % 60)):\(two(seconds % 60)) GMT"
 }
 
-/// A response that came at ``now`` to a request that took no time.
+/// A response, by default to a request that was sent and answered at ``now``.
 func response(
     _ fields: [(String, String)], status: Int = 200, request: [(String, String)] = [], requestTime: Int = now,
     responseTime: Int = now

@@ -1,7 +1,7 @@
 import LarderHTTPSemantics
 import Testing
 
-@Suite("What a stored response keeps, and what a 304 changes")
+@Suite("Stored responses")
 struct StoredResponseTests {
     private func freshened(_ stored: [(String, String)], _ update: [(String, String)]) -> StoredResponse? {
         var result = response(stored)
@@ -9,7 +9,7 @@ struct StoredResponseTests {
         return result.freshen(with: fields, request: [], requestTime: now + 90, responseTime: now + 100) ? result : nil
     }
 
-    @Test("fields that no rule reads are not kept, nor those of one connection")
+    @Test("only fields that the caching rules use are kept, and no connection fields")
     func keeping() {
         let fields = ResponseFields([
             ("Set-Cookie", "secret"), ("Authorization", "secret"), ("Content-Type", "image/png"), ("ETag", "\"1\""),
@@ -20,7 +20,7 @@ struct StoredResponseTests {
         #expect(ResponseFields(fields.lines) == fields)
     }
 
-    @Test("a 304 replaces what it has and leaves the rest")
+    @Test("a 304 replaces its fields and keeps the others")
     func update() throws {
         let new = try #require(
             freshened(
@@ -33,36 +33,36 @@ struct StoredResponseTests {
         #expect(ResponseFreshness(new).initialAge == 13)
     }
 
-    @Test("an Age and a Date of before say nothing about the new answer")
+    @Test("the Age and Date of the old response do not apply after a 304")
     func age() throws {
         let new = try #require(freshened([("Age", "5000"), ("Date", date(-5000)), ("ETag", "\"1\"")], []))
         #expect(ResponseFreshness(new).initialAge == 10)
     }
 
     @Test(
-        "a 304 with another entity tag is not about what is held",
+        "a 304 with another entity tag does not apply to the stored response",
         arguments: [
             ("\"1\"", "\"1\"", true), ("\"1\"", "\"2\"", false), ("W/\"1\"", "W/\"1\"", true),
             ("W/\"1\"", "W/\"2\"", false), ("\"1\"", "W/\"1\"", true), ("W/\"1\"", "\"1\"", false),
             (nil, "\"1\"", false), ("\"1\"", nil, true), (nil, nil, true),
         ])
-    func tags(_ old: String?, _ new: String?, isOurs: Bool) {
+    func tags(_ old: String?, _ new: String?, applies: Bool) {
         let stored = old.map { [("ETag", $0)] } ?? []
         let result = freshened(stored, (new.map { [("ETag", $0)] } ?? []) + [("Cache-Control", "max-age=9")])
-        #expect((result != nil) == isOurs)
+        #expect((result != nil) == applies)
     }
 
-    @Test("a refused 304 changes nothing")
-    func refused() {
+    @Test("a 304 that does not apply changes nothing")
+    func notApplicable() {
         let before = response([("ETag", "\"1\""), ("Age", "4")])
         var after = before
         let update = ResponseFields([("ETag", "\"2\""), ("Cache-Control", "max-age=9")])
-        let isOurs = after.freshen(with: update, request: [], requestTime: 1, responseTime: 2)
-        #expect(!isOurs)
+        let applies = after.freshen(with: update, request: [], requestTime: 1, responseTime: 2)
+        #expect(!applies)
         #expect(after == before)
     }
 
-    @Test("a variant answers requests with the same fields, whatever their spelling")
+    @Test("a variant matches requests with the same fields, whatever their spelling")
     func vary() {
         func variant(_ vary: String?, _ request: [(String, String)]) -> Variant {
             Variant(vary: vary, request: request.map { (name: $0.0, value: $0.1) })
@@ -81,7 +81,7 @@ struct StoredResponseTests {
         #expect(!variant("Accept, *", sent).matches([(name: "Accept", value: "image/avif, image/webp")]))
     }
 
-    @Test("a request that is the same in all fields is known by one number")
+    @Test("requests with the same fields have the same fingerprint")
     func fingerprints() {
         let sent = [(name: "Accept", value: "image/webp"), (name: "User-Agent", value: "larder")]
         let number = Variant.fingerprint(of: sent)

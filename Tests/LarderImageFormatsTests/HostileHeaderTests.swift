@@ -17,7 +17,7 @@ struct HostileHeaderTests {
                 prolog: "<?xml version='1.0'?><!DOCTYPE svg [<!ENTITY a 'b'>]><!-- c -->"),
         ]
 
-    @Test("the answer does not depend on how the bytes are cut", arguments: samples)
+    @Test("the result does not depend on how the bytes are split", arguments: samples)
     func pieces(_ bytes: [UInt8]) {
         let whole = readHeader(bytes)
         guard case .found = whole else { return #expect(Bool(false), "\(whole)") }
@@ -25,7 +25,7 @@ struct HostileHeaderTests {
     }
 
     @Test(
-        "nor does the answer to what is no image, where only many bytes of white space begin it",
+        "the result for much leading white space does not depend on how the bytes are split",
         arguments: [" ", "\t", "\u{0C}", "\u{EF}\u{BB}\u{BF}  "], ["w<?xml", "<svg", "<\0", ""])
     func spaces(space: String, rest: String) {
         for count in [1, 16, 17, 18, 19, 64, 600] {
@@ -37,18 +37,18 @@ struct HostileHeaderTests {
         }
     }
 
-    @Test("a header that ends anywhere is never taken for a whole one", arguments: samples)
+    @Test("a truncated header is never accepted as complete", arguments: samples)
     func truncations(_ bytes: [UInt8]) {
         let whole = readHeader(bytes)
         var wasFound = false
         for length in 0...bytes.count {
             let result = readHeader(Array(bytes.prefix(length)))
             switch result {
-            case .needMore: #expect(Bool(false), "no verdict on \(length) bytes")
+            case .needMore: #expect(Bool(false), "no result for \(length) bytes")
             case .found:
                 #expect(result == whole)
                 wasFound = true
-            // Once it is found, more bytes change nothing.
+            // Once the header is found, further bytes change nothing.
             case .refused(let error):
                 #expect(!wasFound, "\(length)")
                 #expect([.truncatedImage, .notAnImage].contains(error.reason), "\(length): \(error)")
@@ -57,7 +57,7 @@ struct HostileHeaderTests {
         #expect(wasFound)
     }
 
-    @Test("no change of some bytes makes the reader trap, and no answer is without pixels", arguments: samples)
+    @Test("changed bytes do not make the reader trap, and each result has pixels", arguments: samples)
     func flips(_ bytes: [UInt8]) {
         var generator = SeededGenerator(seed: UInt64(bytes.count))
         for _ in 0..<3_000 {
@@ -77,7 +77,7 @@ struct HostileHeaderTests {
         }
     }
 
-    @Test("random bytes after each signature are survived")
+    @Test("random bytes after each signature do not make the reader trap")
     func noise() {
         var generator = SeededGenerator(seed: 1)
         for sample in Self.samples {
@@ -90,7 +90,7 @@ struct HostileHeaderTests {
         }
     }
 
-    @Test("metadata of many megabytes before the picture are passed over, more than 16 MiB are not waited for")
+    @Test("up to 16 MiB of metadata before the image are skipped")
     func lookAhead() {
         var reader = ImageHeaderReader()
         let segment = MadeImages.segment(0xE2, [UInt8](repeating: 1, count: 65_000))
@@ -107,7 +107,7 @@ struct HostileHeaderTests {
         #expect(error.reason == .damagedImage)
     }
 
-    @Test("after a verdict further bytes change nothing")
+    @Test("after a result, further bytes change nothing")
     func afterwards() {
         var reader = ImageHeaderReader()
         let first = reader.feed(MadeImages.png(3, 4))

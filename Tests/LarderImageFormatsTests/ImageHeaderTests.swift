@@ -12,7 +12,7 @@ struct ImageHeaderTests {
         #expect(summary(file.bytes) == "\(file.type) \(file.width)×\(file.height)\(frames)", "\(file.name)")
     }
 
-    @Test("PNG: the size, and the frames of an animation")
+    @Test("PNG: size and number of frames")
     func png() {
         #expect(summary(Made.png(640, 480)) == "png 640×480 frames 1")
         #expect(
@@ -22,7 +22,7 @@ struct ImageHeaderTests {
         #expect(summary(Made.png(0x7FFF_FFFF, 1)) == "png 2147483647×1 frames 1")
     }
 
-    @Test("PNG: what contradicts the format is refused")
+    @Test("PNG: an invalid header is rejected")
     func badPNG() {
         #expect(summary(Made.png(0, 5)) == "damagedImage")
         #expect(summary(Made.png(0x8000_0000, 5)) == "damagedImage")
@@ -31,29 +31,31 @@ struct ImageHeaderTests {
         #expect(summary(Made.pngStart(5, 5) + Made.chunk("IEND", [])) == "damagedImage")
         #expect(summary(Made.png(5, 5, between: Made.chunk("a\u{1}bc", []))) == "damagedImage")
         #expect(summary(Made.pngStart(5, 5) + [0xFF, 0xFF, 0xFF, 0xFF] + Array("tEXt".utf8)) == "damagedImage")
-        // A chunk of 2 GiB before the picture is not waited for.
+        // A chunk of 2 GiB before the image is not skipped.
         #expect(summary(Made.pngStart(5, 5) + [0x7F, 0xFF, 0xFF, 0xFF] + Array("tEXt".utf8)) == "damagedImage")
         #expect(summary(Made.pngStart(5, 5)) == "truncatedImage")
     }
 
     @Test(
-        "PNG: an animation with an invalid frame count is the still image that decoders show",
+        "PNG: an animation with an invalid frame count is a still image, as for decoders",
         arguments: [0, 0x8000_0000])
     func invalidAnimation(_ frames: Int) {
         #expect(summary(Made.apng(4, 3, frames: frames)) == "png 4×3 frames 1")
     }
 
-    @Test("PNG: an animation control chunk of another length leaves the still image")
+    @Test("PNG: an animation control chunk of another length is ignored")
     func shortAnimationControl() {
         #expect(summary(Made.png(4, 3, between: Made.chunk("acTL", [0, 0, 0, 2]))) == "png 4×3 frames 1")
     }
 
-    @Test("JPEG: every kind of frame header", arguments: [0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC9, 0xCA, 0xCF] as [UInt8])
+    @Test(
+        "JPEG: every kind of frame header is read",
+        arguments: [0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC9, 0xCA, 0xCF] as [UInt8])
     func jpegFrames(_ marker: UInt8) {
         #expect(summary(Made.jpeg(300, 200, marker: marker)) == "jpeg 300×200 frames 1")
     }
 
-    @Test("JPEG: tables that look like frame headers, fill bytes, stray bytes and comments are passed over")
+    @Test("JPEG: tables that look like frame headers, fill bytes, stray bytes and comments are skipped")
     func jpegSegments() {
         let before =
             Made.segment(0xC4, [UInt8](repeating: 9, count: 20)) + Made.segment(0xCC, [1, 2]) + [0xFF, 0xFF, 0xFF]
@@ -61,14 +63,14 @@ struct ImageHeaderTests {
         #expect(summary(Made.jpeg(3, 2, before: before)) == "jpeg 3×2 frames 1")
     }
 
-    @Test("JPEG: EXIF orientation turns the size, in either byte order", arguments: 1...8, [true, false])
+    @Test("JPEG: the EXIF orientation swaps width and height, in either byte order", arguments: 1...8, [true, false])
     func orientation(_ orientation: Int, isBig: Bool) {
         let bytes = Made.jpeg(300, 200, before: Made.exif(orientation: orientation, isBig: isBig))
         let size = orientation >= 5 ? "200×300" : "300×200"
         #expect(summary(bytes) == "jpeg \(size) frames 1" + (orientation > 1 ? " turned \(orientation)" : ""))
     }
 
-    @Test("JPEG: a thumbnail's size is not the picture's")
+    @Test("JPEG: the size of a thumbnail is ignored")
     func thumbnail() {
         let exif = Made.exif(orientation: 6, isBig: true, thumbnail: Made.jpeg(160, 120))
         #expect(summary(Made.jpeg(3000, 2000, before: exif)) == "jpeg 2000×3000 frames 1 turned 6")
@@ -76,7 +78,7 @@ struct ImageHeaderTests {
         #expect(summary(Made.jpeg(3000, 2000, before: photoshop)) == "jpeg 3000×2000 frames 1")
     }
 
-    @Test("JPEG: an EXIF block that is damaged or says nothing leaves the picture upright")
+    @Test("JPEG: an EXIF block that is damaged or has no orientation is ignored")
     func damagedEXIF() {
         let whole = Array(Made.exif(orientation: 6, isBig: true).dropFirst(4))
         var cases = (0...whole.count - 5).map { Array(whole.prefix($0)) }.filter { $0.count < 40 }
@@ -92,7 +94,7 @@ struct ImageHeaderTests {
         #expect(summary(Made.jpeg(30, 20, before: xmpFirst)) == "jpeg 20×30 frames 1 turned 8")
     }
 
-    @Test("JPEG: what contradicts the format is refused")
+    @Test("JPEG: an invalid header is rejected")
     func badJPEG() {
         #expect(summary(Made.jpeg(0, 5)) == "damagedImage")
         #expect(summary(Made.jpeg(5, 0)) == "damagedImage")
@@ -102,7 +104,7 @@ struct ImageHeaderTests {
         #expect(summary([0xFF, 0xD8] + Made.segment(0xC0, [8, 0, 5, 0, 5, 3]) + Made.frame(1, 1)) == "damagedImage")
     }
 
-    @Test("GIF: the logical screen, or the first picture where it is larger")
+    @Test("GIF: the size is the logical screen, or the first frame if it is larger")
     func gif() {
         #expect(summary(Made.gif(320, 200)) == "gif 320×200")
         let comment: [UInt8] = [0x21, 0xFE, 3, 0x2C, 1, 1, 2, 9, 9, 0]
@@ -114,7 +116,7 @@ struct ImageHeaderTests {
         #expect(summary(Made.gif(3, 3, before: [0x99])) == "damagedImage")
     }
 
-    @Test("WebP: lossy, lossless, extended, animated")
+    @Test("WebP: lossy, lossless, extended and animated images are read")
     func webp() {
         #expect(summary(Made.lossy(16_383, 2)) == "webp 16383×2 frames 1")
         #expect(summary(Made.lossless(16_384, 16_384)) == "webp 16384×16384 frames 1")
@@ -137,25 +139,25 @@ struct ImageHeaderTests {
         #expect(summary(Array(bytes.prefix(24))) == "truncatedImage")
     }
 
-    @Test("AVIF: a meta box that goes on to the end of the file is read")
+    @Test("AVIF: a meta box that extends to the end of the file is read")
     func openMeta() {
         let open = Made.open(Made.meta(Made.pitm(1), Made.iprp([Made.ispe(5, 6)], [(1, [1])])))
         #expect(summary(Made.brands("avif") + Made.box("mdat", [1, 2]) + open) == "avif 5×6 frames 1")
     }
 
-    @Test("AVIF: the primary item's size and rotation")
+    @Test("AVIF: the size and rotation of the primary item are read")
     func avif() {
         #expect(summary(Made.avif(4000, 3000)) == "avif 4000×3000 frames 1")
         #expect(summary(Made.avif(4000, 3000, turns: 1)) == "avif 3000×4000 frames 1")
         #expect(summary(Made.avif(4000, 3000, turns: 2)) == "avif 4000×3000 frames 1")
         #expect(summary(Made.avif(4000, 3000, turns: 3)) == "avif 3000×4000 frames 1")
         let properties = Made.iprp([Made.ispe(5, 6)], [(7, [1])])
-        // The properties first, the picture's bytes before both, a sequence's brand.
+        // Properties before the primary item, image data before both, and the brand of a sequence.
         let order = Made.brands("avis", "avif") + Made.box("mdat", [UInt8](repeating: 0, count: 5000))
         #expect(summary(order + Made.meta(properties, Made.pitm(7))) == "avif 5×6")
     }
 
-    @Test("AVIF: wide identifiers and lengths")
+    @Test("AVIF: wide identifiers and lengths are read")
     func wideAVIF() {
         let ipma =
             Made.box("ipma", [1, 0, 0, 1] + Made.big(1, 4) + Made.big(70_000, 4) + [2] + [0x80, 2] + [0, 1])
@@ -165,7 +167,7 @@ struct ImageHeaderTests {
         #expect(summary(Made.brands("mif1", "avif") + wide + Made.meta(pitm, iprp)) == "avif 8×9 frames 1")
     }
 
-    @Test("AVIF: what contradicts the format is refused")
+    @Test("AVIF: an invalid header is rejected")
     func badAVIF() {
         let start = Made.brands("avif", "mif1")
         let good = Made.iprp([Made.ispe(5, 6)], [(1, [1])])
@@ -187,7 +189,7 @@ struct ImageHeaderTests {
         #expect(summary(Made.brands("isom", "mp42") + [0, 0, 0, 8]) == "notAnImage")
     }
 
-    @Test("HEIC: the brands tell it from AVIF, and the size is read in the same way")
+    @Test("HEIC: the brands distinguish it from AVIF, and the size is read in the same way")
     func heic() {
         let meta = Made.meta(Made.pitm(1), Made.iprp([Made.ispe(5, 6), Made.box("irot", [1])], [(1, [1, 2])]))
         for brand in ["heic", "heix", "heim", "heis"] {
@@ -198,7 +200,7 @@ struct ImageHeaderTests {
         #expect(summary(Made.brands("avif", "heic") + meta) == "avif 6×5 frames 1")
     }
 
-    @Test("JPEG XL: a codestream alone, and in one box or in parts")
+    @Test("JPEG XL: a codestream is read, alone, in one box or in parts")
     func jpegXL() {
         let (opaque, transparent) = (EncodedImages.opaqueJPEGXL, EncodedImages.transparentJPEGXL)
         #expect(summary(opaque) == "jxl 20×12 frames 1")
@@ -244,13 +246,13 @@ struct ImageHeaderTests {
         }
     }
 
-    @Test("bitmaps: every header, and rows that run downwards", arguments: [12, 16, 40, 52, 56, 64, 108, 124])
+    @Test("BMP: every header size and top-down images are read", arguments: [12, 16, 40, 52, 56, 64, 108, 124])
     func bmp(_ header: Int) {
         #expect(summary(Made.bmp(640, 480, header: header)) == "bmp 640×480 frames 1")
         if header > 12 { #expect(summary(Made.bmp(640, -480, header: header)) == "bmp 640×480 frames 1") }
     }
 
-    @Test("bitmaps: what contradicts the format is refused")
+    @Test("BMP: an invalid header is rejected")
     func badBMP() {
         #expect(summary(Made.bmp(-5, 5)) == "damagedImage")
         #expect(summary(Made.bmp(5, 0)) == "damagedImage")
@@ -258,7 +260,7 @@ struct ImageHeaderTests {
         #expect(summary(Array("BMW drivers are not images".utf8)) == "notAnImage")
     }
 
-    @Test("icons and cursors: the largest picture, whatever the directory says")
+    @Test("ICO: the size is that of the largest image, whatever the directory contains")
     func ico() {
         let small = Made.bitmapHeader(40, 16, 32) + [0, 0]
         let large = Made.png(256, 256)
@@ -273,7 +275,7 @@ struct ImageHeaderTests {
         #expect(summary([0, 0, 1, 0, 1, 0] + [UInt8](repeating: 0, count: 60)) == "damagedImage")
     }
 
-    @Test("pixels are counted over all frames, without overflow")
+    @Test("the limit applies to the pixels of all frames, without overflow")
     func limits() throws {
         func check(_ bytes: [UInt8], _ limits: ImageLimits = ImageLimits()) throws -> Bool {
             guard case .found(let header) = readHeader(bytes) else {
@@ -287,7 +289,7 @@ struct ImageHeaderTests {
                 return false
             }
         }
-        // Photos of 200 megapixels are usual, and nothing is decoded.
+        // Photos of 200 megapixels are common, and nothing is decoded.
         #expect(try check(Made.jpeg(16_320, 12_240)))
         #expect(try check(Made.png(50_000, 20_000)))
         #expect(try !check(Made.png(50_000, 20_001)))

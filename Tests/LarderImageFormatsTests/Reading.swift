@@ -1,6 +1,6 @@
 import LarderImageFormats
 
-/// What a reader says of these bytes and their end, given in pieces of one size.
+/// The result of a reader for these bytes and their end, in pieces of `pieces` bytes.
 func readHeader(_ bytes: [UInt8], pieces: Int = .max) -> ImageHeaderReader.Progress {
     var reader = ImageHeaderReader()
     var rest = bytes[...]
@@ -12,7 +12,7 @@ func readHeader(_ bytes: [UInt8], pieces: Int = .max) -> ImageHeaderReader.Progr
     return reader.finish()
 }
 
-/// `type width×height frames orientation`, or the code of the refusal.
+/// `type width×height frames orientation`, or the reason of the error.
 func summary(_ bytes: [UInt8]) -> String {
     switch readHeader(bytes) {
     case .needMore: "needMore"
@@ -23,7 +23,7 @@ func summary(_ bytes: [UInt8]) -> String {
     }
 }
 
-/// The message of the refusal, or nothing.
+/// The message of the error; nil if a header was found.
 func refusal(_ bytes: [UInt8]) -> String? {
     guard case .refused(let error) = readHeader(bytes) else { return nil }
     return error.message

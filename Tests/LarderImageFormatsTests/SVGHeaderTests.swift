@@ -24,7 +24,7 @@ struct SVGHeaderTests {
     }
 
     @Test(
-        "whatever stands before the root is passed over",
+        "everything before the root element is skipped",
         arguments: [
             "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"no\"?>\n", "\u{FEFF}",
             "\u{FEFF}<?xml version='1.0'?>",
@@ -38,7 +38,7 @@ struct SVGHeaderTests {
         #expect(summary(MadeImages.svg("width='5' height='6'", prolog: prolog)) == "svg 5×6 frames 1")
     }
 
-    @Test("the root may have a prefix, and may be empty")
+    @Test("the root element may have a prefix and may be empty")
     func roots() {
         #expect(summary(Array("<s:svg xmlns:s='x' width='5' height='6'/>".utf8)) == "svg 5×6 frames 1")
         #expect(summary(Array("<svg  \n  width='5' height='6'>".utf8)) == "svg 5×6 frames 1")
@@ -46,7 +46,7 @@ struct SVGHeaderTests {
     }
 
     @Test(
-        "HTML and other XML are named for what they are",
+        "the error names HTML, other XML and other types",
         arguments: [
             ("<!DOCTYPE html><html><svg width='1' height='1'>", "HTML"), ("<!doctype HTML>\n<body>", "HTML"),
             ("<html lang='en'><head></head></html>", "HTML"), ("<!-- x --> <head><title>404</title>", "HTML"),
@@ -64,7 +64,7 @@ struct SVGHeaderTests {
         #expect(summary(Array(text.utf8)) == "notAnImage")
     }
 
-    @Test("images that cannot be checked are named")
+    @Test("the error names image types that are not supported")
     func unsupported() {
         let rest = [UInt8](repeating: 0, count: 20)
         let utf16 = "<svg width='5' height='5'/>".utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
@@ -78,7 +78,7 @@ struct SVGHeaderTests {
         #expect(refusal([0x1F, 0x8B] + rest)?.contains("gzip") == true)
     }
 
-    @Test("roots that are not well-formed, and sizes beyond measure, are refused")
+    @Test("a root element that is malformed or has a huge size is rejected")
     func damaged() {
         for text in [
             "<svg width=5 height='5'>            ", "<svg width height='5'>              ",
@@ -89,7 +89,7 @@ struct SVGHeaderTests {
         }
     }
 
-    @Test("a prolog without end is given up after 1 MiB")
+    @Test("a prolog of more than 1 MiB is rejected")
     func endless() {
         var reader = ImageHeaderReader()
         #expect(reader.feed(Array("<!-- endless".utf8) + [UInt8](repeating: 0x20, count: 1000)) == .needMore)

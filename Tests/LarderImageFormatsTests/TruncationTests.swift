@@ -3,25 +3,25 @@ import Testing
 
 @testable import LarderImageFormats
 
-@Suite("The ends of images")
+@Suite("Truncation of images")
 struct TruncationTests {
     private static let wholePNG =
         MadeImages.pngStart(3, 4) + MadeImages.chunk("IDAT", [9, 8]) + MadeImages.chunk("IEND", [])
 
-    /// Whole files, of which each byte is needed.
+    /// Complete files in which each byte is required.
     static let whole: [[UInt8]] =
         EncodedImages.all.map(\.bytes) + [
             wholePNG,
-            // Frames follow the first picture, with what looks like an end in them.
+            // Frames follow the first image, and contain bytes that look like an end.
             MadeImages.pngStart(3, 4) + MadeImages.chunk("acTL", [0, 0, 0, 2, 0, 0, 0, 0])
                 + MadeImages.chunk("IDAT", [9])
                 + MadeImages.chunk("fdAT", Array("\0\0\0\0IEND".utf8)) + MadeImages.chunk("IEND", []),
-            // A thumbnail with its own end, stuffed bytes, restarts and fill bytes in two scans.
+            // A thumbnail with an end marker, stuffed bytes, restart markers and fill bytes in two scans.
             [0xFF, 0xD8] + MadeImages.exif(orientation: 1, isBig: true, thumbnail: [0xFF, 0xD8, 1, 0xFF, 0xD9])
                 + MadeImages.frame(5, 6, marker: 0xC2) + MadeImages.segment(0xDA, [1, 1, 0, 0, 63, 0])
                 + [1, 2, 0xFF, 0x00, 3, 0xFF, 0xD0, 4, 0xFF, 0xFF, 0xD7, 5] + MadeImages.segment(0xC4, [0xFF, 0xD9])
                 + MadeImages.segment(0xDA, [1, 1, 0, 0, 63, 0]) + [0xFF, 0x00, 0xD9, 0xFF, 0xD9],
-            // Two pictures, an empty block between them, and a trailer in the data.
+            // Two frames, an empty block between them, and trailer bytes in the data.
             Array(MadeImages.gif(3, 4).dropLast(2)) + [3, 0x3B, 0x3B, 0x3B, 1, 0x3B, 0, 0]
                 + [0x21, 0xFE, 1, 0x3B, 0, 0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0x80, 1, 2, 3, 4, 5, 6, 2, 1, 0x3B, 0, 0x3B],
             MadeImages.lossy(5, 6),
@@ -31,7 +31,7 @@ struct TruncationTests {
             MadeImages.brands("avis", "avif") + MadeImages.meta(MadeImages.pitm(1)) + MadeImages.box("mdat", [1, 2])
                 + MadeImages.box("moov", [1, 2, 3, 4]),
             bitmap(header: 12), bitmap(header: 40), bitmap(header: 124),
-            // Runs up to the mark of the end, a move, and pixels without runs and their padding in the last row.
+            // Runs up to the end marker, a move, and literal pixels with their padding in the last row.
             MadeImages.runs([3, 9, 0, 0, 2, 8, 0, 1]), MadeImages.runs([0, 2, 1, 1, 1, 7, 0, 1]),
             MadeImages.runs([3, 9, 0, 0, 0, 3, 1, 2, 3, 0]),
             MadeImages.runs([3, 0x12, 0, 0, 0, 3, 0x12, 0x30], bits: 4),
@@ -49,7 +49,7 @@ struct TruncationTests {
                 """.utf8),
         ]
 
-    /// The `meta` box goes on to the end of the file, and so does the `idat` box in it.
+    /// The `meta` box and the `idat` box in it extend to the end of the file.
     private static func openMeta() -> [UInt8] {
         MadeImages.brands("avif")
             + MadeImages.open(
@@ -59,7 +59,7 @@ struct TruncationTests {
                     MadeImages.open(MadeImages.box("idat", [0, 0, 1, 2, 3, 4, 5]))))
     }
 
-    /// The `mdat` box goes on to the end of the file. The last extent ends there.
+    /// The `mdat` box extends to the end of the file, and the last extent ends there.
     private static func openData() -> [UInt8] {
         func image(at offset: Int) -> [UInt8] {
             MadeImages.brands("avif")
@@ -74,7 +74,7 @@ struct TruncationTests {
     /// Two rows of three pixels of three bytes.
     private static func bitmap(header: Int) -> [UInt8] {
         let bitmap = MadeImages.bitmapHeader(header, 3, header == 12 ? 2 : -2)
-        // The size in the file header is as wrong as it often is.
+        // The size in the file header is wrong, as in many files.
         return Array("BM".utf8) + MadeImages.little(7, 4) + [0, 0, 0, 0] + MadeImages.little(14 + header, 4) + bitmap
             + [UInt8](repeating: 5, count: 24)
     }
@@ -90,7 +90,7 @@ struct TruncationTests {
         return reader.isComplete
     }
 
-    @Test("a whole image is complete with its last byte and not before", arguments: whole)
+    @Test("an image is complete with its last byte and not before", arguments: whole)
     func bytes(_ image: [UInt8]) throws {
         var reader = TruncationDetector()
         for (index, byte) in image.enumerated() {
@@ -100,7 +100,7 @@ struct TruncationTests {
         #expect(reader.isComplete)
     }
 
-    @Test("what is cut off anywhere is not complete, however it is cut into pieces", arguments: whole)
+    @Test("a truncated image is not complete, however it is split into pieces", arguments: whole)
     func truncations(_ image: [UInt8]) {
         var generator = SeededGenerator(seed: UInt64(image.count))
         for length in 0..<image.count {
@@ -111,7 +111,7 @@ struct TruncationTests {
         for _ in 0..<50 { #expect(isComplete(image) { Int.random(in: 1...40, using: &generator) }) }
     }
 
-    @Test("bytes behind the end are of no interest", arguments: whole)
+    @Test("bytes after the end are ignored", arguments: whole)
     func trailing(_ image: [UInt8]) {
         var generator = SeededGenerator(seed: UInt64(image.count))
         let garbage = (0..<200).map { _ in UInt8.random(in: 0...255, using: &generator) }
@@ -123,7 +123,8 @@ struct TruncationTests {
     }
 
     @Test(
-        "no change of some bytes makes it trap or go on for ever, or its answer depend on the pieces", arguments: whole)
+        "changed bytes cause neither a trap nor an endless loop, nor a result that depends on the pieces",
+        arguments: whole)
     func flips(_ image: [UInt8]) {
         var generator = SeededGenerator(seed: UInt64(image.count) + 1)
         for _ in 0..<400 {
@@ -138,7 +139,7 @@ struct TruncationTests {
         }
     }
 
-    @Test("random bytes after each signature are survived")
+    @Test("random bytes after each signature do not make the detector trap")
     func noise() {
         var generator = SeededGenerator(seed: 3)
         for image in Self.whole {
@@ -152,7 +153,7 @@ struct TruncationTests {
         }
     }
 
-    @Test("what is no image has no end")
+    @Test("data that are not an image are never complete")
     func noImage() {
         for text in [
             "", "x", "%PDF-1.7 and so on and so on", "\u{1f}\u{8b}0000000000000000000000",
@@ -161,14 +162,14 @@ struct TruncationTests {
         }
     }
 
-    @Test("data that go on to the end of the file, wherever that is, are complete as they come")
+    @Test("data that extend to the end of the file are complete at any length")
     func openBox() {
         let start = MadeImages.brands("avif") + MadeImages.meta(MadeImages.pitm(1))
         #expect(isComplete(start + [0, 0, 0, 0] + Array("mdat".utf8)) { 1 })
         #expect(!isComplete(start + [0, 0, 0, 0] + Array("uuid".utf8) + [1, 2, 3, 4, 5, 6, 7, 8, 9]) { 1 })
     }
 
-    @Test("runs without the mark of the end are complete with the last row")
+    @Test("run-length data without an end marker are complete with the last row")
     func runsWithoutEnd() {
         for (end, isWhole) in [(0, true), (1, true), (2, true), (3, false)] {
             #expect(isComplete(MadeImages.runs([3, 9, 0, 0, 3, 8, 0, 0].dropLast(end))) { 1 } == isWhole, "\(end)")

@@ -2,7 +2,7 @@ import LarderJSON
 import LarderProtocol
 import Testing
 
-@Suite("config.explain on the wire")
+@Suite("Encoding of config.explain")
 struct ConfigExplainTests {
     private func read(_ text: String) throws -> ConfigExplain.Result {
         try ConfigExplain.Result(from: JSONValue(parsing: text))
@@ -14,7 +14,7 @@ struct ConfigExplainTests {
         return String(decoding: writer.bytes, as: UTF8.self)
     }
 
-    @Test("what is written is read back, with everything and with nothing")
+    @Test("a full and an empty result are read as they were written")
     func roundTrip() throws {
         let full = ConfigExplain.Result(
             path: "a.b", namespace: "default", revision: 7, epoch: "9f86d081884c7d65", value: "<masked>",

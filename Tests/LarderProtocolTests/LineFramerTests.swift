@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Line framing")
 struct LineFramerTests {
-    /// What came out of a framer, in order.
+    /// An output of a framer.
     private enum Found: Equatable {
         case line([UInt8])
         case tooLong
@@ -17,7 +17,7 @@ struct LineFramerTests {
         return found
     }
 
-    /// All lines that end in a piece of the input.
+    /// The lines that end in a piece of the input.
     private func lines(in piece: [UInt8], of framer: inout LineFramer) -> [Found] {
         piece.withUnsafeBytes { bytes in
             var (found, offset): ([Found], Int) = ([], 0)
@@ -40,7 +40,7 @@ struct LineFramerTests {
 
     private func line(_ text: String) -> Found { .line(Array(text.utf8)) }
 
-    @Test("an unfinished line that is dropped is not held any more, and the next one is whole")
+    @Test("a dropped incomplete line is no longer buffered, and the next line is complete")
     func dropped() {
         var framer = LineFramer(maximumLineBytes: 64)
         var found: [Found] = []
@@ -55,7 +55,7 @@ struct LineFramerTests {
         #expect(found == [line("a"), line("c"), line("d")])
     }
 
-    @Test("lines end at LF, with or without a CR, and the last one at the end of the input")
+    @Test("lines end with LF or CRLF, and the last one at the end of the input")
     func lineEnds() {
         #expect(frame([Array("a\nb\r\nc".utf8)]) == [line("a"), line("b"), line("c")])
     }
@@ -66,7 +66,7 @@ struct LineFramerTests {
         #expect(frame([Array((text + "\nx").utf8)]) == [line("x")])
     }
 
-    @Test("a line of exactly the limit passes and one byte more does not, whatever its line end")
+    @Test("a line of exactly the limit is accepted and one byte more is not, whatever the line end")
     func limit() {
         let whole = String(repeating: "x", count: 64)
         for end in ["\n", "\r\n", ""] {
@@ -75,13 +75,13 @@ struct LineFramerTests {
         }
     }
 
-    @Test("a line over the limit is reported once and dropped up to its end, and the next line is served")
+    @Test("a line over the limit is reported once and dropped, and the next line is returned")
     func recovery() {
         let long = [UInt8](repeating: UInt8(ascii: "x"), count: 10_000)
         #expect(frame([long, long, Array("\nnext\n".utf8)]) == [.tooLong, line("next")])
     }
 
-    @Test("a line over the limit holds no memory")
+    @Test("a line over the limit is not buffered")
     func memory() {
         var framer = LineFramer(maximumLineBytes: 1000)
         let piece = [UInt8](repeating: 1, count: 300)
@@ -92,7 +92,7 @@ struct LineFramerTests {
         #expect(framer.pendingBytes == 0)
     }
 
-    @Test("each call returns one line, and the next call continues behind it")
+    @Test("each call returns one line, and the next call continues after it")
     func oneAtATime() {
         var framer = LineFramer()
         let input = Array("one\ntwo\nthree\n".utf8)
@@ -105,7 +105,7 @@ struct LineFramerTests {
         #expect(found == [line("one"), line("two"), line("three")])
     }
 
-    @Test("a line that arrives whole is a part of the input, and one that arrives in pieces is assembled")
+    @Test("a line that arrives at once is not copied, and one that arrives in pieces is assembled")
     func copies() {
         var framer = LineFramer()
         Array("whole\nspl".utf8).withUnsafeBytes { bytes in
@@ -129,7 +129,7 @@ struct LineFramerTests {
         }
     }
 
-    @Test("the same lines come out when the input arrives byte by byte, in every split in two, and in random pieces")
+    @Test("the lines do not depend on how the input is split")
     func anySplit() {
         var generator = SeededGenerator(seed: 7)
         for _ in 0..<200 {

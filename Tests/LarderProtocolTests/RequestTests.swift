@@ -6,7 +6,7 @@ import Testing
 struct RequestTests {
     private func request(_ text: String) throws -> Request { try Request(JSONValue(parsing: text)) }
 
-    @Test("a request may leave out jsonrpc and params")
+    @Test("a request may omit jsonrpc and params")
     func shortest() throws {
         let request = try request(#"{"id":1,"method":"agent.ping"}"#)
         #expect(request.id?.text == "1")
@@ -14,13 +14,13 @@ struct RequestTests {
         #expect(request.params == nil)
     }
 
-    @Test("params that are null count as left out, as some libraries write it")
+    @Test("null params count as omitted, because some libraries send null")
     func nullParameters() throws {
         #expect(try request(#"{"id":1,"method":"m","params":null}"#).params == nil)
     }
 
     @Test(
-        "an id keeps its own text",
+        "an id keeps its original text",
         arguments: ["1", "1.0", "-0", "1e3", #""a""#, #""é""#, "null", "12345678901234567890"])
     func identity(text: String) throws {
         #expect(try request(#"{"id":\#(text),"method":"m"}"#).id?.text == text)
@@ -32,7 +32,7 @@ struct RequestTests {
     }
 
     @Test(
-        "what is no request is refused with a reason and the id as far as it is known",
+        "an invalid request is rejected with a reason, and with its id if it has a valid one",
         arguments: [
             ("1", "null", "JSON object"), (#""x""#, "null", "JSON object"), ("{}", "null", "\"method\" is missing"),
             (#"{"id":7}"#, "7", "\"method\" is missing"), (#"{"id":7,"method":1}"#, "7", "must be a string"),
@@ -87,7 +87,7 @@ struct ParameterTests {
         #expect(error.detail.contains("\"path\"") || error.detail.contains("\"namespace\""), "\(error.detail)")
     }
 
-    @Test("more positional parameters than are known are refused")
+    @Test("too many positional parameters are rejected")
     func tooMany() throws {
         let error = try #require(throws: WireError.self) { try get(#"["a","web",1,2,3]"#) }
         let known = "path, namespace, maximumAgeSeconds, staleIfErrorSeconds"
@@ -96,7 +96,7 @@ struct ParameterTests {
         #expect(none.detail == "too many positional parameters: 1, where none is known")
     }
 
-    @Test("a path may be long, and not without end", arguments: [#""X""#, #"["X"]"#, #""/X""#])
+    @Test("a path has at most 65,536 bytes", arguments: [#""X""#, #"["X"]"#, #""/X""#])
     func longPaths(form: String) throws {
         func path(of bytes: Int) throws -> JSONPath {
             let name = String(repeating: "x", count: bytes - form.utf8.count + 1)
@@ -117,7 +117,7 @@ struct ParameterTests {
         #expect(error.detail.contains("\"ttlMilliseconds\" is 0, it must be from 1"))
     }
 
-    @Test("every method takes the largest revision, and refuses a larger one")
+    @Test("every method accepts the largest revision and rejects a larger one")
     func largestRevision() throws {
         func read(_ revision: String) -> [String?] {
             let readers: [(JSONValue) throws -> Void] = [
@@ -144,7 +144,7 @@ struct ParameterTests {
     }
 
     @Test(
-        "a change of the whole document has to be confirmed, and no other can be",
+        "only a change of the whole document has the confirming parameter, which it requires",
         arguments: [
             (#"{"path":"","value":{}}"#, "\"replaceAll\": true"),
             (#"{"path":[],"value":{},"replaceAll":false}"#, "\"replaceAll\": true"),
@@ -158,7 +158,7 @@ struct ParameterTests {
         #expect(error.detail.contains(detail), "\(error.detail)")
     }
 
-    @Test("what one side writes the other side reads")
+    @Test("parameters are read as they were written")
     func roundTrips() throws {
         let set = ConfigSet.Parameters(
             path: JSONPath(["a.b", "c/d"]), value: ["x": [1, 2]], namespace: "web", ttlMilliseconds: 5)
@@ -183,15 +183,15 @@ struct ParameterTests {
     }
 }
 
-@Suite("Errors on the wire")
+@Suite("Encoding of errors")
 struct WireErrorTests {
-    @Test("every error of the table reads back as it was written", arguments: WireError.Code.all)
+    @Test("every error of the table is read as it was written", arguments: WireError.Code.all)
     func roundTrip(code: WireError.Code) throws {
         let error = WireError(code, "what to do")
         #expect(WireError(from: JSONValue.building { error.write(to: &$0) }) == error)
     }
 
-    @Test("names are unique, application codes are positive and the others are those of JSON-RPC 2.0")
+    @Test("names are unique; codes are positive or defined by JSON-RPC 2.0")
     func table() {
         let names = WireError.Code.all.map(\.name)
         #expect(Set(names).count == names.count)
@@ -212,14 +212,14 @@ struct WireErrorTests {
     }
 }
 
-@Suite("Events on the wire")
+@Suite("Encoding of events")
 struct ConfigEventTests {
     @Test(
-        "head and body make one notification that reads back",
+        "the head and body of an event form one notification, which is read as it was written",
         arguments: [
             ConfigEvent.Content.snapshot(["a": 1], .initial), .snapshot(nil, .change), .snapshot(.null, .gap),
             .patch(["a": nil as JSONValue? ?? .null], from: 3), .end(.shutdown),
-            // Of a later version: a client has to take reasons that it does not know.
+            // From a later version: clients must accept unknown reasons.
             .snapshot(2, ConfigEvent.Reason(rawValue: "brandNew")), .end(ConfigEvent.Reason(rawValue: "brandNew")),
         ])
     func roundTrip(content: ConfigEvent.Content) throws {
@@ -237,7 +237,7 @@ struct ConfigEventTests {
                 return writer.bytes
             }
             let line = written(body[...])
-            // A large body is written by itself.
+            // A large body is written separately.
             #expect(written([]) + body == line)
             #expect(line.last == UInt8(ascii: "\n"))
             #expect(line.dropLast().contains(UInt8(ascii: "\n")) == false)
@@ -252,7 +252,7 @@ struct ConfigEventTests {
 @Suite("Timestamps")
 struct TimestampTests {
     @Test(
-        "known moments have their RFC 3339 form",
+        "timestamps are written and read in RFC 3339 form",
         arguments: [
             (0, "1970-01-01T00:00:00.000Z"), (951_782_400_000, "2000-02-29T00:00:00.000Z"),
             (1_700_000_000_123, "2023-11-14T22:13:20.123Z"), (4_102_444_799_999, "2099-12-31T23:59:59.999Z"),
@@ -263,7 +263,7 @@ struct TimestampTests {
         #expect(Timestamp(text)?.milliseconds == milliseconds)
     }
 
-    @Test("every day of 800 years reads back")
+    @Test("every day of 800 years is read as it was written")
     func everyDay() {
         for day in stride(from: -146_097, to: 146_097, by: 1) {
             let time = Timestamp(milliseconds: day * 86_400_000 + 3_723_004)
@@ -273,7 +273,7 @@ struct TimestampTests {
     }
 
     @Test(
-        "other forms are refused",
+        "other forms are rejected",
         arguments: ["", "2023-11-14", "2023-13-14T22:13:20.123Z", "2023-11-14T22:13:20.123+"])
     func refused(text: String) {
         #expect(Timestamp(text) == nil)

@@ -3,9 +3,9 @@ import LarderJSON
 import LarderProtocol
 import Testing
 
-@Suite("The generated types and the examples of the schemas")
+@Suite("Generated types and the examples of the schemas")
 struct SchemaExamplesTests {
-    /// A method of whose types nothing is known but what all methods have.
+    /// A method with type-erased parameters and result.
     private struct Method: Sendable {
         let name: String
         let parameters: @Sendable (JSONValue) throws -> JSONValue
@@ -26,7 +26,7 @@ struct SchemaExamplesTests {
 
     private static let methods = AllMethods.types.map { Method($0) }
 
-    /// The schema of each method by its name.
+    /// The schemas by method name.
     private static func schemas() throws -> [String: JSONValue] {
         let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appending(path: "Protocol/schemas/methods")
@@ -48,7 +48,7 @@ struct SchemaExamplesTests {
         for method in Self.methods {
             for example in schemas[method.name]?["examples"]?.elements ?? JSONValue.array([]).elements {
                 let (params, result) = (try #require(example["params"]), try #require(example["result"]))
-                // A path is written as a JSON Pointer, and a default not at all: the second time nothing changes.
+                // Paths are written as JSON Pointers and defaults are omitted, so only the second round trip is exact.
                 let written = try method.parameters(params)
                 #expect(try method.parameters(written).compactText == written.compactText, "\(method.name)")
                 #expect(try method.result(result).compactText == result.compactText, "\(method.name)")
@@ -57,9 +57,9 @@ struct SchemaExamplesTests {
     }
 }
 
-@Suite("What the caller of a method needs")
+@Suite("Requirements of methods")
 struct RequirementTests {
-    @Test("a right in the namespace of the parameters")
+    @Test("a method requires a right in the namespace of its parameters")
     func namespace() {
         #expect(ConfigGet.requirement(ConfigGet.Parameters(namespace: "web")) == .inNamespace(.read, "web"))
         #expect(
@@ -67,20 +67,20 @@ struct RequirementTests {
                 == .allInNamespace([.administer, .read, .secrets], "default"))
     }
 
-    @Test("a forced refresh needs another right")
+    @Test("a forced refresh requires another right")
     func forced() {
         #expect(ConfigRefresh.requirement(ConfigRefresh.Parameters()) == .inNamespace(.read, "default"))
         #expect(ConfigRefresh.requirement(ConfigRefresh.Parameters(force: true)) == .inNamespace(.push, "default"))
     }
 
-    @Test("a report about all namespaces needs a right in any")
+    @Test("a report about all namespaces requires a right in any namespace")
     func anywhere() {
         #expect(ConfigStatus.requirement(ConfigStatus.Parameters()) == .anywhere(.read))
         #expect(ConfigStatus.requirement(ConfigStatus.Parameters(namespace: "web")) == .inNamespace(.read, "web"))
         #expect(AgentStats.requirement(NoParameters()) == .anywhere(.read))
     }
 
-    @Test("rights for the whole agent, or none")
+    @Test("other methods require a right for the whole agent, or none")
     func general() {
         #expect(AgentPing.requirement(NoParameters()) == .nothing)
         #expect(ImageClear.requirement(ImageClear.Parameters()) == .general(.administer))

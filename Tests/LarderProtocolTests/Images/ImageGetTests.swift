@@ -2,11 +2,11 @@ import LarderJSON
 import LarderProtocol
 import Testing
 
-@Suite("image.get on the wire")
+@Suite("Encoding of image.get")
 struct ImageGetTests {
     private let url = "https://img.example.org/a.png"
 
-    @Test("a request is read back as it was written, with everything and with a URL only")
+    @Test("a full request and one with only a URL are read as they were written")
     func parameters() throws {
         let full = ImageGet.Parameters(
             ImageReference(url: url, cacheKey: "a"), policy: .networkFirst, maximumAgeSeconds: 60,
@@ -23,7 +23,7 @@ struct ImageGetTests {
                 + #""deadlineMilliseconds":1500}"#)
     }
 
-    @Test("parameters may be given by position, and null leaves one out")
+    @Test("parameters may be positional, and null omits one")
     func positional() throws {
         let read = try ImageGet.Parameters.read(
             #"["\#(url)","cacheOnly",60,"\#(someDigest)","a","path",10,"low",1]"#)
@@ -38,7 +38,7 @@ struct ImageGetTests {
     }
 
     @Test(
-        "a value that is none is refused by the name of its member",
+        "the error for an invalid value names its member",
         arguments: [
             (#"{}"#, "url"), (#"{"url":""}"#, "url"), (#"{"url":7}"#, "url"), (#"{"url":null}"#, "url"),
             (#"{"url":"u","policy":"cache"}"#, "policy"), (#"{"url":"u","policy":1}"#, "policy"),
@@ -59,7 +59,7 @@ struct ImageGetTests {
         #expect(error.detail.hasPrefix("\"\(member)\""), "\(error.detail)")
     }
 
-    @Test("URLs and cache keys have a longest length, and what is too long is not repeated")
+    @Test("URLs and cache keys have a maximum length, and the error does not repeat one that is too long")
     func lengths() throws {
         func read(url: Int, key: Int) throws -> ImageGet.Parameters {
             let (url, key) = (String(repeating: "u", count: url), String(repeating: "k", count: key))
@@ -71,7 +71,7 @@ struct ImageGetTests {
         #expect(refusal { try read(url: 1, key: 513) }?.code == .invalidParams)
     }
 
-    @Test("a result is read back as it was written")
+    @Test("a result is read as it was written")
     func result() throws {
         var result = ImageGet.Result(
             path: "/c/b", image: .example, freshness: .revalidated, source: .joined, ageSeconds: 7, lease: 3)
@@ -84,8 +84,8 @@ struct ImageGetTests {
         #expect(try result.sentAndRead() == result)
     }
 
-    @Test("words that a later agent may say are kept")
-    func laterWords() throws {
+    @Test("unknown values from a newer agent are kept")
+    func unknownValues() throws {
         let text =
             #"{"path":"/c/b","digest":"\#(someDigest)","mediaType":"image/jxl","width":1,"height":1,"bytes":1,"#
             + #""freshness":"tepid","source":"peer","ageSeconds":0,"lease":1,"more":true}"#
@@ -95,7 +95,7 @@ struct ImageGetTests {
         #expect(result.image.mediaType == "image/jxl")
     }
 
-    @Test("a digest may come in capitals, with and without its prefix, and goes out in one form")
+    @Test("a digest is read in upper or lower case, with or without prefix, and written in one form")
     func digests() {
         for text in [someDigest, "sha256:" + someDigest, someDigest.uppercased()] {
             #expect(WireDigest(text)?.hex == someDigest)

@@ -2,11 +2,11 @@ import LarderJSON
 import LarderProtocol
 import Testing
 
-@Suite("image.peek on the wire")
+@Suite("Encoding of image.peek")
 struct ImagePeekTests {
     private let time = Timestamp(milliseconds: 1_700_000_000_000)
 
-    @Test("a request is read back as it was written")
+    @Test("a request is read as it was written")
     func parameters() throws {
         let full = ImagePeek.Parameters(
             ImageReference(url: "u", cacheKey: "k"), policy: .cacheOnly, maximumAgeSeconds: 1, explains: true)
@@ -19,17 +19,17 @@ struct ImagePeekTests {
         #expect(refusal { try ImagePeek.Parameters.read(#"{"url":"u","policy":""}"#) }?.code == .invalidParams)
     }
 
-    @Test("what is held is read back as it was written, and so is that nothing is")
+    @Test("a result with and without an image is read as it was written")
     func result() throws {
-        var held = ImagePeek.Held(
+        var image = ImagePeek.Held(
             path: "/c/b", image: .example, freshness: .stale, ageSeconds: 9, isPinned: true, storedAt: time,
             lastUsedAt: time, expiresAt: time)
         let full = ImagePeek.Result(
-            held: held, decision: .stale, revalidates: true,
+            held: image, decision: .stale, revalidates: true,
             rules: [ImagePeek.Rule(name: "policy", text: "default"), ImagePeek.Rule(name: "age", text: "9 s")])
         #expect(try full.sentAndRead() == full)
-        held.expiresAt = nil
-        let plain = ImagePeek.Result(held: held, decision: .revalidate, revalidates: false)
+        image.expiresAt = nil
+        let plain = ImagePeek.Result(held: image, decision: .revalidate, revalidates: false)
         #expect(try plain.sentAndRead() == plain)
         #expect(plain.text.contains(#""expiresAt":null"#))
         let nothing = ImagePeek.Result(held: nil, decision: .notHeld, revalidates: false, rules: [])

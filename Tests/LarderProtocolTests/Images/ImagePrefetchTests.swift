@@ -2,9 +2,9 @@ import LarderJSON
 import LarderProtocol
 import Testing
 
-@Suite("image.prefetch and its progress on the wire")
+@Suite("Encoding of image.prefetch and image.progress")
 struct ImagePrefetchTests {
-    @Test("a list is read back as it was written, a bare URL as such")
+    @Test("a list is read as it was written, and a plain URL as a string")
     func list() throws {
         let parameters = ImagePrefetch.Parameters(
             [
@@ -20,7 +20,7 @@ struct ImagePrefetchTests {
     }
 
     @Test(
-        "what is no list is refused, an image in it by its place and without its URL",
+        "an invalid list is rejected; the error for an element has its position and not its URL",
         arguments: [
             (#"{}"#, "\"urls\" is missing; pass"), (#"{"manifest":"/m"}"#, "\"urls\" is missing; pass"),
             (#"{"urls":null}"#, "\"urls\" is missing; pass"), (#"{"urls":[]}"#, "\"urls\""),
@@ -38,7 +38,7 @@ struct ImagePrefetchTests {
         #expect(!error.detail.contains("secret"))
     }
 
-    @Test("ten thousand images may be asked for, and no more")
+    @Test("a prefetch has at most 10,000 images")
     func count() throws {
         func read(_ count: Int) throws -> ImagePrefetch.Parameters {
             try ImagePrefetch.Parameters.read(
@@ -48,7 +48,7 @@ struct ImagePrefetchTests {
         #expect(refusal { try read(10_001) }?.code == .invalidParams)
     }
 
-    @Test("a summary is read back as it was written, an unknown error by its name")
+    @Test("a summary is read as it was written, with unknown errors by name")
     func result() throws {
         let known = WireError(.upstreamFailed, "answered 404", reason: "status")
         let failures = [
@@ -70,7 +70,7 @@ struct ImagePrefetchTests {
         #expect(later.failures.first?.error.code.isRetryable == false)
     }
 
-    @Test("progress names its request by the id as it was", arguments: ["7", "7.0", #""a""#, "null"])
+    @Test("progress has the id of its request with its original text", arguments: ["7", "7.0", #""a""#, "null"])
     func progress(id: String) throws {
         let request = try #require(RequestID(JSONValue(parsing: id)))
         let progress = ImageProgress(request: request, done: 1, failed: 2, bytes: 3, total: 4)
@@ -83,7 +83,7 @@ struct ImagePrefetchTests {
     }
 
     @Test(
-        "progress that cannot be read is refused",
+        "invalid progress is rejected",
         arguments: [
             #"{}"#, #"{"request":[],"done":1,"failed":2,"bytes":3,"total":4}"#, #"[]"#,
             #"{"request":1,"done":-1,"failed":2,"bytes":3,"total":4}"#, #"{"request":1,"done":1,"failed":2,"bytes":3}"#,

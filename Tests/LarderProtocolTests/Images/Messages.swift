@@ -1,35 +1,35 @@
 import LarderJSON
 import LarderProtocol
 
-/// A digest of which only the first digit matters to a test.
+/// An arbitrary digest.
 let someDigest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 extension WireImage {
-    /// An image that a test needs to say something of.
+    /// An arbitrary image.
     static let example = WireImage(
         digest: WireDigest(someDigest)!, mediaType: "image/png", width: 640, height: 480, bytes: 18_342)
 }
 
 extension WireParameters {
-    /// The parameters as they are sent.
+    /// The encoded parameters.
     var text: String { JSONValue.building { write(to: &$0) }.compactText }
 
-    /// Reads what a client may have typed.
+    /// Parses parameters.
     static func read(_ text: String) throws -> Self { try Self(params: JSONValue(parsing: text)) }
 
-    /// The parameters sent and read again.
+    /// Encodes the parameters and parses them again.
     func sentAndRead() throws -> Self { try Self.read(text) }
 }
 
 extension WireResult {
-    /// The result as it is sent.
+    /// The encoded result.
     var text: String { JSONValue.building { write(to: &$0) }.compactText }
 
-    /// The result sent and read again.
+    /// Encodes the result and parses it again.
     func sentAndRead() throws -> Self { try Self(from: JSONValue(parsing: text)) }
 }
 
-/// The error that `body` throws as a message.
+/// The protocol error that `body` throws; nil if it throws none.
 func refusal<R>(_ body: () throws -> R) -> WireError? {
     do {
         _ = try body()

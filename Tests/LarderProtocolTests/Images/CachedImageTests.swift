@@ -2,11 +2,11 @@ import LarderJSON
 import LarderProtocol
 import Testing
 
-@Suite("The methods on images that are held, on the wire")
-struct HeldImagesTests {
+@Suite("Encoding of methods on cached images")
+struct CachedImageTests {
     private let time = Timestamp(milliseconds: 1_700_000_000_000)
 
-    @Test("an image is named by its URL, and by a cache key if it has one")
+    @Test("a reference is a URL with an optional cache key")
     func references() throws {
         for reference in [ImageReference(url: "u"), ImageReference(url: "u", cacheKey: "k")] {
             #expect(try reference.sentAndRead() == reference)
@@ -17,7 +17,7 @@ struct HeldImagesTests {
         }
     }
 
-    @Test("what pin, unpin, release and remove answer is read back as it was written")
+    @Test("the results of pin, unpin, release and remove are read as they were written")
     func results() throws {
         let pin = ImagePin.Result(image: .example)
         #expect(try pin.sentAndRead() == pin)
@@ -46,12 +46,12 @@ struct HeldImagesTests {
             "{}", #"{"prefix":""}"#, #"{"prefix":1}"#, #"{"url":"https://a","prefix":"https://a"}"#,
             #"{"cacheKey":"k","prefix":"https://a"}"#, #"{"prefix":"https://a","dryRun":1}"#,
         ] { #expect(refusal { try Parameters.read(text) }?.code == .invalidParams, "\(text)") }
-        // Older agents do not count.
+        // Older agents do not send `images`.
         let old = try ImageRemove.Result(from: JSONValue(parsing: #"{"removed":true,"bytes":5}"#))
         #expect(old == ImageRemove.Result(removed: true, images: 1, bytes: 5))
     }
 
-    @Test("image.put carries its bytes in base64", arguments: 0...9)
+    @Test("image.put encodes bytes in base64", arguments: 0...9)
     func put(_ count: Int) throws {
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 97 &+ 250) }
         let parameters = ImagePut.Parameters(
@@ -64,7 +64,7 @@ struct HeldImagesTests {
     }
 
     @Test(
-        "image.put refuses what is not base64",
+        "image.put rejects invalid base64",
         arguments: ["A", "AA", "AAA", "A===", "AA=A", "====", "AAA-", "AA A", "AAAA\\n", "AAAAA==="])
     func notBase64(_ text: String) {
         let params = "{\"url\":\"https://a\",\"data\":\"\(text)\"}"
@@ -81,7 +81,7 @@ struct HeldImagesTests {
         }
     }
 
-    @Test("clear keeps what is pinned unless it is told otherwise")
+    @Test("image.clear keeps pinned images by default")
     func clear() throws {
         for flag in [true, false] {
             let parameters = ImageClear.Parameters(includesPinned: flag)
@@ -93,7 +93,7 @@ struct HeldImagesTests {
         #expect(try result.sentAndRead() == result)
     }
 
-    @Test("a page of the list is read back as it was written")
+    @Test("a page of image.list is read as it was written")
     func list() throws {
         for parameters in [ImageList.Parameters(), ImageList.Parameters(after: "x", limit: 1000, prefix: "https://a")] {
             #expect(try parameters.sentAndRead() == parameters)
@@ -116,7 +116,7 @@ struct HeldImagesTests {
         #expect(ImageList.Result(images: [], next: nil).text == #"{"images":[],"next":null}"#)
     }
 
-    @Test("an image tells what its header and its origin say")
+    @Test("the details of an image are read as they were written")
     func details() throws {
         var image = WireImage.example
         image.details = WireImageDetails(
@@ -130,7 +130,7 @@ struct HeldImagesTests {
         #expect(result.text.contains(members), "\(result.text)")
     }
 
-    @Test("agent.stats tells of the images, or that there is no cache of them")
+    @Test("agent.stats has image statistics unless there is no image cache")
     func statistics() throws {
         var images = AgentStats.Images()
         images.hits = 1
