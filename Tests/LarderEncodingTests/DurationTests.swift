@@ -20,7 +20,7 @@ struct DurationTests {
         #expect(Duration.nanoseconds(-7).wholeNanoseconds == -7)
     }
 
-    @Test("a duration that does not fit becomes the nearest integer")
+    @Test("a duration that is out of range becomes the nearest integer")
     func extremes() {
         #expect(Duration.seconds(Int64.max).milliseconds == .max)
         #expect(Duration.seconds(Int64.min).milliseconds == .min)

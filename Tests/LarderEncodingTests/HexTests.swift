@@ -11,7 +11,7 @@ struct HexTests {
         #expect([1, 2, 3, 4][1...2].hex == "0203")
     }
 
-    @Test("every byte is read back from its text")
+    @Test("every byte is decoded from its text")
     func roundTrip() {
         let bytes = [UInt8](0...255)
         #expect(bytes.hex.utf8.count == 512)
@@ -20,7 +20,7 @@ struct HexTests {
     }
 
     @Test(
-        "text that is not pairs of lowercase digits is refused",
+        "text that is not pairs of lowercase digits is rejected",
         arguments: ["0", "000", "0g", "FF", "aF", "0x00", " 00", "00 ", "+1", "-1", "0\u{661}", "ää", "/:", "`@"])
     func refusal(_ text: String) {
         #expect([UInt8](hex: text) == nil)

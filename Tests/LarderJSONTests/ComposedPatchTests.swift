@@ -2,7 +2,7 @@ import LarderJSON
 import TestSupport
 import Testing
 
-@Suite("Merge patches composed to at most two")
+@Suite("Composition of merge patches into at most two")
 struct ComposedPatchTests {
     @Test("an object replaces what an earlier patch removed or set to something else")
     func replacement() throws {
@@ -19,7 +19,7 @@ struct ComposedPatchTests {
         #expect(ComposedPatch([]) == ComposedPatch(.emptyObject))
     }
 
-    @Test("random patches have the effect that they have one after the other")
+    @Test("composed random patches have the same effect as applying them in order")
     func equivalence() throws {
         var generator = SeededGenerator()
         for _ in 0..<5_000 {
@@ -38,7 +38,7 @@ struct ComposedPatchTests {
 }
 
 extension JSONValue {
-    /// An object of few names, so that patches meet at the same places.
+    /// An object with few different names, so that patches have paths in common.
     fileprivate static func randomPatch(depth: Int, using generator: inout SeededGenerator) -> JSONValue {
         .object(
             ["a", "b", "c"].shuffled(using: &generator).prefix(Int.random(in: 0...3, using: &generator)).map { name in

@@ -4,7 +4,7 @@ import Testing
 @Suite("Equality of values")
 struct EqualityTests {
     @Test(
-        "values that are the same",
+        "equal values compare equal",
         arguments: [
             ("null", " null "), ("[1,2]", "[ 1 , 2 ]"), (#"{"a":1,"b":[2]}"#, #"{"b":[2],"a":1}"#),
             (#""\u0041\/é""#, #""A/\u00e9""#), (#"{"a":1,"a":2}"#, #"{"a":2}"#), (#"{"\u0061":1}"#, #"{"a":1}"#),
@@ -16,7 +16,7 @@ struct EqualityTests {
     }
 
     @Test(
-        "values that differ",
+        "different values compare unequal",
         arguments: [
             ("1", "1.0"), ("1", "10"), ("0", "-0"), ("1e1", "1E1"), ("true", "false"), ("null", "false"), ("[]", "{}"),
             ("[1,2]", "[2,1]"), ("[1]", "[1,1]"), ("[]", "[null]"), (#"{"a":1}"#, #"{"a":2}"#),
@@ -28,7 +28,7 @@ struct EqualityTests {
         #expect(try JSONValue(parsing: right) != JSONValue(parsing: left))
     }
 
-    @Test("long strings and numbers are compared whole")
+    @Test("long strings and numbers are compared to their end")
     func longScalars() throws {
         let long = String(repeating: "x", count: 1000)
         #expect(try JSONValue(parsing: "[\"\(long)a\"]") == JSONValue(parsing: "[ \"\(long)a\"]"))
@@ -38,7 +38,7 @@ struct EqualityTests {
         #expect(try JSONValue(parsing: "[\(digits)1]") != JSONValue(parsing: "[ \(digits)2]"))
     }
 
-    @Test("parts of different documents are compared by what they say")
+    @Test("parts of different documents are compared by content")
     func parts() throws {
         let left = try JSONValue(parsing: #"{"a":{"x":[1,2]}}"#)
         let right = try JSONValue(parsing: #"[0,{"x": [1,2]}]"#)

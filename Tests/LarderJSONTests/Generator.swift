@@ -8,18 +8,18 @@ extension SeededGenerator {
     }
 }
 
-/// Makes JSON texts of every shape: all escapes, duplicates, whitespace, small and large objects.
+/// Generates JSON texts with all escapes, duplicate names, whitespace, and small and large objects.
 struct Generator {
     var random: SeededGenerator
-    /// Percent of the places between tokens that get whitespace.
+    /// The percentage of positions between tokens with whitespace.
     var whitespace = 10
-    /// Percent of members that repeat an earlier name.
+    /// The percentage of members that repeat an earlier name.
     var duplicates = 5
-    /// Percent of values that are null.
+    /// The percentage of values that are null.
     var nulls = 10
-    /// Percent of objects with enough members for a name table.
+    /// The percentage of objects with enough members for a name table.
     var wide = 5
-    /// Member names come from so many, so that two documents share some.
+    /// The number of different member names. It is small, so that documents have names in common.
     var names = 60
 
     init(seed: UInt64) {
@@ -89,7 +89,7 @@ struct Generator {
         text += "}"
     }
 
-    /// One of the ways to write name number `index`.
+    /// Name number `index`, sometimes with an escape.
     private mutating func name(_ index: Int) -> String {
         let plain = ["", "a", "b\\n", "größe", "a/b", "~", "limit.of.search", "日本"]
         let stem = index < plain.count ? plain[index] : "name\(index)"

@@ -2,9 +2,9 @@ import LarderJSON
 import TestSupport
 import Testing
 
-@Suite("No input, however broken, is misread")
+@Suite("Broken input")
 struct HostileInputTests {
-    /// The parser's verdict on `bytes` must be the reference's.
+    /// Checks that the parser and the reference parser agree on `bytes`.
     private func check(_ bytes: [UInt8], _ parser: inout JSONParser, _ comment: String) {
         let expected = ReferenceParser.parse(bytes, maximumDepth: 20)
         do {
@@ -18,7 +18,7 @@ struct HostileInputTests {
         }
     }
 
-    @Test("every prefix of a document is refused or, where it is one, read as a document", arguments: 0..<10)
+    @Test("the parser agrees with the reference parser on every prefix of a document", arguments: 0..<10)
     func prefixes(seed: UInt64) {
         var generator = Generator(seed: seed)
         var parser = JSONParser(maximumDepth: 20)
@@ -27,24 +27,26 @@ struct HostileInputTests {
     }
 
     @Test(
-        "documents with bytes changed, removed, inserted, repeated and swapped get the reference's verdict",
+        "the parser agrees with the reference parser on mutated documents",
         arguments: 0..<40)
     func mutations(seed: UInt64) {
         var generator = Generator(seed: 1000 + seed)
         generator.wide = 2
         var parser = JSONParser(maximumDepth: 20)
-        for round in 0..<40 {
+        for iteration in 0..<40 {
             let original = generator.document(depth: 3)
             for _ in 0..<40 {
                 var bytes = Array(original.prefix(400))
                 for _ in 0...Int.random(in: 0..<3, using: &generator.random) { Self.mutate(&bytes, &generator.random) }
-                check(bytes, &parser, "round \(round): \(String(decoding: bytes, as: UTF8.self).debugDescription)")
+                check(
+                    bytes, &parser, "iteration \(iteration): \(String(decoding: bytes, as: UTF8.self).debugDescription)"
+                )
             }
         }
     }
 
-    @Test("random tokens in a row get the reference's verdict", arguments: 0..<10)
-    func tokenSoup(seed: UInt64) {
+    @Test("the parser agrees with the reference parser on random tokens", arguments: 0..<10)
+    func randomTokens(seed: UInt64) {
         let tokens = [
             "{", "}", "[", "]", ",", ":", "\"a\"", "\"b\"", "\"\\u0061\"", "1", "-0", "1e5", "true", "false", "null",
             " ",
@@ -58,7 +60,7 @@ struct HostileInputTests {
         }
     }
 
-    @Test("random bytes are refused")
+    @Test("the parser agrees with the reference parser on random bytes")
     func noise() {
         var random = SeededGenerator(seed: 3000)
         var parser = JSONParser(maximumDepth: 20)

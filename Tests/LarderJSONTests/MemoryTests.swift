@@ -2,13 +2,13 @@ import Testing
 
 @testable import LarderJSON
 
-@Suite("The parser's memory")
+@Suite("Memory of the parser")
 struct MemoryTests {
     private let small = Array(#"{"id":1,"method":"config.get","params":{"path":"search.limit"}}"#.utf8)
 
     private func storage(_ value: JSONValue) -> ObjectIdentifier { ObjectIdentifier(value.document) }
 
-    @Test("the memory of a document is used again when none of its values is left")
+    @Test("the memory of a document is reused when none of its values is referenced")
     func reuse() throws {
         var parser = JSONParser()
         func parse() throws -> ObjectIdentifier { storage(try small.withUnsafeBytes { try parser.parse($0) }) }
@@ -16,13 +16,13 @@ struct MemoryTests {
         for _ in 0..<10 { #expect(try parse() == first) }
     }
 
-    @Test("the memory of a document is left alone while one of its values is held")
-    func heldValues() throws {
+    @Test("the memory of a document is not reused while one of its values is referenced")
+    func referencedValues() throws {
         var parser = JSONParser()
-        let held = try small.withUnsafeBytes { try parser.parse($0)["params"] }
+        let retained = try small.withUnsafeBytes { try parser.parse($0)["params"] }
         let next = try small.withUnsafeBytes { try parser.parse($0) }
-        #expect(held.map(storage) != storage(next))
-        #expect(held?["path"]?.string == "search.limit")
+        #expect(retained.map(storage) != storage(next))
+        #expect(retained?["path"]?.string == "search.limit")
     }
 
     @Test("a copy of a parser does not share its memory")
@@ -35,7 +35,7 @@ struct MemoryTests {
         #expect(storage(first) != storage(second))
     }
 
-    @Test("the memory of a large document is given back after it")
+    @Test("the memory of a large document is released when the next one is parsed")
     func largeDocuments() throws {
         var parser = JSONParser()
         let large = Array("[\(String(repeating: "0,", count: 1_000_000))0]".utf8)
@@ -45,7 +45,7 @@ struct MemoryTests {
         #expect(value.document.storage.pointee.nodeCapacity < 10_000)
     }
 
-    @Test("a document of its own takes no more than it needs")
+    @Test("a separately parsed document has no excess capacity")
     func trimmed() throws {
         let bytes = Array("[\(String(repeating: "123456789012345678901234567890,", count: 10_000))0]".utf8)
         let value = try JSONValue(parsing: bytes)
@@ -53,13 +53,13 @@ struct MemoryTests {
         #expect(value.document.storage.pointee.frames == nil)
     }
 
-    @Test("what a document takes in memory counts what tells where its values are")
+    @Test("the memory of a document includes the index of its values")
     func documentMemory() throws {
         let long = try JSONValue(parsing: #"["\#(String(repeating: "x", count: 100_000))"]"#)
         #expect(long.documentMemory >= 100_000 && long.documentMemory < 120_000)
         let many = try JSONValue(parsing: "[" + Array(repeating: "1", count: 50_000).joined(separator: ",") + "]")
         #expect(many.documentMemory > 200_000)
-        // Whoever keeps a part keeps the whole.
+        // A part retains the whole document.
         #expect(many.elements.first { _ in true }?.documentMemory == many.documentMemory)
     }
 }

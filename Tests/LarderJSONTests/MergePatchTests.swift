@@ -4,7 +4,7 @@ import Testing
 @Suite("Merge patches")
 struct MergePatchTests {
     @Test(
-        "the test cases of RFC 7396, appendix A",
+        "the test cases of RFC 7396, appendix A, give the specified results",
         arguments: [
             (#"{"a":"b"}"#, #"{"a":"c"}"#, #"{"a":"c"}"#),
             (#"{"a":"b"}"#, #"{"b":"c"}"#, #"{"a":"b","b":"c"}"#),
@@ -28,7 +28,7 @@ struct MergePatchTests {
         #expect(MergePatch.apply(patch, to: target).compactText == result)
     }
 
-    @Test("the example of RFC 7396, section 3")
+    @Test("the example of RFC 7396, section 3, gives the specified result")
     func sectionThree() throws {
         let target = try JSONValue(
             parsing: """
@@ -45,13 +45,13 @@ struct MergePatchTests {
                 + #""content":"This will be unchanged","phoneNumber":"+01-123-456-7890"}"#)
     }
 
-    @Test("without a target a patch makes its own document, less its nulls")
+    @Test("a patch without a target results in the patch without its nulls")
     func noTarget() throws {
         let patch = try JSONValue(parsing: #"{ "a": {"b": null, "c": [null, {"d": null}]}, "e": null }"#)
         #expect(MergePatch.apply(patch, to: nil).compactText == #"{"a":{"c":[null,{"d":null}]}}"#)
     }
 
-    @Test("members keep their place, new ones follow in the patch's order")
+    @Test("members keep their order, and new ones follow in the order of the patch")
     func order() throws {
         let target: JSONValue = ["z": 1, "m": ["b": 1, "a": 2], "c": 3]
         let patch: JSONValue = ["y": 1, "c": 4, "m": ["0": 0, "a": 5], "z": .null, "x": 2]
@@ -59,7 +59,7 @@ struct MergePatchTests {
             MergePatch.apply(patch, to: target).compactText == #"{"m":{"b":1,"a":5,"0":0},"c":4,"y":1,"x":2}"#)
     }
 
-    @Test("layers are merged lowest to highest")
+    @Test("layers are merged from lowest to highest")
     func layers() {
         let result = MergePatch.merge([
             ["a": 1, "b": ["x": 1], "gone": 1, "back": 1],
@@ -75,7 +75,7 @@ struct MergePatchTests {
     }
 
     @Test(
-        "the difference is the smallest patch that says it",
+        "the difference is the smallest patch from the old to the new value",
         arguments: [
             ("{}", "{}", "{}"), (#"{"a":1}"#, #"{"a":1}"#, "{}"), (#"{"a":1}"#, #"{"a":2}"#, #"{"a":2}"#),
             (#"{"a":1,"b":2}"#, #"{"b":2}"#, #"{"a":null}"#),
@@ -96,7 +96,7 @@ struct MergePatchTests {
     }
 
     @Test(
-        "a null member that would have to be created cannot be said",
+        "there is no difference that creates a null member",
         arguments: [
             ("{}", #"{"a":null}"#), (#"{"a":1}"#, #"{"a":null}"#), ("1", #"{"a":null}"#),
             ("{}", #"{"a":{"b":null}}"#), (#"{"a":1}"#, #"{"a":{"b":null}}"#), (#"{"a":{}}"#, #"{"a":{"b":null}}"#),

@@ -1,6 +1,6 @@
 import LarderJSON
 
-/// JSON in the plainest form there is: what the tests compare the module with.
+/// A simple model of JSON values, with which tests compare the module.
 indirect enum Model: Equatable {
     case null
     case bool(Bool)
@@ -16,7 +16,7 @@ indirect enum Model: Equatable {
         var value: Model
     }
 
-    /// The same value read through the module's accessors.
+    /// The model of a value, read through the accessors of the module.
     init(_ value: JSONValue) {
         switch value.kind {
         case .null: self = .null
@@ -38,7 +38,7 @@ indirect enum Model: Equatable {
         members.first { $0.name == name }?.value
     }
 
-    /// The same apart from the order of members.
+    /// Whether two values are equal apart from the order of members.
     func isEquivalent(to other: Model) -> Bool {
         switch (self, other) {
         case (.array(let left), .array(let right)):
@@ -50,7 +50,7 @@ indirect enum Model: Equatable {
         }
     }
 
-    /// RFC 7396, section 2, word for word.
+    /// The pseudocode of RFC 7396, section 2.
     static func mergePatch(_ target: Model?, _ patch: Model) -> Model {
         guard case .object(let changes) = patch else { return patch }
         var result: [Member] = target?.members ?? []

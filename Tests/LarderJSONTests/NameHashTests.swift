@@ -2,9 +2,9 @@ import Testing
 
 @testable import LarderJSON
 
-@Suite("The quick hash of names")
+@Suite("Fast hash of names")
 struct NameHashTests {
-    @Test("it is the same for a name in a document and for the same bytes on their own, at every length")
+    @Test("a name in a document and a separate name have the same hash, at every length")
     func bothWays() {
         for count in 0...40 {
             let name = (0..<count).map { UInt8(truncatingIfNeeded: 33 &+ $0 &* 7) }
@@ -16,7 +16,7 @@ struct NameHashTests {
         }
     }
 
-    @Test("a change of any byte near either end changes it")
+    @Test("a change of any byte of a short name changes the hash")
     func changes() {
         for count in 1...16 {
             let name = [UInt8](repeating: 0x61, count: count)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderJSON
 
-@Suite("Index of names")
+@Suite("Name index")
 struct NameIndexTests {
     @Test("a name has its position in the list")
     func positions() {
@@ -19,7 +19,7 @@ struct NameIndexTests {
         }
     }
 
-    @Test("a string says a name however it is escaped, and no other value does")
+    @Test("only a string matches a name, with or without escapes")
     func values() throws {
         let index = NameIndex(["limit", "1", "null"])
         #expect(index.position(of: try JSONValue(parsing: #""\u006cimi\u0074""#)) == 0)
@@ -28,7 +28,7 @@ struct NameIndexTests {
         }
     }
 
-    @Test("an index without names finds none")
+    @Test("an index without names finds no name")
     func empty() {
         #expect(NameIndex([]).position(of: "") == nil)
     }
@@ -54,9 +54,9 @@ struct NameIndexTests {
     }
 }
 
-@Suite("Several members at once")
+@Suite("Lookup of several members")
 struct MembersTests {
-    @Test("four members are the same as one by one")
+    @Test("four members looked up together are the same as one by one")
     func four() throws {
         let texts = [
             "{}", "1", "[1]", #"{"a":1}"#, #"{"d":1,"c":2,"b":3,"a":4}"#, #"{"a":1,"b":2,"a":3,"\u0061":4}"#,
@@ -73,7 +73,7 @@ struct MembersTests {
         }
     }
 
-    @Test("the lengths of the names of an object never leave one out")
+    @Test("the name lengths of an object include every name")
     func lengths() throws {
         for seed in 0..<200 as Range<UInt64> {
             var generator = Generator(seed: seed)
@@ -83,7 +83,7 @@ struct MembersTests {
         }
         #expect(try JSONValue(parsing: #"{"a":1,"abc":2}"#).nameLengths == 0b1010)
         #expect(JSONValue.emptyObject.nameLengths == 0)
-        // Few names, but so many members that the object has a table of names, which is not a member.
+        // Enough members for a name table, which must not count as a member.
         let repeated = "{" + Array(repeating: #""a":0"#, count: 61).joined(separator: ",") + "}"
         #expect(try JSONValue(parsing: repeated).nameLengths == .max)
     }

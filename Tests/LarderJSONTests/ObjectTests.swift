@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Members of objects")
 struct ObjectTests {
-    @Test("of duplicate members the last one counts, in the place of the first")
+    @Test("the last of duplicate members counts, at the position of the first")
     func duplicates() throws {
         let value = try JSONValue(parsing: #"{"a":1,"b":2,"a":{"x":1},"c":3,"a":4,"c":5}"#)
         #expect(value.count == 3)
@@ -14,7 +14,7 @@ struct ObjectTests {
         #expect(value.compactText == #"{"a":4,"b":2,"c":5}"#)
     }
 
-    @Test("a name is the same however it is escaped")
+    @Test("names are compared after resolving escapes")
     func escapedNames() throws {
         let value = try JSONValue(parsing: #"{"limit":1,"\u006cimit":2,"l\u0069mit":3,"\n":4}"#)
         #expect(value.count == 2)
@@ -32,7 +32,7 @@ struct ObjectTests {
         #expect(value["e\u{301}"]?.int == 2)
     }
 
-    @Test("an empty name and a name with NUL are names like others")
+    @Test("an empty name and a name with NUL are valid names")
     func oddNames() throws {
         let value = try JSONValue(parsing: #"{"":1,"a\u0000b":2,"a":3}"#)
         #expect(value[""]?.int == 1)
@@ -43,7 +43,7 @@ struct ObjectTests {
     }
 
     @Test(
-        "lookup finds every member and nothing else, at every size around the limits",
+        "lookup finds exactly the members, at every size around the limits",
         arguments: [0, 1, 2, 31, 32, 33, 34, 63, 64, 65, 66, 100, 1000])
     func sizes(count: Int) throws {
         let text = "{" + (0..<count).map { "\"name\($0)\":{\"n\":\($0)}" }.joined(separator: ",") + "}"
@@ -55,7 +55,7 @@ struct ObjectTests {
         for absent in ["", "name", "name\(count)", "name-1", "n", "name0 "] { #expect(value[absent] == nil) }
     }
 
-    @Test("duplicates are settled at every place around the limits")
+    @Test("duplicates are resolved at every position around the limits")
     func duplicatePlaces() throws {
         for count in [2, 20, 31, 32, 33, 34, 40, 70] {
             for first in [0, 1, count / 2] {
@@ -82,7 +82,7 @@ struct ObjectTests {
         #expect(value.compactText == #"{"same":99999}"#)
     }
 
-    @Test("a hundred thousand names that look alike to a quick hash are told apart")
+    @Test("a hundred thousand names with the same length, head and tail are distinguished")
     func alikeNames() throws {
         // The same length, head and tail; only the middle differs.
         func name(_ index: Int) -> String {
@@ -97,7 +97,7 @@ struct ObjectTests {
         #expect(try JSONValue(parsing: text) == value)
     }
 
-    @Test("a few names, each repeated fifty thousand times in turn, stay linear")
+    @Test("few names that are repeated thousands of times take linear time")
     func repeatedRuns() throws {
         var parts: [String] = []
         for run in 0..<20 { parts += [String](repeating: "\"k\(run)\":\(run)", count: 5_000) }
@@ -107,7 +107,7 @@ struct ObjectTests {
         #expect(value.members.map(\.value.int) == Array(0..<20))
     }
 
-    @Test("arrays answer by index whatever their elements are")
+    @Test("array elements are found by index, whatever their kinds")
     func elements() throws {
         let scalars = try JSONValue(parsing: "[0,1,2,3]")
         #expect((0..<4).map { scalars[$0]?.int } == [0, 1, 2, 3])
@@ -125,7 +125,7 @@ struct ObjectTests {
         }
     }
 
-    @Test("isString compares what a string says")
+    @Test("isString compares strings after resolving escapes")
     func isString() throws {
         let value = try JSONValue(parsing: #"["config.get","config\u002eget","",1,null]"#)
         #expect(value.elements.map { $0.isString("config.get") } == [true, true, false, false, false])

@@ -1,10 +1,10 @@
 import LarderJSON
 import Testing
 
-@Suite("The parser accepts what RFC 8259 allows")
+@Suite("Parser with valid documents")
 struct ParserTests {
     @Test(
-        "each kind of value stands alone as a document",
+        "each kind of value is a valid document",
         arguments: [
             ("null", JSONValue.Kind.null), ("true", .bool), (" false ", .bool), ("0", .number), ("-0", .number),
             ("\"\"", .string), ("[]", .array), ("{}", .object), ("\r\n\t [ \n ] \r", .array), ("{ }", .object),
@@ -13,7 +13,7 @@ struct ParserTests {
         #expect(try JSONValue(parsing: text).kind == kind)
     }
 
-    @Test("the accessors of other kinds answer nil")
+    @Test("accessors of other kinds return nil")
     func accessorsOfOtherKinds() throws {
         let value = try JSONValue(parsing: #"[null,true,1,"x",[],{}]"#)
         #expect(value.elements.map(\.isNull) == [true, false, false, false, false, false])
@@ -38,7 +38,7 @@ struct ParserTests {
         #expect(value.compactText == "[\(text)]")
     }
 
-    @Test("int takes integers that fit and nothing else")
+    @Test("int returns only integers that are in range")
     func integers() throws {
         let cases: [(String, Int?)] = [
             ("0", 0), ("-0", 0), ("7", 7), ("-12", -12), ("9223372036854775807", .max), ("-9223372036854775808", .min),
@@ -48,7 +48,7 @@ struct ParserTests {
         for (text, expected) in cases { #expect(try JSONValue(parsing: text).int == expected, "\(text)") }
     }
 
-    @Test("double is the nearest number and nil beyond the range")
+    @Test("double is the nearest value, or nil if out of range")
     func doubles() throws {
         let cases: [(String, Double?)] = [
             ("0", 0), ("0.1", 0.1), ("1e3", 1000), ("-2.5E-1", -0.25), ("1e400", nil), ("-1e400", nil), ("1e-400", 0),
@@ -59,13 +59,13 @@ struct ParserTests {
         #expect(negativeZero.sign == .minus)
     }
 
-    @Test("every escape says what section 7 of RFC 8259 lists")
+    @Test("every escape of RFC 8259, section 7, is resolved")
     func escapes() throws {
         let value = try JSONValue(parsing: #""\"\\\/\b\f\n\r\t\u0041\u00e9\u20AC\uD83D\ude00\u0000""#)
         #expect(value.string == "\"\\/\u{8}\u{C}\n\r\tAé€😀\u{0}")
     }
 
-    @Test("every \\u escape of the basic plane is resolved or, as a lone surrogate, refused")
+    @Test("every \\u escape of the basic plane is resolved, except lone surrogates, which are rejected")
     func everyUnicodeEscape() {
         var wrong: [String] = []
         for unit in UInt32(0)...0xFFFF {
@@ -78,7 +78,7 @@ struct ParserTests {
         #expect(wrong == [])
     }
 
-    @Test("a string of every length around the word size keeps all its bytes")
+    @Test("strings of every length around the word size keep all bytes")
     func stringLengths() throws {
         for length in 0..<70 {
             for special in ["", "é", "\\n", "😀", "\u{7F}"] {
@@ -106,7 +106,7 @@ struct ParserTests {
         }
     }
 
-    @Test("the text of a value is exactly what came in")
+    @Test("the text of a value is its original text")
     func textBytes() throws {
         let value = try JSONValue(parsing: #" {"a": [1, {"b" : "\u0041"} ], "c":"é"} "#)
         func text(_ value: JSONValue?) -> String? {
@@ -118,7 +118,7 @@ struct ParserTests {
         #expect(text(value["c"]) == #""é""#)
     }
 
-    @Test("a value outlives the array and the parser it came from")
+    @Test("a value remains valid after its input and its parser have been reused")
     func valuesKeepTheirDocument() throws {
         var parser = JSONParser()
         func parse(_ text: String) throws -> JSONValue {
@@ -134,7 +134,7 @@ struct ParserTests {
         #expect(inner.compactText == #"{"b":[true]}"#)
     }
 
-    @Test("a parser goes on after an error and after a large document")
+    @Test("a parser can be reused after an error and after a large document")
     func parserReuse() throws {
         var parser = JSONParser(maximumDepth: 2)
         func parse(_ text: String) throws -> String {

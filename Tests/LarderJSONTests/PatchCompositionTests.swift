@@ -1,10 +1,10 @@
 import LarderJSON
 import Testing
 
-@Suite("Two merge patches as one")
+@Suite("Composition of two merge patches")
 struct PatchCompositionTests {
     @Test(
-        "nulls stay, the later one wins, objects merge",
+        "nulls are kept, the later value wins, and objects are merged",
         arguments: [
             (#"{"o":{"n":null},"a":5}"#, #"{"a":{"c":1},"p":null}"#, #"{"o":{"n":null},"a":{"c":1},"p":null}"#),
             (#"{"a":5}"#, #"{"a":{"b":null,"c":1}}"#, #"{"a":{"b":null,"c":1}}"#),
@@ -16,7 +16,7 @@ struct PatchCompositionTests {
         #expect(composed.compactText == expected)
     }
 
-    @Test("one patch does what the two do one after the other, whatever they are applied to")
+    @Test("a composed patch has the same effect as the two in order, on any target")
     func equivalence() throws {
         let first = try JSONValue(parsing: #"{"a":{"x":null,"y":1},"b":2}"#)
         let second = try JSONValue(parsing: #"{"a":{"y":null,"z":{"q":null}},"c":{"d":null}}"#)

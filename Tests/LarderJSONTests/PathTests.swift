@@ -9,7 +9,7 @@ struct PathTests {
         """#
 
     @Test(
-        "the examples of RFC 6901, section 5",
+        "the examples of RFC 6901, section 5, give the specified results",
         arguments: [
             ("", PathTests.example), ("/foo", #"["bar","baz"]"#), ("/foo/0", #""bar""#), ("/", "0"), ("/a~1b", "1"),
             ("/c%d", "2"), ("/e^f", "3"), ("/g|h", "4"), ("/i\\j", "5"), ("/k\"l", "6"), ("/ ", "7"), ("/m~0n", "8"),
@@ -21,14 +21,14 @@ struct PathTests {
         #expect(path.pointer == pointer)
     }
 
-    @Test("~01 is ~1 and not a slash")
+    @Test("~01 stands for ~1, not for a slash")
     func tildeOrder() throws {
         #expect(try JSONPath(parsing: "/~01").segments == ["~1"])
         #expect(JSONPath(["~1", "/", "~"]).pointer == "/~01/~1/~0")
     }
 
     @Test(
-        "an index is digits without a leading zero, and nothing else",
+        "an array index consists of digits without a leading zero",
         arguments: [
             ("/0", 10), ("/1", 11), ("/00", nil), ("/01", nil), ("/-", nil), ("/-0", nil), ("/+1", nil), ("/2", nil),
             ("/1.0", nil), ("/", nil), ("/ 1", nil), ("/1e0", nil), ("/99999999999999999999", nil), ("/a", nil),
@@ -39,7 +39,7 @@ struct PathTests {
         #expect(document.value(at: try JSONPath(parsing: pointer))?.int == expected)
     }
 
-    @Test("an object takes every segment for a name")
+    @Test("every segment is a name in an object")
     func objectSegments() throws {
         let document = try JSONValue(parsing: #"{"0":1,"-":2,"01":3}"#)
         for (pointer, expected) in [("/0", 1), ("/-", 2), ("/01", 3)] {
@@ -47,7 +47,7 @@ struct PathTests {
         }
     }
 
-    @Test("a path ends where its value has no parts")
+    @Test("a path through a scalar or a missing member has no value")
     func throughScalars() throws {
         let document = try JSONValue(parsing: #"{"a":"x","n":null}"#)
         for text in ["a.0", "n.a", "b", "a.x.y", "/a/"] {
@@ -56,7 +56,7 @@ struct PathTests {
     }
 
     @Test(
-        "three ways to write a path",
+        "the dotted, pointer and array forms are read as the same path",
         arguments: [
             ("", []), ("a", ["a"]), ("a.b.0", ["a", "b", "0"]), ("/a/b", ["a", "b"]), ("/", [""]), ("//", ["", ""]),
             ("/a.b/c", ["a.b", "c"]), ("a/b.c", ["a/b", "c"]), ("a~b", ["a~b"]), ("größe.日本", ["größe", "日本"]),
@@ -72,7 +72,7 @@ struct PathTests {
     }
 
     @Test(
-        "the description is dotted where the names allow it",
+        "the description is dotted if the names permit it",
         arguments: [
             ([], ""), (["a", "b"], "a.b"), (["a", "0"], "a.0"), (["a.b"], "/a.b"), ([""], "/"), (["a", ""], "/a/"),
             (["/a"], "/~1a"), (["a", "/b"], "a./b"), (["~"], "~"),
@@ -83,7 +83,7 @@ struct PathTests {
     }
 
     @Test(
-        "a path that cannot be read is refused with the place",
+        "an invalid path is rejected with the offset",
         arguments: [
             (".", 0), ("a.", 2), (".a", 0), ("a..b", 2), ("/~", 1), ("/a~", 2), ("/~2", 1), ("/a/b~x/c", 4),
             ("ä..b", 3),
@@ -95,21 +95,22 @@ struct PathTests {
     }
 
     @Test(
-        "a path of another kind is refused", arguments: ["1", "null", "true", "{}", "[1]", #"["a",null]"#, #"[["a"]]"#])
+        "a value of another kind is rejected as a path",
+        arguments: ["1", "null", "true", "{}", "[1]", #"["a",null]"#, #"[["a"]]"#])
     func otherKinds(text: String) throws {
         let value = try JSONValue(parsing: text)
         let error = #expect(throws: JSONError.self) { try JSONPath(value) }
         #expect(error?.code == .typeMismatch)
     }
 
-    @Test("paths are the same when their bytes are")
+    @Test("paths are equal if their bytes are equal")
     func identity() {
         #expect(JSONPath(["\u{E9}"]) != JSONPath(["e\u{301}"]))
         #expect(JSONPath(["a", "b"]) != JSONPath(["ab"]))
         #expect(Set([JSONPath(["a", "b"]), JSONPath(["a", "b"]), JSONPath(["ab"])]).count == 2)
     }
 
-    @Test("paths are the same however they are written", arguments: ["a.b", "/a/b"])
+    @Test("paths are equal in dotted and pointer form", arguments: ["a.b", "/a/b"])
     func writtenForms(text: String) throws {
         let path = try JSONPath(parsing: text)
         #expect(path == JSONPath(["a", "b"]))
@@ -121,7 +122,7 @@ struct PathTests {
         #expect(path != JSONPath([]))
     }
 
-    @Test("very long names are the same when all their bytes are")
+    @Test("very long names are compared to their end")
     func longNames() {
         let name = String(repeating: "x", count: 100_000)
         let other = name.prefix(50_000) + "y" + name.dropFirst(50_001)
@@ -132,7 +133,7 @@ struct PathTests {
     }
 
     @Test(
-        "a path of more segments than are allowed is refused before more is made of it",
+        "a path with more than the maximum number of segments is rejected",
         arguments: ["a.b.c", "/a/b/c", #"["a","b","c"]"#])
     func tooManySegments(text: String) throws {
         let value = text.hasPrefix("[") ? try JSONValue(parsing: text) : .string(text)
@@ -142,7 +143,7 @@ struct PathTests {
         #expect(error?.reason == "it has more than 2 segments")
     }
 
-    @Test("a path of a hundred thousand steps is followed")
+    @Test("a path of a hundred thousand segments is followed")
     func longPath() throws {
         let depth = 100_000
         let text = String(repeating: "[", count: depth) + "7" + String(repeating: "]", count: depth)

@@ -1,7 +1,7 @@
 import LarderJSON
 import Testing
 
-@Suite("The line of a path in a text")
+@Suite("Lines of paths in a text")
 struct PlaceTests {
     private let document: JSONValue
 
@@ -34,7 +34,7 @@ struct PlaceTests {
         return [place.line, place.depth]
     }
 
-    @Test("members stand where their names do, the last one of a name")
+    @Test("the line of a member is that of its name, and of the last duplicate")
     func members() throws {
         #expect(try place("search") == [2, 1])
         #expect(try place("search.limit") == [3, 2])
@@ -43,14 +43,14 @@ struct PlaceTests {
         #expect(try place("limit") == [17, 1])
     }
 
-    @Test("elements of arrays stand where they begin")
+    @Test("the line of an array element is that of its beginning")
     func elements() throws {
         #expect(try place("/search/a.b") == [4, 2])
         #expect(try place("/search/a.b/1/x") == [6, 4])
         #expect(try place("/search/a.b/2/0") == [8, 4])
     }
 
-    @Test("where a path leads to nothing, as much of it as does lead somewhere counts")
+    @Test("a path without a value has the line of its longest prefix with a value")
     func missing() throws {
         #expect(try place("") == [1, 0])
         #expect(try place("none") == [1, 0])
@@ -59,7 +59,7 @@ struct PlaceTests {
         #expect(try place("/search/a.b/9") == [4, 2])
     }
 
-    @Test("an object with many members has the same places")
+    @Test("lines are correct in an object with many members")
     func manyMembers() throws {
         let members = (0..<500).map { "\"name\($0)\": \($0)" }.joined(separator: ",\n")
         let large = try JSONValue(parsing: "{\(members)}")

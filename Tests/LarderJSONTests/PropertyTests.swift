@@ -2,9 +2,9 @@ import LarderJSON
 import TestSupport
 import Testing
 
-@Suite("Properties that hold for every document")
+@Suite("Properties of random documents")
 struct PropertyTests {
-    @Test("a document says what the reference says, and so does its compact form", arguments: 0..<12)
+    @Test("a document and its compact form agree with the reference parser", arguments: 0..<12)
     func parsing(seed: UInt64) throws {
         var generator = Generator(seed: seed)
         generator.whitespace = [0, 5, 40][Int(seed % 3)]
@@ -41,10 +41,10 @@ struct PropertyTests {
         for _ in 0..<50 { check(try JSONValue(parsing: generator.document())) }
     }
 
-    @Test("each part of a document says the same detached, alone and in what is made of it", arguments: 600..<612)
+    @Test("each part of a document is equal to its detached copy, alone and in a merge result", arguments: 600..<612)
     func detached(seed: UInt64) throws {
         var generator = Generator(seed: seed)
-        // Parts with white space or duplicate members are written and parsed anew; the others are copied with their tape.
+        // Parts with white space or duplicate members are written and parsed again. The others are copied with their tape.
         generator.whitespace = seed % 2 == 0 ? 0 : 10
         generator.duplicates = seed % 4 < 2 ? 0 : 5
         generator.wide = 10
@@ -52,7 +52,7 @@ struct PropertyTests {
             let copy = value.detached()
             #expect(Model(copy) == Model(value))
             #expect(copy.withTextBytes { Array($0) } == value.compactBytes)
-            try checkMade(copy)
+            try checkBuilt(copy)
             let merged = MergePatch.apply(copy, to: ["a": 1])
             #expect(Model(merged) == Model.mergePatch(Model(["a": 1]), Model(value)))
             for (_, member) in value.members { try check(member) }
@@ -61,7 +61,7 @@ struct PropertyTests {
         for _ in 0..<20 { try check(try JSONValue(parsing: generator.document())) }
     }
 
-    @Test("a value is equal to another exactly when the models are equivalent", arguments: 200..<210)
+    @Test("values are equal if and only if their models are equivalent", arguments: 200..<210)
     func equality(seed: UInt64) throws {
         var generator = Generator(seed: seed)
         generator.names = 4
@@ -75,7 +75,7 @@ struct PropertyTests {
         }
     }
 
-    @Test("apply does what the pseudocode of RFC 7396 does, order of members included", arguments: 300..<312)
+    @Test("apply has the result of the pseudocode of RFC 7396, including the order of members", arguments: 300..<312)
     func apply(seed: UInt64) throws {
         var generator = Generator(seed: seed)
         generator.nulls = 25
@@ -85,32 +85,32 @@ struct PropertyTests {
             let patch = try JSONValue(parsing: generator.object(depth: 4))
             let result = MergePatch.apply(patch, to: target)
             #expect(Model(result) == Model.mergePatch(Model(target), Model(patch)))
-            try checkMade(result)
+            try checkBuilt(result)
             #expect(Model(MergePatch.apply(patch, to: nil)) == Model.mergePatch(nil, Model(patch)))
         }
     }
 
-    @Test("merging layers at once is the same as applying one after the other", arguments: 400..<412)
+    @Test("merging layers together has the same result as applying them in order", arguments: 400..<412)
     func merge(seed: UInt64) throws {
         var generator = Generator(seed: seed)
         generator.nulls = 25
         generator.names = 12
-        for round in 0..<60 {
-            let layers = try (0..<(round % 6)).map { _ in
+        for iteration in 0..<60 {
+            let layers = try (0..<(iteration % 6)).map { _ in
                 try JSONValue(parsing: generator.random.chance(90) ? generator.object() : generator.document())
             }
             let result = MergePatch.merge(layers)
             #expect(Model(result) == layers.reduce(.object([])) { Model.mergePatch($0, Model($1)) })
-            try checkMade(result)
+            try checkBuilt(result)
         }
     }
 
-    @Test("a difference that can be said leads from the old to the new", arguments: 500..<512)
+    @Test("a difference leads from the old to the new value", arguments: 500..<512)
     func difference(seed: UInt64) throws {
         var generator = Generator(seed: seed)
         generator.nulls = 3
         generator.names = 10
-        var said = 0
+        var expressible = 0
         for _ in 0..<100 {
             let old = try JSONValue(parsing: generator.object(depth: 4))
             let new =
@@ -118,19 +118,19 @@ struct PropertyTests {
                 ? try JSONValue(parsing: generator.document(depth: 4))
                 : MergePatch.apply(try JSONValue(parsing: generator.object(depth: 4)), to: old)
             if let patch = MergePatch.difference(from: old, to: new) {
-                said += 1
+                expressible += 1
                 #expect(MergePatch.apply(patch, to: old) == new)
-                try checkMade(patch)
+                try checkBuilt(patch)
             } else {
                 #expect(Self.hasNullMember(Model(new)))
             }
             #expect(MergePatch.difference(from: old, to: old)?.compactText == "{}")
         }
-        #expect(said > 10)
+        #expect(expressible > 10)
     }
 
-    /// A value that was made and not parsed must be as good as a parsed one.
-    private func checkMade(_ value: JSONValue) throws {
+    /// Checks that a value that was built is equal to the one that is parsed from its text.
+    private func checkBuilt(_ value: JSONValue) throws {
         let bytes = value.compactBytes
         let parsed = try JSONValue(parsing: bytes)
         #expect(parsed == value)

@@ -1,12 +1,13 @@
-/// RFC 8259 by plain recursive descent over a bounds-checked array: slow, and short enough to be seen to be right.
+/// A recursive-descent parser for RFC 8259 over a bounds-checked array. It is slow, but short enough to verify by
+/// reading.
 struct ReferenceParser {
-    private struct Refused: Error {}
+    private struct Rejected: Error {}
 
     private let bytes: [UInt8]
     private let maximumDepth: Int
     private var at = 0
 
-    /// The value that `bytes` are, or nil if they are no JSON text.
+    /// The value of a JSON text; nil if `bytes` are not a valid one.
     static func parse(_ bytes: [UInt8], maximumDepth: Int = 128) -> Model? {
         var parser = ReferenceParser(bytes: bytes, maximumDepth: maximumDepth)
         do {
@@ -30,7 +31,7 @@ struct ReferenceParser {
 
     private mutating func take(_ text: String) throws {
         let expected = Array(text.utf8)
-        guard bytes[at...].starts(with: expected) else { throw Refused() }
+        guard bytes[at...].starts(with: expected) else { throw Rejected() }
         at += expected.count
     }
 
@@ -38,7 +39,7 @@ struct ReferenceParser {
         (try? take(text)) != nil
     }
 
-    /// A value with the whitespace around it.
+    /// Reads a value and the whitespace around it.
     private mutating func value(depth: Int) throws -> Model {
         space()
         defer { space() }
@@ -60,7 +61,7 @@ struct ReferenceParser {
     }
 
     private mutating func array(depth: Int) throws -> Model {
-        guard depth <= maximumDepth else { throw Refused() }
+        guard depth <= maximumDepth else { throw Rejected() }
         try take("[")
         space()
         if takes("]") { return .array([]) }
@@ -71,7 +72,7 @@ struct ReferenceParser {
     }
 
     private mutating func object(depth: Int) throws -> Model {
-        guard depth <= maximumDepth else { throw Refused() }
+        guard depth <= maximumDepth else { throw Rejected() }
         try take("{")
         space()
         if takes("}") { return .object([]) }
@@ -107,7 +108,7 @@ struct ReferenceParser {
     private mutating func digits() throws {
         let start = at
         while let byte = next, (0x30...0x39).contains(byte) { at += 1 }
-        if at == start { throw Refused() }
+        if at == start { throw Rejected() }
     }
 
     private mutating func string() throws -> [UInt8] {
@@ -118,44 +119,44 @@ struct ReferenceParser {
             at += 1
             switch byte {
             case 0x22:
-                guard String(validating: pending, as: UTF8.self) != nil else { throw Refused() }
+                guard String(validating: pending, as: UTF8.self) != nil else { throw Rejected() }
                 return result + pending
             case 0x5C:
-                guard String(validating: pending, as: UTF8.self) != nil else { throw Refused() }
+                guard String(validating: pending, as: UTF8.self) != nil else { throw Rejected() }
                 result += pending
                 pending = []
                 result += Array(String(try escape()).utf8)
-            case 0..<0x20: throw Refused()
+            case 0..<0x20: throw Rejected()
             default: pending.append(byte)
             }
         }
-        throw Refused()
+        throw Rejected()
     }
 
     private mutating func escape() throws -> Unicode.Scalar {
-        guard let letter = next else { throw Refused() }
+        guard let letter = next else { throw Rejected() }
         at += 1
         let plain: [UInt8: Unicode.Scalar] = [
             0x22: "\"", 0x5C: "\\", 0x2F: "/", 0x62: "\u{8}", 0x66: "\u{C}", 0x6E: "\n", 0x72: "\r", 0x74: "\t",
         ]
         if let scalar = plain[letter] { return scalar }
-        guard letter == UInt8(ascii: "u") else { throw Refused() }
+        guard letter == UInt8(ascii: "u") else { throw Rejected() }
         let high = try unit()
         if let scalar = Unicode.Scalar(high) { return scalar }
         try take("\\u")
         let low = try unit()
         guard (0xD800..<0xDC00).contains(high), (0xDC00..<0xE000).contains(low),
             let scalar = Unicode.Scalar(0x10000 + (high - 0xD800) * 0x400 + (low - 0xDC00))
-        else { throw Refused() }
+        else { throw Rejected() }
         return scalar
     }
 
     private mutating func unit() throws -> UInt32 {
-        guard at + 4 <= bytes.count else { throw Refused() }
+        guard at + 4 <= bytes.count else { throw Rejected() }
         let text = String(decoding: bytes[at..<at + 4], as: UTF8.self)
         guard text.utf8.allSatisfy({ Unicode.Scalar($0).properties.isASCIIHexDigit }),
             let value = UInt32(text, radix: 16)
-        else { throw Refused() }
+        else { throw Rejected() }
         at += 4
         return value
     }

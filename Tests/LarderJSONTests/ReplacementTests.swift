@@ -2,7 +2,7 @@ import LarderJSON
 import TestSupport
 import Testing
 
-@Suite("Replacing scalars")
+@Suite("Replacement of scalars")
 struct ReplacementTests {
     private static func replacing(
         _ document: String, _ replacements: [(path: [String], value: JSONValue)]
@@ -11,7 +11,7 @@ struct ReplacementTests {
             replacements.map { JSONValue.Replacement(at: $0.path, by: $0.value) })
     }
 
-    @Test("longer, shorter and other kinds of scalars take the places of those that were there")
+    @Test("scalars are replaced with longer, shorter and other kinds of scalars")
     func places() throws {
         let document = #"{"a":1,"b":{"c":"short","d":true},"e":[1,2],"f":-1.5}"#
         let result = try Self.replacing(
@@ -26,13 +26,13 @@ struct ReplacementTests {
         #expect(result?["f"]?.bool == false)
     }
 
-    @Test("of several replacements at one place the last one counts")
+    @Test("the last of several replacements at one path counts")
     func samePlace() throws {
         let result = try Self.replacing(#"{"a":1,"b":2}"#, [(["b"], 3), (["a"], "x"), (["b"], 4), (["a"], "yy")])
         #expect(result?.compactText == #"{"a":"yy","b":4}"#)
     }
 
-    @Test("names are those that JSON tells apart, escapes resolved")
+    @Test("names are compared by bytes after resolving escapes")
     func names() throws {
         let document = #"{"\u0061b":1,"\#u{E9}":2,"e\#u{301}":3}"#
         let result = try Self.replacing(document, [(["ab"], 5), (["e\u{301}"], 6)])
@@ -40,31 +40,34 @@ struct ReplacementTests {
     }
 
     @Test(
-        "what is no scalar, is not there, lies in an array or is null is not replaced",
+        "containers, missing values, array elements and null are not replaced",
         arguments: [[], ["a"], ["list"], ["list", "0"], ["n"], ["missing"], ["s", "x"], ["a", "b", "c"]])
     func refusals(path: [String]) throws {
         #expect(try Self.replacing(#"{"a":{"b":1},"list":[1],"n":null,"s":"t"}"#, [(path, 2)]) == nil)
     }
 
-    @Test("containers and null replace nothing", arguments: [JSONValue.null, [1], ["x": 1], .emptyObject])
+    @Test(
+        "containers and null are not accepted as replacements",
+        arguments: [JSONValue.null, [1], ["x": 1], .emptyObject])
     func containers(value: JSONValue) throws {
         #expect(try Self.replacing(#"{"a":1}"#, [(["a"], value)]) == nil)
     }
 
-    @Test("a part of a document, and one with spaces or the same name twice, is left alone")
+    @Test("parts of documents, and documents with spaces or duplicate names, are not replaced")
     func whole() throws {
         #expect(try JSONValue(parsing: #"{"a":{"b":1}}"#)["a"]?.replacing([.init(at: ["b"], by: 2)]) == nil)
         #expect(try Self.replacing(#"{"a": 1}"#, [(["a"], 2)]) == nil)
         #expect(try Self.replacing(#"{"a":1,"a":1}"#, [(["a"], 2)]) == nil)
     }
 
-    @Test("what is made is what parsing its text makes, also with tables of names", arguments: 0..<200 as Range<UInt64>)
+    @Test(
+        "the result is the same as applying merge patches, also with name tables", arguments: 0..<200 as Range<UInt64>)
     func anyDocument(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let scalars: [JSONValue] = [
             0, -12345678, "", "text", "a longer text with \"quotes\" and \u{1F34E}", true, false, 1.5,
         ]
-        // Also objects with so many members that they are found by a table.
+        // Includes objects with enough members for a name table.
         func object(_ depth: Int) -> JSONValue {
             .object(
                 (0..<[1, 3, 40].randomElement(using: &generator)!).map { index in
@@ -93,7 +96,7 @@ struct ReplacementTests {
         for path in all {
             #expect(result.value(at: JSONPath(path))?.compactText == expected.value(at: JSONPath(path))?.compactText)
         }
-        // What is made of it later relies on its tape.
+        // Later operations use the tape of the result.
         #expect(
             MergePatch.apply(["name 0": "other"], to: result) == MergePatch.apply(["name 0": "other"], to: expected))
         #expect(result.replacing(replacements)?.compactText == expected.compactText)

@@ -1,9 +1,9 @@
 import LarderJSON
 import Testing
 
-@Suite("Strings are UTF-8 as RFC 3629 defines it")
+@Suite("Validation of UTF-8")
 struct UTF8Tests {
-    /// Compares the parser's verdict on a string of these bytes with the standard library's.
+    /// Whether the parser and the standard library agree on a string of these bytes.
     private func agrees(_ bytes: [UInt8], _ parser: inout JSONParser) -> Bool {
         let expected = String(validating: bytes, as: UTF8.self)
         let document: [UInt8] = [0x22] + bytes + [0x22]
@@ -11,7 +11,7 @@ struct UTF8Tests {
         return found.map { Array($0.utf8) } == expected.map { Array($0.utf8) }
     }
 
-    @Test("every pair of bytes from 0x80 on gets the standard library's verdict")
+    @Test("the parser agrees with the standard library on every pair that begins with 0x80 to 0xFF")
     func everyPair() {
         var parser = JSONParser()
         var wrong: [[UInt8]] = []
@@ -23,7 +23,7 @@ struct UTF8Tests {
         #expect(wrong == [])
     }
 
-    @Test("both sides of every boundary that RFC 3629, section 4, draws get the standard library's verdict")
+    @Test("the parser agrees with the standard library on both sides of every boundary of RFC 3629")
     func everyBoundary() {
         let leads: [UInt8] = [
             0x80, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xF8,
@@ -60,13 +60,13 @@ struct UTF8Tests {
     }
 
     @Test(
-        "a fault is found wherever it stands",
+        "invalid UTF-8 is found at any position",
         arguments: [
             [0x80], [0xC0, 0x80], [0xC1, 0xBF], [0xE0, 0x9F, 0xBF], [0xED, 0xA0, 0x80], [0xED, 0xBF, 0xBF],
             [0xF0, 0x8F, 0xBF, 0xBF], [0xF4, 0x90, 0x80, 0x80], [0xF5, 0x80, 0x80, 0x80], [0xFF], [0xC3], [0xE2, 0x82],
             [0xF0, 0x9F, 0x98],
         ] as [[UInt8]])
-    func faultPlaces(fault: [UInt8]) {
+    func faultPositions(fault: [UInt8]) {
         for before in 0..<20 {
             for after in [0, 1, 9] {
                 let start = [UInt8]("[\"é".utf8) + [UInt8](repeating: 0x78, count: before)
@@ -78,7 +78,7 @@ struct UTF8Tests {
         }
     }
 
-    @Test("a character cut off by the end of the text is refused")
+    @Test("a character that is truncated by the end of the text is rejected")
     func truncation() {
         for character in ["é", "€", "😀"] {
             let bytes = Array("\"\(character)".utf8)
@@ -90,7 +90,7 @@ struct UTF8Tests {
         }
     }
 
-    @Test("names are checked as strings are")
+    @Test("names are checked like strings")
     func names() {
         let error = #expect(throws: JSONError.self) { try JSONValue(parsing: Array("{\"a".utf8) + [0xC0, 0xAF, 0x22]) }
         #expect(error?.code == .invalidUTF8)

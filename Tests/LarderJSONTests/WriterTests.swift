@@ -1,9 +1,9 @@
 import LarderJSON
 import Testing
 
-@Suite("The writer")
+@Suite("Writer")
 struct WriterTests {
-    @Test("members come in the order of the calls, with commas and colons in place")
+    @Test("members are written in the order of the calls, with commas and colons")
     func order() {
         var writer = JSONWriter()
         writer.beginObject()
@@ -32,7 +32,7 @@ struct WriterTests {
                 + #""dynamic":[1, 2],"b":false,"v":{"k":null}}"#)
     }
 
-    @Test("absent members are left out")
+    @Test("absent members are omitted")
     func optionals() {
         let value = JSONValue.building { writer in
             writer.beginObject()
@@ -47,7 +47,7 @@ struct WriterTests {
         #expect(value.compactText == #"{"e":"x","f":1,"h":null}"#)
     }
 
-    @Test("only what must be escaped is escaped")
+    @Test("only characters that require it are escaped")
     func escapes() throws {
         for value in UInt8(0)..<0x80 {
             let text = "a\(Unicode.Scalar(value))b"
@@ -71,7 +71,7 @@ struct WriterTests {
         }
     }
 
-    @Test("strings of every length and with a special byte at every place are written whole")
+    @Test("strings of every length with a special byte at every position are written completely")
     func stringLengths() throws {
         for length in 0..<40 {
             for place in 0...length {
@@ -100,7 +100,7 @@ struct WriterTests {
         #expect(JSONValue.int(.min).int == .min)
     }
 
-    @Test("doubles read back as the same number, and what JSON cannot say is null")
+    @Test("doubles are read as the same number, and NaN and infinity are written as null")
     func doubles() {
         for number in [0, -0.0, 0.1, 1.5, 1e300, -.leastNonzeroMagnitude, .pi, 1e16, 123_456_789.125] as [Double] {
             #expect(JSONValue.double(number).double?.bitPattern == number.bitPattern)
@@ -108,7 +108,7 @@ struct WriterTests {
         for number in [Double.nan, .infinity, -.infinity] { #expect(JSONValue.double(number).isNull) }
     }
 
-    @Test("a value with whitespace and duplicates is written compact, from any place in it")
+    @Test("a value or a part of it is written without whitespace and duplicates")
     func compactCopy() throws {
         let value = try JSONValue(parsing: #"{ "a" : [ 1 , { "x" : 1, "x" : [ ] } , "k v" ] , "b" : { } , "c":[1,2]}"#)
         #expect(value.compactText == #"{"a":[1,{"x":[]},"k v"],"b":{},"c":[1,2]}"#)
@@ -125,7 +125,7 @@ struct WriterTests {
         #expect(String(decoding: writer.bytes, as: UTF8.self) == "[\(text),\(text)]")
     }
 
-    @Test("bytes that are not framed get no comma")
+    @Test("unframed bytes get no comma")
     func unframed() {
         var writer = JSONWriter()
         writer.beginArray()
@@ -136,7 +136,7 @@ struct WriterTests {
         #expect(String(decoding: writer.bytes, as: UTF8.self) == "[1,2,3]")
     }
 
-    @Test("a writer that forgot everything writes as a new one does")
+    @Test("a writer after removeAll writes like a new one")
     func removeAll() {
         var writer = JSONWriter(reservingCapacity: 4)
         writer.beginArray()
@@ -147,7 +147,7 @@ struct WriterTests {
         #expect(writer.bytes == Array("\"x\"".utf8))
     }
 
-    @Test("literals say what they look like")
+    @Test("literals have the value that they show")
     func literals() {
         let value: JSONValue = ["a": [1, 2.5, "x", true, .null], "b": [:], "c": []]
         #expect(value.compactText == #"{"a":[1,2.5,"x",true,null],"b":{},"c":[]}"#)
@@ -156,7 +156,7 @@ struct WriterTests {
         #expect(JSONValue.object([("a", 1), ("a", 2)]).compactText == #"{"a":2}"#)
     }
 
-    @Test("a detached value is the same and compact")
+    @Test("a detached value is equal and compact")
     func detached() throws {
         let value = try JSONValue(parsing: #"[ 0, { "a" : [ 1 ] } ]"#)
         let part = try #require(value[1]).detached()
@@ -165,7 +165,7 @@ struct WriterTests {
     }
 
     @Test(
-        "texts, numbers and bytes that are appended in one step are the same as one after the other",
+        "texts, numbers and bytes appended in one step are the same as in several steps",
         arguments: [0, 7, 10, 99, 100, 9_999, 10_000, 123_456_789, UInt64.max] as [UInt64], [0, 3, 5_000])
     func unframedInOneStep(number: UInt64, size: Int) {
         let rest = (0..<size).map { UInt8(ascii: "a") + UInt8($0 % 26) }

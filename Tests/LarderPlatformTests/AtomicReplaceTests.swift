@@ -3,7 +3,7 @@ import LarderPlatform
 import TestSupport
 import Testing
 
-@Suite("Replacing a file in one step")
+@Suite("Atomic replacement of files")
 struct AtomicReplaceTests {
     private func content(_ path: String) -> [UInt8]? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
@@ -30,7 +30,7 @@ struct AtomicReplaceTests {
         }
     }
 
-    @Test("a file that is not put in place is removed, and the previous one stays")
+    @Test("a temporary file that does not replace the target is removed")
     func abandons() throws {
         try withTemporaryDirectory { directory in
             let parent = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -43,8 +43,8 @@ struct AtomicReplaceTests {
         }
     }
 
-    @Test("a leftover of a killed process is removed, and a symbolic link is not followed")
-    func leftover() throws {
+    @Test("an existing temporary file is removed, and symbolic links are not followed")
+    func existingTemporary() throws {
         try withTemporaryDirectory { directory in
             let (path, target) = (directory + "/file", directory + "/target")
             close(open(target, O_CREAT | O_WRONLY | O_CLOEXEC, 0o600))
@@ -58,7 +58,7 @@ struct AtomicReplaceTests {
         }
     }
 
-    @Test("a failure names its step")
+    @Test("an error names the step that failed")
     func failures() throws {
         try withTemporaryDirectory { directory in
             let path = directory + "/file"

@@ -5,7 +5,7 @@ import NIOPosix
 import Synchronization
 import Testing
 
-@Suite("Work that waits for the disk")
+@Suite("Blocking work")
 struct BlockingWorkTests {
     private struct Refusal: Error, Equatable {}
 
@@ -15,7 +15,7 @@ struct BlockingWorkTests {
         return threads
     }
 
-    @Test("the body of a canceled task runs in its turn, on a thread of the pool")
+    @Test("the body of a canceled task runs on a thread of the pool")
     func canceled() async throws {
         let threads = start(1)
         let work = BlockingWork(threads)
@@ -30,7 +30,7 @@ struct BlockingWorkTests {
         await threads.finish()
     }
 
-    @Test("a body runs and its error is thrown, also after the threads have ended")
+    @Test("a body runs and its error is thrown, even after the threads have ended")
     func stopped() async throws {
         let threads = start(1)
         let work = BlockingWork(threads)
@@ -71,7 +71,7 @@ struct BlockingWorkTests {
         #expect(done.withLock { $0 } == 1000 + count)
     }
 
-    @Test("work is begun in the order of its submission, and blocked work delays nothing while a thread is free")
+    @Test("work starts in order of submission, and blocked work does not delay other threads")
     func order() async {
         let threads = start(2)
         let work = BlockingWork(threads)

@@ -7,7 +7,7 @@ import Testing
 struct FileLockTests {
     private func openFile(_ path: String) -> CInt { open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
 
-    @Test("a lock that is held is refused with what its holder wrote, and free after it")
+    @Test("a lock in use fails with the text of its holder, and is free after the release")
     func exclusion() throws {
         try withTemporaryDirectory { directory in
             let path = directory + "/lock"
@@ -34,7 +34,7 @@ struct FileLockTests {
         }
     }
 
-    @Test("an error of the call is reported with its number")
+    @Test("a failed system call is reported with its error number")
     func failure() {
         do throws(FileLock.Failure) {
             _ = try FileLock(-1)
@@ -48,7 +48,7 @@ struct FileLockTests {
         }
     }
 
-    /// What the holder of the lock wrote; nil if nobody holds it.
+    /// The text of the lock's holder; nil if the lock is free.
     private func holder(_ path: String) -> String? {
         do throws(FileLock.Failure) {
             _ = try FileLock(openFile(path))

@@ -47,7 +47,7 @@ struct FileTests {
         }
     }
 
-    @Test("a write that fails reports the error number, and its text is the system's")
+    @Test("a failed write reports the error number, whose text is that of the system")
     func failure() {
         #expect(throws: Errno(number: EBADF)) { try write("x", to: -1) }
         #expect(Errno(number: ENOENT).description == "No such file or directory")

@@ -3,20 +3,20 @@ import LarderPlatform
 import TestSupport
 import Testing
 
-@Suite("Opening what is below a directory, and nothing elsewhere")
+@Suite("Opening files beneath a directory")
 struct OpenBeneathTests {
     private func open(_ directory: CInt, _ name: String, _ flags: CInt, mode: mode_t = 0) -> CInt {
         OpenBeneath.open(directory, name, flags, mode: mode)
     }
 
-    @Test("files and directories below it are opened, made, and closed when a program is run")
+    @Test("files and directories beneath it are opened or created, with close-on-exec")
     func below() throws {
         try withOpenDirectory { path, directory in
-            let made = open(directory, "a/b/new", O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
-            #expect(made >= 0)
-            #expect(fcntl(made, F_GETFD) == FD_CLOEXEC)
-            #expect(write(made, "text", 4) == 4)
-            close(made)
+            let created = open(directory, "a/b/new", O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+            #expect(created >= 0)
+            #expect(fcntl(created, F_GETFD) == FD_CLOEXEC)
+            #expect(write(created, "text", 4) == 4)
+            close(created)
             #expect(open(directory, "a/b/new", O_WRONLY | O_CREAT | O_EXCL, mode: 0o600) == -1)
             #expect(errno == EEXIST)
             #expect(FileManager.default.contents(atPath: path + "/a/b/new") == Data("text".utf8))
@@ -30,7 +30,7 @@ struct OpenBeneathTests {
         }
     }
 
-    @Test("no link and no way out is followed")
+    @Test("symbolic links and paths out of the directory are not followed")
     func elsewhere() throws {
         try withOpenDirectory { path, directory in
             let manager = FileManager.default

@@ -2,9 +2,9 @@ import LarderPlatform
 import TestSupport
 import Testing
 
-@Suite("The rate-limited log")
+@Suite("Rate-limited log")
 struct RateLimitedLogTests {
-    /// A log whose entries are lists of numbers, and the lines that it writes.
+    /// A log with lists of numbers as entries, and the lines that it writes.
     private final class Fixture {
         let clock = ManualClock()
         let log: RateLimitedLog<String, [Int]>
@@ -18,7 +18,7 @@ struct RateLimitedLogTests {
             }
         }
 
-        // A timer that still waits would look at the clock until the end of all tests.
+        // Otherwise a waiting timer would read the clock until the end of all tests.
         deinit { log.reset() }
 
         var nextLine: String? { get async { await lines.next(isolation: #isolation) } }
@@ -28,15 +28,15 @@ struct RateLimitedLogTests {
             log.add(key) { $0 = ($0 ?? []) + [number] }
         }
 
-        /// Moves the time to the end of an interval, once all timers wait for it.
+        /// Waits until all timers sleep, then advances the clock to the end of the interval.
         func endInterval(of timers: Int = 1) async {
             await clock.waitForSleepers(timers)
             clock.advance(by: .seconds(10))
         }
     }
 
-    @Test("the first event is written at once, later ones are joined at the end of each interval")
-    func joined() async {
+    @Test("the first event is written at once, and later ones are combined at the end of each interval")
+    func combined() async {
         let fixture = Fixture()
         let isWritten = (1...4).map { fixture.add($0) }
         #expect(isWritten == [true, false, false, false])
@@ -48,7 +48,7 @@ struct RateLimitedLogTests {
         #expect(await fixture.nextLine == "a [5] 1")
     }
 
-    @Test("an event is written at once again after an interval without any")
+    @Test("after an interval without events, the next one is written at once")
     func quiet() async {
         let fixture = Fixture()
         fixture.add(1)
@@ -69,7 +69,7 @@ struct RateLimitedLogTests {
         #expect(await fixture.nextLine == "a [2, 3] 2")
     }
 
-    @Test("a burst is written line by line, and a joined line counts as one of the next burst")
+    @Test("a burst is written line by line, and a combined line counts as part of the next burst")
     func burst() async {
         let fixture = Fixture(burst: 3)
         for number in 1...5 { #expect(fixture.add(number) == (number <= 3)) }
@@ -79,7 +79,7 @@ struct RateLimitedLogTests {
         for number in 6...8 { #expect(fixture.add(number) == (number <= 7)) }
     }
 
-    @Test("flushing writes what is joined, once, and the next event at once")
+    @Test("flush writes the combined events once, and the next event is written at once")
     func flush() async {
         let fixture = Fixture()
         for number in 1...3 { fixture.add(number) }
@@ -89,7 +89,7 @@ struct RateLimitedLogTests {
         for line in ["a [1] 1", "a [2, 3] 2", "a [4] 1"] { #expect(await fixture.nextLine == line) }
     }
 
-    @Test("a reset drops what is joined, and the next event is written at once")
+    @Test("reset drops the combined events, and the next event is written at once")
     func reset() async {
         let fixture = Fixture()
         for number in 1...3 { fixture.add(number) }

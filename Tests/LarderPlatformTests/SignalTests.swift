@@ -2,9 +2,9 @@ import LarderPlatform
 import Synchronization
 import Testing
 
-@Suite("A signal")
+@Suite("Signals")
 struct SignalTests {
-    @Test("events wake the receiver once until it takes them")
+    @Test("the receiver is woken once until it takes the signal")
     func coalesced() {
         let wakeUps = Atomic<Int>(0)
         let signal = Signal { _ in wakeUps.add(1, ordering: .relaxed) }
@@ -17,7 +17,7 @@ struct SignalTests {
         #expect(wakeUps.load(ordering: .relaxed) == 2)
     }
 
-    @Test("a task is woken by its stream, which ends with the signal")
+    @Test("a stream wakes its task and ends with the signal")
     func stream() async {
         let (signal, wakeUps) = Signal.makeStream()
         signal.raise()

@@ -2,9 +2,9 @@ import Glibc
 import LarderPlatform
 import Testing
 
-@Suite("System calls that a signal interrupts")
+@Suite("Interrupted system calls")
 struct UninterruptedCallTests {
-    /// A call that fails with these numbers, one after the other, and succeeds then.
+    /// A call that fails with the given error numbers in order, and then succeeds.
     private final class Call {
         private var failures: [CInt]
         private(set) var count = 0
@@ -21,7 +21,7 @@ struct UninterruptedCallTests {
         func text() -> String? { number() < 0 ? nil : "7" }
     }
 
-    @Test("they are made again until none does")
+    @Test("a call is repeated while it fails with EINTR")
     func again() {
         let (number, text) = (Call([EINTR, EINTR]), Call([EINTR]))
         #expect(uninterrupted { number.number() } == 7)
@@ -30,7 +30,7 @@ struct UninterruptedCallTests {
         #expect(text.count == 2)
     }
 
-    @Test("any other failure is the caller's, with its number")
+    @Test("any other failure is returned with its error number")
     func others() {
         let (number, text) = (Call([EINTR, EIO]), Call([ENOENT]))
         #expect(uninterrupted { number.number() } == -1)

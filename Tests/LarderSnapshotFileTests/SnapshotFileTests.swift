@@ -17,7 +17,7 @@ struct SnapshotFileTests {
         return try MappedSnapshot(descriptor: file.descriptor)
     }
 
-    @Test("Every value of a document is found under its path")
+    @Test("every value of a document is found by its path")
     func everyValue() throws {
         let snapshot = try Self.mapped(Self.document)
         #expect(snapshot.revision == 41)
@@ -42,7 +42,7 @@ struct SnapshotFileTests {
     }
 
     @Test(
-        "A number is read as the nearest Double, and nothing else is",
+        "a number is read as the nearest Double, and other values are not",
         arguments: [
             ("0.1", 0.1), ("-0", -0.0), ("1e3", 1000), ("12345678901234567890.5", 12345678901234567890.5),
             ("1e999", nil), ("\"1\"", nil), ("null", nil), ("[1]", nil),
@@ -51,7 +51,7 @@ struct SnapshotFileTests {
         #expect(try Self.mapped(#"{"n":\#(text)}"#).double(at: "n") == value)
     }
 
-    @Test("The text in the file is the document's, with the members that count and without white space")
+    @Test("the file has the text of the document without duplicate members and white space")
     func compactText() throws {
         let snapshot = try Self.mapped(#"{ "a" : 1, "b": {"c":[1, 2] , "c":3}, "a":{"d":true} }"#)
         #expect(try snapshot.value()?.compactText == #"{"a":{"d":true},"b":{"c":3}}"#)
@@ -59,7 +59,7 @@ struct SnapshotFileTests {
         #expect(snapshot.bytes(at: "b") == Array(#"{"c":3}"#.utf8))
     }
 
-    @Test("A snapshot is current until somebody says that it is not")
+    @Test("a snapshot is current until its token is invalidated")
     func token() throws {
         let file = try SnapshotFileWriter.file(of: .emptyObject, revision: 1, epoch: "0", name: "test")
         let token = InvalidationToken()
@@ -70,13 +70,13 @@ struct SnapshotFileTests {
     }
 
     @Test(
-        "What is not there is not found",
+        "missing values are not found",
         arguments: ["nothing", "search.limit.x", "searc", "search.", ".", "/", "//", "/~2", "n.0", "list.1.1"])
     func missing(path: String) throws {
         #expect(try Self.mapped(Self.document).withText(at: path) { $0 == nil })
     }
 
-    @Test("Each of ten thousand members is found, and none of as many others")
+    @Test("each of ten thousand members is found, and no others")
     func many() throws {
         let text = "{" + (0..<10_000).map { #""k\#($0)":{"v":\#($0)}"# }.joined(separator: ",") + "}"
         let snapshot = try Self.mapped(text)
@@ -86,33 +86,34 @@ struct SnapshotFileTests {
         }
     }
 
-    @Test("A document that is no object is found as a whole", arguments: ["7", "[1,2]", "null", "{}"])
+    @Test("a document that is not an object is found at the root", arguments: ["7", "[1,2]", "null", "{}"])
     func scalars(text: String) throws {
         #expect(try Self.mapped(text).value(at: JSONPath([]))?.compactText == text)
     }
 
-    @Test("No change of a byte or of the length makes a search read beyond the file or go on for ever")
+    @Test("changed bytes or lengths do not make a search read beyond the file or loop forever")
     func hostile() throws {
         let value = try JSONValue(parsing: Array(Self.document.utf8))
         let bytes = try SnapshotFileWriter.bytes(of: value, revision: 1, epoch: 2, seed: 3)
         let paths = ["", "search", "search.limit", "/search/a.b/c~1d", "list", "A", "nothing.at.all"]
         var generator = SystemRandomNumberGenerator()
-        for round in 0..<20_000 {
+        for iteration in 0..<20_000 {
             var changed = bytes
             for _ in 0..<Int.random(in: 1...4, using: &generator) {
-                let place = Int.random(in: round % 2 == 0 ? 8..<SnapshotFileLayout.headerBytes + 400 : 0..<bytes.count)
+                let place = Int.random(
+                    in: iteration % 2 == 0 ? 8..<SnapshotFileLayout.headerBytes + 400 : 0..<bytes.count)
                 changed[place] = Bool.random() ? 0xFF : UInt8.random(in: 0...255)
             }
-            if round % 5 == 0 {
+            if iteration % 5 == 0 {
                 changed.removeLast(Int.random(in: 0...changed.count))
-                // A length that agrees, so that more than that is looked at.
+                // A matching length, so that the check of the length passes.
                 if changed.count >= SnapshotFileLayout.headerBytes {
                     withUnsafeBytes(of: UInt64(changed.count).littleEndian) {
                         changed.replaceSubrange(24..<32, with: $0)
                     }
                 }
             }
-            // Exactly as long as the file: a read beyond it is one beyond the allocation.
+            // Exactly the length of the file, so that a read beyond it is out of bounds of the allocation.
             let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: changed.count, alignment: 8)
             defer { copy.deallocate() }
             copy.copyBytes(from: changed)
@@ -126,7 +127,7 @@ struct SnapshotFileTests {
         }
     }
 
-    @Test("A file that could still change is not mapped")
+    @Test("an unsealed file is not mapped")
     func unsealed() throws {
         let file = tmpfile()
         defer { fclose(file) }
@@ -136,7 +137,8 @@ struct SnapshotFileTests {
     }
 
     @Test(
-        "A sealed file that is something else is refused", arguments: ["", "short", String(repeating: "x", count: 500)])
+        "a sealed file that is not a snapshot file is rejected",
+        arguments: ["", "short", String(repeating: "x", count: 500)])
     func somethingElse(text: String) throws {
         let file = try SealedFile(byteCount: text.utf8.count, name: "test") { $0.copyBytes(from: text.utf8) }
         #expect { try MappedSnapshot(descriptor: file.descriptor) } throws: {

@@ -1,7 +1,7 @@
 import Glibc
 import TestSupport
 
-/// A Unix datagram socket in a directory of its own: what a service manager or journald listens on.
+/// A Unix datagram socket in a temporary directory, like the one of a service manager or of journald.
 final class DatagramReceiver {
     let path: String
     private let directory: TemporaryDirectory
@@ -13,7 +13,7 @@ final class DatagramReceiver {
         descriptor = try DatagramReceiver.bound(to: path)
     }
 
-    /// One on an abstract socket (unix(7)): its path begins with `@`.
+    /// Listens on an abstract socket (unix(7)). The path begins with `@`.
     init(abstractName: String) throws {
         directory = try TemporaryDirectory()
         path = "@" + abstractName
@@ -27,7 +27,7 @@ final class DatagramReceiver {
 
     deinit { close(descriptor) }
 
-    /// Sends datagrams with the text "x" to it until it takes no more.
+    /// Sends datagrams with the text "x" to the socket until it is full.
     func fill() {
         let sender = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0)
         defer { close(sender) }
@@ -36,7 +36,7 @@ final class DatagramReceiver {
         }
     }
 
-    /// The next datagram, as text; "" when none comes within ten seconds.
+    /// The next datagram as text; "" if none arrives within ten seconds.
     func receive() -> String {
         DatagramReceiver.receive(descriptor)
     }
@@ -48,7 +48,7 @@ final class DatagramReceiver {
         return descriptor
     }
 
-    /// The next datagram at a socket, as text; "" when none comes within ten seconds.
+    /// The next datagram of a socket as text; "" if none arrives within ten seconds.
     static func receive(_ descriptor: CInt) -> String {
         var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         guard poll(&waiting, 1, 10_000) == 1 else { return "" }

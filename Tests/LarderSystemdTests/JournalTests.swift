@@ -6,7 +6,7 @@ import Testing
 
 @testable import LarderSystemd
 
-@Suite("the journal")
+@Suite("Journal")
 struct JournalTests {
     static func event(_ message: Logger.Message, _ level: Logger.Level = .info, error: (any Error)? = nil) -> LogEvent {
         LogEvent(
@@ -19,7 +19,7 @@ struct JournalTests {
         entry.ranges.map { String(decoding: entry.bytes[$0], as: UTF8.self) }
     }
 
-    @Test("a statement becomes fields, its metadata behind the prefix and sorted")
+    @Test("a log statement becomes fields, with sorted metadata under the prefix")
     func fields() {
         var handler = JournalLogHandler(label: "server", identifier: "larderd", fieldPrefix: "LARDER_")
         handler[metadataKey: "namespace"] = "overridden"
@@ -33,7 +33,7 @@ struct JournalTests {
             ])
     }
 
-    @Test("an error that was logged becomes its message and its type")
+    @Test("a logged error becomes fields with its message and type")
     func error() {
         let handler = JournalLogHandler(label: "", identifier: "larderd", fieldPrefix: "LARDER_")
         let fields = Self.fields(handler.entry(for: Self.event("x", error: SystemdError(.activationFailed, "why"))))
@@ -43,7 +43,7 @@ struct JournalTests {
     }
 
     @Test(
-        "a key becomes a name that the journal takes",
+        "a metadata key becomes a valid field name",
         arguments: [
             ("namespace", "LARDER_NAMESPACE"), ("peerPID", "LARDER_PEER_PID"), ("http2Stream", "LARDER_HTTP2_STREAM"),
             ("request.id", "LARDER_REQUEST_ID"), ("a b\n=c", "LARDER_A_B__C"), ("größe", "LARDER_GR__E"),
@@ -54,7 +54,7 @@ struct JournalTests {
         #expect(JournalEntry.fieldName(key, prefix: "LARDER_") == name)
     }
 
-    @Test("no name can begin with an underscore or a digit, or be empty")
+    @Test("a field name does not begin with an underscore or a digit, and is not empty")
     func fieldNameEdges() {
         #expect(JournalEntry.fieldName("_uid", prefix: "") == "UID")
         #expect(JournalEntry.fieldName("1st", prefix: "") == "ST")
@@ -62,12 +62,12 @@ struct JournalTests {
         #expect(JournalEntry.fieldName("__", prefix: "") == nil)
     }
 
-    @Test("levels become syslog's priorities")
+    @Test("log levels become syslog priorities")
     func priorities() {
         #expect(Logger.Level.allCases.map(JournalLogHandler.priority) == [7, 7, 6, 5, 4, 3, 2])
     }
 
-    @Test("JOURNAL_STREAM names the device and inode of the very stream")
+    @Test("JOURNAL_STREAM matches only the device and inode of the stream")
     func journalStream() throws {
         let (reading, writing) = try pipe()
         defer {
@@ -84,7 +84,7 @@ struct JournalTests {
         #expect(!JournalStream.matches(-1, "\(status.st_dev):\(status.st_ino)"))
     }
 
-    @Test("the handler is the journal's only while standard error is the journal's stream")
+    @Test("the journal handler is used only if standard error is the stream of the journal")
     func choice() async {
         await #expect(processExitsWith: .success) {
             func isJournal() -> Bool {
@@ -102,9 +102,9 @@ struct JournalTests {
         }
     }
 
-    /// journald's socket has a fixed path, so the inner run has a /run of its own.
+    /// The socket of journald has a fixed path, so the inner run mounts a separate /run.
     @Test(
-        "an entry arrives at journald's socket in its native form, or as text where that fails",
+        "an entry is sent to journald in the native protocol, or as text if that fails",
         .enabled(if: Rerun.succeeds(["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/run"])))
     func nativeProtocol() throws {
         guard Rerun.isInside else {
@@ -117,7 +117,7 @@ struct JournalTests {
             return
         }
         try FileManager.default.createDirectory(atPath: "/run/systemd/journal", withIntermediateDirectories: true)
-        // Nobody is left at this socket: the entry must not be lost, but go to standard error.
+        // The socket has no listener, so the entry must be written to standard error.
         close(try listeningSocket(at: "/run/systemd/journal/socket"))
         let handler = JournalLogHandler(label: "", identifier: "larderd", fieldPrefix: "LARDER_")
         handler.log(event: Self.event("refused\n<0>by journald", .warning))
@@ -126,7 +126,7 @@ struct JournalTests {
         let journal = try DatagramReceiver.bound(to: "/run/systemd/journal/socket")
         defer { close(journal) }
         handler.log(event: Self.event("two\nPRIORITY=0"))
-        // Native protocol: a value with a line feed goes as name, LF, its length in 8 bytes, little-endian, value, LF.
+        // Native protocol: a value with a line feed is sent as name, LF, length (8 bytes, little-endian), value, LF.
         let text = DatagramReceiver.receive(journal)
         #expect(text.contains("MESSAGE\n\u{e}\0\0\0\0\0\0\0two\nPRIORITY=0\nPRIORITY=6\n"), "\(text)")
         #expect(text.contains("SYSLOG_IDENTIFIER=larderd\n"))

@@ -1,11 +1,11 @@
 import Foundation
 
-/// Runs one test of this bundle once more, in a process that another command starts: what must be true of a whole
-/// process (passed descriptors, a mount namespace) can be had in no other way.
+/// Runs one test of this bundle again in a process that another command starts. Needed for properties of a whole
+/// process, such as passed descriptors or a mount namespace.
 ///
-/// The test asks ``isInside`` which of the two it is.
+/// The test distinguishes the two runs with ``isInside``.
 struct Rerun {
-    /// The variable that tells the inner run from the outer one.
+    /// The environment variable that marks the inner run.
     private static let marker = "LARDER_TEST_RERUN"
 
     /// Whether this process is the inner run.
@@ -16,12 +16,12 @@ struct Rerun {
 
     /// Starts `command`, whose last arguments run the tests that match `filter`.
     ///
-    /// - Parameter passing: The words of the command that pass on an assignment, `NAME=VALUE`, for those that clear the
-    ///   environment; by default it is inherited.
+    /// - Parameter passing: returns the arguments that pass an assignment, `NAME=VALUE`, for commands that clear the
+    ///   environment. By default the environment is inherited
     init(_ filter: String, through command: [String], passing: (String) -> [String] = { _ in [] }) throws {
         let runner = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        // What sanitizers are told counts for both runs.
+        // The options of sanitizers apply to both runs.
         let sanitizers = ProcessInfo.processInfo.environment.filter { name, _ in name.hasSuffix("SAN_OPTIONS") }
         let assignments = ["\(Rerun.marker)=1"] + sanitizers.map { "\($0)=\($1)" }
         process.arguments =
@@ -33,7 +33,7 @@ struct Rerun {
         try process.run()
     }
 
-    /// Reads the process's output until it contains a text. False when it ends before.
+    /// Reads the output of the process until it contains a text. Returns false if the output ends first.
     func waitForOutput(_ text: String) -> Bool {
         var seen = Data()
         while true {
@@ -44,7 +44,7 @@ struct Rerun {
         }
     }
 
-    /// Whether the inner run found its one test and passed it, and the rest of its output.
+    /// Waits for the inner run. Returns whether it ran its one test successfully, and the rest of its output.
     func finish() -> (passed: Bool, output: String) {
         let rest = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()

@@ -3,10 +3,10 @@ import LarderSystemd
 import TestSupport
 import Testing
 
-/// Each test runs in a process of its own, since the environment belongs to the whole process.
-@Suite("telling the service manager")
+/// Each test runs in a separate process, because the environment belongs to the whole process.
+@Suite("Notifications to the service manager")
 struct ServiceNotifierTests {
-    @Test("each message arrives at the manager's socket as it is defined")
+    @Test("each message arrives at the socket of the manager in the specified form")
     func messages() async {
         await #expect(processExitsWith: .success) {
             let manager = try DatagramReceiver()
@@ -26,7 +26,7 @@ struct ServiceNotifierTests {
         }
     }
 
-    @Test("a reload carries the monotonic time at which it began")
+    @Test("a reload notification has the monotonic time of its start")
     func reloading() async {
         await #expect(processExitsWith: .success) {
             let manager = try DatagramReceiver()
@@ -56,7 +56,7 @@ struct ServiceNotifierTests {
         }
     }
 
-    @Test("without a manager nothing is told and nothing fails")
+    @Test("without a manager, notifications are skipped without an error")
     func noManager() async {
         await #expect(processExitsWith: .success) {
             unsetenv("NOTIFY_SOCKET")
@@ -65,10 +65,10 @@ struct ServiceNotifierTests {
         }
     }
 
-    @Test("a socket that is full delays nothing and is an error")
+    @Test("a full socket is an error and does not block")
     func fullSocket() async {
         await #expect(processExitsWith: .success) {
-            // A call that waits ends the process.
+            // Ends the process if a call blocks.
             alarm(60)
             let manager = try DatagramReceiver()
             setenv("NOTIFY_SOCKET", manager.path, 1)
@@ -80,7 +80,7 @@ struct ServiceNotifierTests {
         }
     }
 
-    @Test("a manager that listens on an abstract socket is told")
+    @Test("a manager on an abstract socket is notified")
     func abstractSocket() async {
         await #expect(processExitsWith: .success) {
             let manager = try DatagramReceiver(abstractName: "larder-test-\(getpid())")
@@ -90,7 +90,9 @@ struct ServiceNotifierTests {
         }
     }
 
-    @Test("a value of NOTIFY_SOCKET that names no socket is an error", arguments: ["", "relative", "vsock:2:1234"])
+    @Test(
+        "a NOTIFY_SOCKET that is not the address of a Unix socket is an error",
+        arguments: ["", "relative", "vsock:2:1234"])
     func wrongSocket(value: String) async {
         await #expect(processExitsWith: .success) { [value] in
             setenv("NOTIFY_SOCKET", value, 1)
@@ -99,7 +101,7 @@ struct ServiceNotifierTests {
         }
     }
 
-    @Test("a manager's socket that is gone is an error that names the system's reason")
+    @Test("a missing socket is an error with the error number of the system")
     func deadSocket() async {
         await #expect(processExitsWith: .success) {
             setenv("NOTIFY_SOCKET", "/nonexistent/notify", 1)
@@ -111,9 +113,9 @@ struct ServiceNotifierTests {
     }
 }
 
-@Suite("the watchdog")
+@Suite("Watchdog")
 struct WatchdogTests {
-    @Test("its interval is the manager's, and only for the process that is watched")
+    @Test("the interval is that of the manager, and nil in processes that are not watched")
     func interval() async {
         await #expect(processExitsWith: .success) {
             unsetenv("WATCHDOG_USEC")

@@ -4,11 +4,11 @@ import LarderSystemd
 import TestSupport
 import Testing
 
-/// Descriptors are passed from number 3 on, which the test library's own pipe may occupy in the child process. So the
-/// bodies that put something there print what they saw, and the parent compares it.
-@Suite("socket activation")
+/// Descriptors are passed from number 3 on, which a pipe of the test library may occupy in the child process. So the
+/// bodies that use these descriptors print their results, and the parent compares them.
+@Suite("Socket activation")
 struct SocketActivationTests {
-    @Test("a process that nobody passed sockets to finds none")
+    @Test("a process without passed sockets finds no sockets")
     func none() async {
         await #expect(processExitsWith: .success) {
             unsetenv("LISTEN_PID")
@@ -18,7 +18,7 @@ struct SocketActivationTests {
         }
     }
 
-    @Test("variables meant for another process are not for this one")
+    @Test("variables for another process are ignored")
     func otherProcess() async {
         await #expect(processExitsWith: .success) {
             setenv("LISTEN_PID", "1", 1)
@@ -27,7 +27,7 @@ struct SocketActivationTests {
         }
     }
 
-    @Test("a malformed count is an error that says which variables to look at")
+    @Test("an invalid count is an error that names the variables")
     func malformed() async {
         await #expect(processExitsWith: .success) {
             setenv("LISTEN_PID", String(getpid()), 1)
@@ -38,7 +38,7 @@ struct SocketActivationTests {
         }
     }
 
-    @Test("passed sockets keep their order and names, lose nothing to children, and are taken once")
+    @Test("passed sockets keep their order and names, are close-on-exec, and are taken once")
     func passed() async throws {
         let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
             let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
@@ -63,7 +63,7 @@ struct SocketActivationTests {
         #expect(output.contains("3 larder true true\n4 other false true\ntrue 0\n"), "\(output)")
     }
 
-    @Test("anything but a listening Unix stream socket is refused by its number and name")
+    @Test("a descriptor that is not a listening Unix stream socket is rejected with its number and name")
     func refused() async throws {
         let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
             dup2(fcntl(socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0), F_DUPFD, 20), 3)
@@ -83,7 +83,7 @@ struct SocketActivationTests {
     }
 
     @Test(
-        "a socket of systemd-socket-activate is taken over with its name, and its connection accepted",
+        "a socket from systemd-socket-activate has its name and accepts connections",
         .enabled(if: Rerun.succeeds(["systemd-socket-activate", "--version"])))
     func systemdSocketActivate() throws {
         if Rerun.isInside {

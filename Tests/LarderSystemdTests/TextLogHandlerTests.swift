@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderSystemd
 
-@Suite("log lines")
+@Suite("Log lines")
 struct TextLogHandlerTests {
     static let time = 1_740_830_400_250
 
@@ -19,7 +19,7 @@ struct TextLogHandlerTests {
         return TextLogHandler(isColoured: isColoured).line(for: event, at: time)
     }
 
-    @Test("time, level, message, then metadata sorted by key")
+    @Test("a line has time, level, message, and metadata sorted by key")
     func shape() {
         #expect(
             Self.line("upstream failed", ["revision": "\(7)", "namespace": "default"], .warning)
@@ -36,7 +36,7 @@ struct TextLogHandlerTests {
         #expect(LogLine.timestamp(milliseconds) == text)
     }
 
-    @Test("line breaks, escapes and overrides in message, key or value leave one harmless line")
+    @Test("line breaks, escapes and overrides in message, key or value are escaped")
     func injection() {
         let line = Self.line(
             "a\r\nb\u{1b}[2J\u{85}\u{2028}\u{202e}", ["k\ney": "v\n2025-01-01T00:00:00.000Z error forged"])
@@ -46,7 +46,7 @@ struct TextLogHandlerTests {
     }
 
     @Test(
-        "a value is quoted only where it must be",
+        "a value is quoted only if necessary",
         arguments: [
             ("plain", "plain"), ("/run/x.sock", "/run/x.sock"), ("größe", "größe"), ("", "\"\""), ("a b", "\"a b\""),
             ("a=b", "\"a=b\""), ("say \"x\"", "\"say \\\"x\\\"\""), ("c:\\d", "\"c:\\\\d\""), ("\t", "\"\\t\""),
@@ -55,20 +55,20 @@ struct TextLogHandlerTests {
         #expect(Self.line("m", ["k": .string(value)]) == "2025-03-01T12:00:00.250Z info m k=\(text)\n")
     }
 
-    @Test("nested metadata reads the same whatever the order in memory")
+    @Test("nested metadata does not depend on the order in memory")
     func nested() {
         #expect(
             Self.line("m", ["k": ["b": "2", "a": ["x", "y"]]])
                 == "2025-03-01T12:00:00.250Z info m k=\"{a: [x, y], b: 2}\"\n")
     }
 
-    @Test("the level alone is coloured, and only when asked or on a terminal")
+    @Test("only the level is coloured, and only if requested")
     func colour() {
         #expect(Self.line("m", [:], .error, isColoured: true).contains(" \u{1b}[31merror\u{1b}[0m m"))
         #expect(!Self.line("m", [:], .error).contains("\u{1b}"))
     }
 
-    @Test("a statement of a logger arrives at the descriptor as one line")
+    @Test("a log statement is written to the descriptor as one line")
     func descriptor() throws {
         var ends: [CInt] = [-1, -1]
         try #require(pipe(&ends) == 0)

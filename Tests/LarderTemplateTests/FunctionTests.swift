@@ -2,10 +2,10 @@ import LarderJSON
 import LarderTemplate
 import Testing
 
-@Suite("Functions of a template")
+@Suite("Template functions")
 struct FunctionTests {
     @Test(
-        "of strings, numbers, lists and objects",
+        "functions of strings, numbers, lists and objects return their results",
         arguments: [
             ("uppercased(s)", "HELLO-WORLD FOO'S SSAR"), ("lowercased(s)", "hello-world foo's ßar"),
             ("capitalized(s)", "Hello-World Foo's Ssar"), ("reversed(t)", "cba"),
@@ -32,8 +32,8 @@ struct FunctionTests {
         #expect(try render("{{#\(call)}}{{/\(call)}}{{^\(call)}}{{/\(call)}}", value) == "")
     }
 
-    @Test("of the place within the nearest list")
-    func places() throws {
+    @Test("functions without argument return the position in the innermost list")
+    func positions() throws {
         let value: JSONValue = ["l": [["a": [true]], ["a": [false]], ["a": []]], "o": ["x": 1]]
         #expect(
             try render("{{#l}}{{index()}}{{plusone(index())}}{{first()}}{{last()}}{{even()}}{{odd()}} {{/l}}", value)
@@ -42,7 +42,7 @@ struct FunctionTests {
         #expect(try render("{{#l}}{{#a}}{{index()}}{{/a}}{{^a}}{{index()}}{{/a}}{{/l}}", value) == "002")
     }
 
-    @Test("of members, by key and value, further in and further out")
+    @Test("sorted and enumerated provide key and value of members, also in nested sections")
     func members() throws {
         let value: JSONValue = ["o": ["b": ["x": 1], "a": ["x": 2]], "x": 0, "k": "out"]
         #expect(
@@ -53,7 +53,7 @@ struct FunctionTests {
     }
 
     @Test(
-        "what there is not, or not for what is there, is told with its place",
+        "an unknown function or an argument of the wrong kind is reported with its position",
         arguments: [
             ("\n {{nope(a)}}", "2:4: there is no nope(a)"),
             ("{{#s}}\n{{count(s)}}{{/s}}", "2:3: there is no count(s) for what is there"),

@@ -1,12 +1,12 @@
 import LarderJSON
 import Testing
 
-@Suite("Lines of a template")
+@Suite("Template lines")
 struct LineTests {
     private let value: JSONValue = ["yes": true, "no": false, "v": "V", "list": [1, 2]]
 
     @Test(
-        "a tag that prints nothing and is alone on its line takes the line with it",
+        "a line that contains only a tag without output is removed",
         arguments: [
             ("a\n{{#yes}}\nb\n{{/yes}}\nc\n", "a\nb\nc\n"),
             ("a\n  {{#yes}}  \nb\n\t{{/yes}}\t\nc", "a\nb\nc"),
@@ -26,7 +26,7 @@ struct LineTests {
     }
 
     @Test(
-        "in a line with anything else nothing is taken",
+        "a line with other content is kept",
         arguments: [
             (" | {{#yes}}\t|\t{{/yes}} | \n", " | \t|\t | \n"),
             (" {{#yes}}YES{{/yes}}\n {{#yes}}x{{/yes}}\n", " YES\n x\n"),
@@ -40,7 +40,7 @@ struct LineTests {
         #expect(try render(text, value) == result)
     }
 
-    @Test("text is printed byte for byte")
+    @Test("text is copied byte for byte")
     func text() throws {
         for text in ["", "\n", "a", "}}", "ä€😀\u{0}\u{FEFF}x\r\n\ty", "{ {v} }", "{\n{v}}", "$HOME ${v} \\{"] {
             #expect(try render(text, value) == text)

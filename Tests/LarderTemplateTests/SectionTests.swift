@@ -2,10 +2,10 @@ import LarderJSON
 import LarderTemplate
 import Testing
 
-@Suite("Sections of a template")
+@Suite("Template sections")
 struct SectionTests {
     @Test(
-        "what is false, null, missing or an empty list leaves a section out and opens its opposite",
+        "false, null, a missing value or an empty list skips a section and renders an inverted one",
         arguments: [
             ("false", false), ("null", false), ("[]", false), ("0", true), (#""""#, true), ("{}", true),
             ("[null]", true),
@@ -16,7 +16,7 @@ struct SectionTests {
         #expect(try render("{{#b}}yes{{/b}}{{^b}}no{{/b}}", value) == "no")
     }
 
-    @Test("each element of a list is the innermost value in turn")
+    @Test("a section over a list renders each element as the innermost value")
     func lists() throws {
         let value: JSONValue = ["list": [1, "two", [3, 4], ["n": 5]], "o": ["n": "o"], "n": "root"]
         #expect(try render("{{#list}}<{{.}}>{{/list}}", value) == #"<1><two><[3,4]><{"n":5}>"#)
@@ -26,18 +26,18 @@ struct SectionTests {
         #expect(try render("{{#.}}({{#.}}{{.}}{{/.}}){{/.}}", nested) == "(12)(3)")
     }
 
-    @Test("the opposite of a section, and a section of what a function finds out, leave the innermost value as it is")
+    @Test("an inverted section, or one with a Boolean function, keeps the innermost value")
     func noScope() throws {
         let value: JSONValue = ["a": ["b": [], "n": 1]]
         #expect(try render("{{#a}}{{^b}}{{n}}{{/b}}{{#empty(b)}}{{n}}{{/empty(b)}}{{/a}}", value) == "11")
     }
 
-    @Test("true and scalars open a section with themselves")
+    @Test("a section with true or a scalar has it as the innermost value")
     func scalars() throws {
         #expect(try render("{{#a}}{{.}}{{/a}} {{#b}}{{.}}{{/b}}", ["a": true, "b": "x"]) == "true x")
     }
 
-    @Test("a first name is looked for from within outwards, and what it leads to is final")
+    @Test("the first name of a path is looked up from the innermost value outwards, and then fixed")
     func names() throws {
         let value: JSONValue = ["a": ["b": ["x": 1]], "b": ["c": 2], "c": 3]
         #expect(try render("{{#a}}{{b.x}}{{c}}{{/a}}", value) == "13")
@@ -47,7 +47,7 @@ struct SectionTests {
         #expect(try render("{{#a}}{{.b.x}}{{.c?}}{{/a}}{{.c}}", value) == "13")
     }
 
-    @Test("names are what is between the delimiters, but for space around them")
+    @Test("a name is the text between the delimiters without surrounding white space")
     func spelling() throws {
         let value: JSONValue = ["größe": 1, "a-b": 2, "c/d": 3, "e:f": ["$": 4], "x?": 5]
         #expect(try render("{{größe}}{{ a-b }}{{\n\tc/d\r\n}}{{e:f.$}}{{x?}}{{x??}}", value) == "123455")
@@ -61,7 +61,7 @@ struct SectionTests {
         #expect(error("{{l.2}} {{l.00}} {{l.y}}", value)?.text == "nothing is at l.2, l.00, l.y")
     }
 
-    @Test("what is missing is told by the whole way to it")
+    @Test("the error for a missing value has its complete path")
     func paths() {
         let value: JSONValue = [
             "s": [["t": ["k": 1]], ["t": ["k": 2]]], "o": ["p": ["q": 1], "r": 2], "a.b": ["c": 1],
@@ -74,7 +74,7 @@ struct SectionTests {
         #expect(error("{{first(o.n)}}{{json(o.n.m)}}", value)?.text == "nothing is at o.n, o.n.m")
     }
 
-    @Test("of many names that lead nowhere as many are told as can be read")
+    @Test("the error for missing values lists at most 20 names")
     func manyMissing() {
         let text = (1...1000).map { "{{n\($0)}}{{n\($0)}}" }.joined()
         #expect(error(text)?.text.hasSuffix("n19, n20 and at others") == true)
@@ -82,8 +82,8 @@ struct SectionTests {
         #expect(error(text)?.code == .missing)
     }
 
-    @Test("delimiters and escaping that a section changes count until its end")
-    func limited() throws {
+    @Test("delimiters and escaping that are changed in a section apply until its end")
+    func scopedSettings() throws {
         let value: JSONValue = ["a": true, "v": "<&>\"'"]
         #expect(try render("{{=<% %>=}}<%v%>{{v}}<%={{ }}=%>{{v}}", value) == "<&>\"'{{v}}<&>\"'")
         #expect(try render("{{#a}}{{=| |=}}|v||/a|{{v}}|", value) == "<&>\"'<&>\"'|")

@@ -2,10 +2,10 @@ import LarderJSON
 import LarderTemplate
 import Testing
 
-@Suite("Slips in a template")
-struct SlipTests {
+@Suite("Template syntax errors")
+struct SyntaxErrorTests {
     @Test(
-        "each is told with its line and column",
+        "a syntax error has its line and column",
         arguments: [
             ("a {{b", "1:3: a tag is not closed"), ("ä\r\n€€{{b}", "2:3: a tag is not closed"),
             ("{{", "1:1: a tag is not closed"),
@@ -37,18 +37,18 @@ struct SlipTests {
             ("{{=aaaaaaaaaaaaaaaaa b=}}", "1:4: delimiters"), ("{{%X:Y}}", "1:4: only"),
             ("{{%CONTENT_TYPE:XML}}", "1:4: only"),
         ])
-    func slips(text: String, beginning: String) {
+    func positions(text: String, beginning: String) {
         let error = error(text)
         #expect(error?.description.hasPrefix(beginning) == true, "\(error?.description ?? "")")
         #expect(error?.code == .syntax)
     }
 
-    @Test("what is in a comment is nobody's concern")
+    @Test("the content of a comment is ignored")
     func comments() throws {
         #expect(try render("a{{! {{> b {{#c {{/d ( }}e{{!}}f{{!}}}}") == "aef}}")
     }
 
-    @Test("sections may lie within one another as deep as is said, and no deeper")
+    @Test("sections may be nested up to the maximum depth")
     func depth() throws {
         func nested(_ depth: Int) -> String {
             String(repeating: "{{#a}}", count: depth) + "{{b}}" + String(repeating: "{{/a}}", count: depth)
@@ -60,7 +60,7 @@ struct SlipTests {
         #expect(error(String(repeating: "{{#a}}", count: 100_000))?.code == .syntax)
     }
 
-    @Test("long templates, long names and long lists are no matter")
+    @Test("long templates, names and lists are rendered")
     func length() throws {
         let many = 20_000
         #expect(try render(String(repeating: "{{a}}{{! c }} ", count: many), ["a": 1]).count == many * 2)
@@ -75,7 +75,7 @@ struct SlipTests {
         #expect(error("{{#a}}{{.x}}{{/a}}", ["a": list])?.text.hasSuffix("a.19.x and at others") == true)
     }
 
-    @Test("a name of any length is told by its beginning")
+    @Test("an error contains at most 60 characters of a name")
     func longNames() {
         let name = String(repeating: "n", count: 100_000)
         let shown = "\(name.prefix(60))…"
@@ -88,13 +88,13 @@ struct SlipTests {
         let call = "\(opening.prefix(60))…"
         #expect(error("{{\(opening)a\(closing)}}", ["a": 1])?.text == "there is no \(call) for what is there")
         #expect(error("{{\(opening)index()\(closing)}}")?.text == "there is no \(call) outside a list")
-        // One character, of many code points.
+        // One character with many code points.
         let marks = "a" + String(repeating: "\u{301}", count: 1000)
         #expect(error("{{\(marks)}}")?.text.unicodeScalars.count == "nothing is at ".count + 61)
     }
 
-    @Test("no text brings the reader down, and what it refuses lies within it")
-    func chance() {
+    @Test("random templates do not crash the parser, and error positions are within the text")
+    func randomTemplates() {
         var generator = SystemRandomNumberGenerator()
         let pieces = [
             "{{", "}}", "{", "}", "#", "/", "^", "!", "=", "%", "&", ">", "a", "b?", ".", "(", ")", " ", "\n", "\r\n",

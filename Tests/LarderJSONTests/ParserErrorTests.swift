@@ -1,10 +1,10 @@
 import LarderJSON
 import Testing
 
-@Suite("The parser refuses everything else, with the place and the reason")
-struct RefusalTests {
+@Suite("Parser errors")
+struct ParserErrorTests {
     @Test(
-        "a fault is reported with its code and offset",
+        "an error has its code and offset",
         arguments: [
             ("", .unexpectedEnd, 0), ("   ", .unexpectedEnd, 3), ("[", .unexpectedEnd, 1), ("[1", .unexpectedEnd, 2),
             ("[1,", .unexpectedEnd, 3), ("{", .unexpectedEnd, 1), ("{\"a\"", .unexpectedEnd, 4),
@@ -44,7 +44,7 @@ struct RefusalTests {
         #expect(error?.reason.contains("\n") == false)
     }
 
-    @Test("a byte order mark is named in the reason")
+    @Test("the reason names a byte order mark")
     func byteOrderMarks() {
         for (bytes, name) in [
             ([0xEF, 0xBB, 0xBF, 0x7B, 0x7D], "byte order mark"), ([0xFF, 0xFE, 0x7B, 0], "UTF-16"),
@@ -56,7 +56,7 @@ struct RefusalTests {
         }
     }
 
-    @Test("the error says place and reason in one line")
+    @Test("the description of an error has position and reason in one line")
     func description() {
         let error = #expect(throws: JSONError.self) { try JSONValue(parsing: #"{"a":1,}"#) }
         #expect(
@@ -64,7 +64,7 @@ struct RefusalTests {
                 == "a member name in quotation marks was expected, not '}' (unexpectedByte, at byte 7)")
     }
 
-    @Test("nesting is allowed up to the limit and refused at the bracket beyond it")
+    @Test("nesting is accepted up to the limit and rejected at the bracket beyond it")
     func nesting() throws {
         func nested(_ depth: Int, _ open: String, _ close: String) -> String {
             String(repeating: open, count: depth) + "1" + String(repeating: close, count: depth)
@@ -85,7 +85,7 @@ struct RefusalTests {
         #expect(try JSONValue(parsing: "1", maximumDepth: -1).int == 1)
     }
 
-    @Test("a million open brackets are refused at the limit")
+    @Test("a million open brackets are rejected at the limit")
     func hostileNesting() {
         for open in ["[", "{\"\":"] {
             let error = #expect(throws: JSONError.self) {
@@ -96,7 +96,7 @@ struct RefusalTests {
         }
     }
 
-    @Test("two documents on one text are one too many")
+    @Test("a second document in the text is an error")
     func trailingDocument() {
         let error = #expect(throws: JSONError.self) { try JSONValue(parsing: "{}\n{}") }
         #expect(error?.code == .trailingBytes)
