@@ -5,7 +5,7 @@ import Testing
 @Suite("Latency histogram")
 struct LatencyHistogramTests {
     @Test(
-        "a duration read back is at most 0.8 % longer than the one recorded",
+        "a percentile is at most 0.8 % longer than the recorded duration",
         arguments: [0, 1, 127, 128, 255, 256, 257, 999, 1_000_000, 123_456_789, (1 << 39) + 12345] as [UInt64])
     func precision(nanoseconds: UInt64) {
         var histogram = LatencyHistogram()

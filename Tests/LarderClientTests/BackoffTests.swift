@@ -1,9 +1,9 @@
 import LarderClient
 import Testing
 
-@Suite("Delays between attempts")
+@Suite("Backoff")
 struct BackoffTests {
-    @Test("the bound doubles up to the cap, however many attempts there were")
+    @Test("the maximum delay doubles up to the cap, for any number of attempts")
     func bound() {
         let backoff = Backoff(base: .milliseconds(100), cap: .seconds(10), fraction: { 1 })
         #expect(backoff.delay(beforeAttempt: 0) == .milliseconds(100))
@@ -12,7 +12,7 @@ struct BackoffTests {
         #expect(backoff.delay(beforeAttempt: .max) == .seconds(10))
     }
 
-    @Test("the jitter is full: the delay is any part of the bound")
+    @Test("with full jitter, the delay is a random fraction of the maximum")
     func jitter() {
         let backoff = Backoff(base: .seconds(1), cap: .seconds(8), fraction: { 0.25 })
         #expect(backoff.delay(beforeAttempt: 2) == .seconds(1))

@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Following snapshots", .timeLimit(.minutes(5)))
+@Suite("Snapshot streams", .timeLimit(.minutes(5)))
 struct ConfigSnapshotsTests {
     @Test("after a disconnect the stream resumes from its revision and epoch, and delivers only newer ones")
     func reconnects() async throws {

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Calls for history and changes", .timeLimit(.minutes(5)))
 struct HistoryCallTests {
-    /// Makes a call and answers it.
+    /// Makes a call and replies to it with `answer`.
     /// - Returns: the received parameters and the result of the call
     private func call<Result: Sendable>(
         _ method: String, answer: JSONValue, _ body: @escaping @Sendable (ConfigCommands) async throws -> Result

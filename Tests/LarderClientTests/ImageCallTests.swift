@@ -18,7 +18,7 @@ struct ImageCallTests {
             ])
     }
 
-    /// Makes a call and answers it.
+    /// Makes a call and replies to it with `answer`.
     /// - Returns: the received parameters and the result of the call
     private func call<Result: Sendable>(
         _ method: String, answer: JSONValue, _ body: @escaping @Sendable (ImageCommands) async throws -> Result

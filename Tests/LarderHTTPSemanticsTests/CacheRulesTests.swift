@@ -165,7 +165,7 @@ struct CacheRulesTests {
         let stored = response([("Last-Modified", date(-1000))])
         let (_, explanation) = CacheRequest().explain(stored, now: now)
         #expect(explanation.rules.contains { $0.text.hasPrefix("100 s guessed: a tenth of the 1000 s") })
-        let (_, nothing) = CacheRequest().explain(nil, now: now)
-        #expect(nothing.rules.map(\.name) == ["policy", "held"])
+        let (_, absent) = CacheRequest().explain(nil, now: now)
+        #expect(absent.rules.map(\.name) == ["policy", "held"])
     }
 }

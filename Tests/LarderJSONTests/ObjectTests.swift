@@ -33,7 +33,7 @@ struct ObjectTests {
     }
 
     @Test("an empty name and a name with NUL are valid names")
-    func oddNames() throws {
+    func unusualNames() throws {
         let value = try JSONValue(parsing: #"{"":1,"a\u0000b":2,"a":3}"#)
         #expect(value[""]?.int == 1)
         #expect(value.member("")?.int == 1)

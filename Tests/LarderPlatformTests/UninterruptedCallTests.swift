@@ -22,7 +22,7 @@ struct UninterruptedCallTests {
     }
 
     @Test("a call is repeated while it fails with EINTR")
-    func again() {
+    func retried() {
         let (number, text) = (Call([EINTR, EINTR]), Call([EINTR]))
         #expect(uninterrupted { number.number() } == 7)
         #expect(number.count == 3)

@@ -124,10 +124,10 @@ final class ConnectionClient: Sendable {
     /// kernel report ECONNRESET to the connection.
     func sendAndExit(_ text: String) async throws {
         let bytes = Array(text.utf8)
-        let nothing = open("/dev/null", O_RDONLY | O_CLOEXEC)
-        defer { close(nothing) }
+        let null = open("/dev/null", O_RDONLY | O_CLOEXEC)
+        defer { close(null) }
         guard bytes.withUnsafeBytes({ Foundation.send(socket, $0.baseAddress, $0.count, 0) }) == bytes.count,
-            dup2(nothing, socket) == socket
+            dup2(null, socket) == socket
         else { throw NoSocket() }
         try await report([.readable, .inputEnded, .hungUp])
     }

@@ -176,7 +176,7 @@ struct ConnectionTests {
     @Test(
         "all lines of a client that disconnects before they are read are executed",
         arguments: [false, true])
-    func goneAtOnce(leavingReplies: Bool) async throws {
+    func disconnectedBeforeRead(leavingReplies: Bool) async throws {
         try await ConnectionFixture.with { client, context in
             let publication = try #require(context.namespaces["default"]).publication
             let next = Task { await publication.snapshots().first { $0.value["last"] != nil } }

@@ -9,7 +9,7 @@ import Testing
 @Suite("Examples of the JSON-RPC 2.0 specification")
 struct JSONRPCExamplesTests {
     @Test(
-        "rpc call with positional and with named parameters",
+        "a call with positional or named parameters returns its result",
         arguments: [
             ("[42, 23]", 19), ("[23, 42]", -19), (#"{"subtrahend": 23, "minuend": 42}"#, 19),
             (#"{"minuend": 42, "subtrahend": 23}"#, 19),

@@ -11,7 +11,7 @@ import Testing
 @Suite("Connections with events in one loop iteration", .timeLimit(.minutes(1)))
 struct SharedIterationTests {
     @Test("if time is short, connected clients are served before disconnected ones are closed")
-    func gone() async throws {
+    func disconnected() async throws {
         let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let loop = try EpollLoop(name: "round")

@@ -72,7 +72,7 @@ struct TimeSliceTests {
     }
 
     @Test("requests of a disconnected client are executed up to the last, even without a line end")
-    func gone() async throws {
+    func disconnected() async throws {
         let served = Count()
         try await ConnectionFixture.with(methods(served)) { client, _ in
             try await client.sendAndDisconnect((0..<10).map(slow).joined(separator: "\n"))

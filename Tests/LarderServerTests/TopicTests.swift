@@ -20,7 +20,7 @@ struct TopicTests {
 
     @Test(
         "a topic keeps its channel after the channel removed it, and then both can be released")
-    func feedOutlived() throws {
+    func channelOutlived() throws {
         var topic: Topic?
         weak var channel: SnapshotChannel?
         do {
@@ -81,7 +81,7 @@ struct TopicTests {
     }
 
     @Test("a single topic advances before the publishing task continues")
-    func fewAdvanceAtOnce() async throws {
+    func singleTopicAdvancesInPlace() async throws {
         #expect(try await Self.revisions(topics: 1, byTask: true) == [8, 8])
     }
 

@@ -160,7 +160,7 @@ final class FakeOrigin: ImageOriginClient {
 extension ImageError {
     static let unreachable = ImageError(
         UpstreamError(.connectFailed, "nobody answers for /secret", originFailure: "nobody answers"))
-    static let silent = ImageError(UpstreamError(.timeout, "nothing came"))
+    static let silent = ImageError(UpstreamError(.timeout, "no response arrived"))
     static func status(_ status: Int, retryAfter: Duration? = nil) -> ImageError {
         ImageError(UpstreamError(.status, "status \(status)", status: status, retryAfter: retryAfter))
     }

@@ -32,8 +32,8 @@ struct ImagePeekTests {
         let plain = ImagePeek.Result(held: image, decision: .revalidate, revalidates: false)
         #expect(try plain.sentAndRead() == plain)
         #expect(plain.text.contains(#""expiresAt":null"#))
-        let nothing = ImagePeek.Result(held: nil, decision: .notHeld, revalidates: false, rules: [])
-        #expect(try nothing.sentAndRead() == nothing)
-        #expect(nothing.text == #"{"held":false,"decision":"notHeld","revalidates":false,"rules":[]}"#)
+        let absent = ImagePeek.Result(held: nil, decision: .notHeld, revalidates: false, rules: [])
+        #expect(try absent.sentAndRead() == absent)
+        #expect(absent.text == #"{"held":false,"decision":"notHeld","revalidates":false,"rules":[]}"#)
     }
 }

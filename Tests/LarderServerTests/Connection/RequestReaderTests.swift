@@ -174,7 +174,7 @@ struct RequestReaderTests {
     }
 
     @Test("after the peer disconnects, the connection closes once the next step would have to wait")
-    func gone() {
+    func disconnected() {
         var reader = RequestReader(maximumLineBytes: 64)
         reader.peerHungUp(isSliceOver: true)
         #expect(reader.nextAction(isGateOpen: true) == .deferRest)

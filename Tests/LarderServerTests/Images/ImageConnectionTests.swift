@@ -42,7 +42,7 @@ struct ImageConnectionTests {
     }
 
     @Test("an image that arrives after its client has disconnected leaves no reference")
-    func gone() async throws {
+    func disconnected() async throws {
         try await ImageFixture.with { fixture, client in
             // Another client keeps the download alive.
             let other = try await fixture.connect()

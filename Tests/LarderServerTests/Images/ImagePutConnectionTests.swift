@@ -18,7 +18,7 @@ struct ImagePutConnectionTests {
     private func with(
         _ bytes: [UInt8], peer: PeerCredentials = .own, _ body: (ImageFixture, ImageClient, CInt) async throws -> Void
     ) async throws {
-        let file = try OpenFile.holding(bytes)
+        let file = try OpenFile.create(bytes)
         defer { close(file) }
         try await ImageFixture.with(peer: peer) { fixture, client in
             try await body(fixture, client, file)
@@ -45,7 +45,7 @@ struct ImagePutConnectionTests {
     @Test("each of several pipelined requests gets the descriptor that came with its line")
     func pipelined() async throws {
         try await with(ImageFixture.png) { _, client, first in
-            let second = try OpenFile.holding(ImageFixture.png + [1])
+            let second = try OpenFile.create(ImageFixture.png + [1])
             defer { close(second) }
             try await client.send(Self.request("a", id: 1), passing: [first])
             try await client.send(#"{"id":2,"method":"agent.ping"}"#)
@@ -86,7 +86,7 @@ struct ImagePutConnectionTests {
     @Test("of the descriptors that come with the pieces of a line, the first is used and the others are closed")
     func manyOfOneLine() async throws {
         try await with(ImageFixture.png) { _, client, file in
-            let other = try OpenFile.holding([1])
+            let other = try OpenFile.create([1])
             defer { close(other) }
             let line = Self.request("a").map(String.init)
             try await client.send(line[0], passing: [file])
@@ -109,7 +109,7 @@ struct ImagePutConnectionTests {
     }
 
     @Test("the descriptor of an incomplete line is closed when the client disconnects")
-    func gone() async throws {
+    func disconnected() async throws {
         try await with(ImageFixture.png) { fixture, client, file in
             try await client.send(String(Self.request("a").prefix(20)), passing: [file])
             try await client.end()
@@ -146,8 +146,8 @@ struct ImagePutConnectionTests {
                 (open("/", O_RDONLY), "invalidParams", nil), (open("/dev/zero", O_RDONLY), "invalidParams", nil),
                 (open(plain, O_WRONLY), "invalidParams", nil),
                 (open(plain, CInt(LARDER_O_PATH)), "invalidParams", nil),
-                (large, "imageRefused", "tooLarge"), (try OpenFile.holding([]), "imageRefused", "notAnImage"),
-                (try OpenFile.holding(ImageFixture.png.dropLast()), "imageRefused", "truncatedImage"),
+                (large, "imageRefused", "tooLarge"), (try OpenFile.create([]), "imageRefused", "notAnImage"),
+                (try OpenFile.create(ImageFixture.png.dropLast()), "imageRefused", "truncatedImage"),
                 (open("/proc/self/status", O_RDONLY), "invalidParams", nil),
                 (open("/proc/self/exe", O_RDONLY), "invalidParams", nil),
             ]
@@ -175,7 +175,7 @@ struct ImagePutConnectionTests {
             let count = OpenFile.count(of: foreign)
             try await client.send(Self.request("a", id: 1), passing: [foreign])
             #expect(Self.name(of: try await client.read(1).lines[0]) == "invalidParams")
-            let memory = try OpenFile.holding(ImageFixture.png)
+            let memory = try OpenFile.create(ImageFixture.png)
             try await client.send(Self.request("a", id: 2), passing: [memory])
             let reply = try await client.read(1).lines[0]
             #expect(reply["result"]?["bytes"]?.int == ImageFixture.png.count, "\(reply)")

@@ -4,7 +4,7 @@ import Foundation
 /// Creates files for tests and counts the descriptors of this process that refer to them.
 enum OpenFile {
     /// Creates a file in memory.
-    static func holding(_ bytes: [UInt8]) throws -> CInt {
+    static func create(_ bytes: [UInt8]) throws -> CInt {
         let file = larder_memfd_create("image")
         guard file >= 0, write(file, bytes, bytes.count) == bytes.count else { throw ImageFixture.Failure.descriptor }
         return file

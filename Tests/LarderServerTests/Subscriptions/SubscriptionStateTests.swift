@@ -31,8 +31,8 @@ struct SubscriptionStateTests {
             (.outdated(revision: 3, isPatchable: false), 7, event(1, base: 3, .gap)),
             (.nothing, 0, .none),
         ] as [(Subscription.Held, Int, State.Action)])
-    func firstEvent(_ held: Subscription.Held, current: Int, expected: State.Action) {
-        var state = State(holding: held, current: current, lastChanged: current)
+    func firstEvent(_ received: Subscription.Held, current: Int, expected: State.Action) {
+        var state = State(holding: received, current: current, lastChanged: current)
         let action = state.replyWritten(revision: current, current: current, lastChanged: current, canWrite: true)
         #expect(action == expected)
     }
@@ -91,7 +91,7 @@ struct SubscriptionStateTests {
             var (current, lastChanged, canWrite) = (5, 5, true)
             var state = State(holding: .current, current: current, lastChanged: lastChanged)
             var (isAnnounced, isPostponed, isEnded) = (false, false, false)
-            var (held, sequence, covered) = (current, 0, current)
+            var (received, sequence, covered) = (current, 0, current)
             func take(_ action: State.Action) {
                 switch action {
                 case .none: break
@@ -100,9 +100,9 @@ struct SubscriptionStateTests {
                     isPostponed = true
                 case .send(let event):
                     #expect(isAnnounced && canWrite && !isEnded)
-                    #expect(event.sequence == sequence + 1 && event.base == held && current > held)
+                    #expect(event.sequence == sequence + 1 && event.base == received && current > received)
                     if isAlwaysChanged { #expect(covered + event.skipped + 1 == current) }
-                    (sequence, held, covered) = (event.sequence, current, current)
+                    (sequence, received, covered) = (event.sequence, current, current)
                 case .sendEnd(_, let number):
                     #expect(isAnnounced && !isEnded && number == sequence + 1)
                     isEnded = true
@@ -123,7 +123,7 @@ struct SubscriptionStateTests {
                         isPostponed = false
                         take(state.outputDrained(current: current, lastChanged: lastChanged, canWrite: true))
                     }
-                    if isAnnounced, !isEnded { #expect(held >= lastChanged) }
+                    if isAnnounced, !isEnded { #expect(received >= lastChanged) }
                 case 8:
                     if !isAnnounced {
                         isAnnounced = true
