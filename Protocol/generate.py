@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Generate from the JSON Schemas beside this script everything that says the same as they do.
+"""Generate the OpenRPC document, Swift code and tables from the JSON Schemas in this folder.
 
-    generate.py            write the generated files, and remove those that are no longer generated
-    generate.py --check    write nothing; fail when a generated file is missing, out of date or left over
+    generate.py            write the generated files, and delete those that are no longer generated
+    generate.py --check    write nothing; fail if a generated file is missing, outdated or obsolete
 
 The generated files are the OpenRPC document (openrpc.json), the tables of sections 9 and 12 of README.md, the Swift types in
 Sources/LarderProtocol/Generated, the list of methods in Sources/LarderServer/Dispatch/Generated, and the names in the
-transcript of rpc.discover. A method that section 9 does not describe gets a section there. swift-names.json has what the
-schemas do not say: the names of Swift types and properties. The manual page
-larder-protocol(7) is made of the OpenRPC document when a package is built (packaging/man).
+transcript of rpc.discover. If section 9 has no section for a method, one is added. swift-names.json contains what the
+schemas do not: the names of Swift types and properties. The manual page larder-protocol(7) is generated from the OpenRPC
+document when a package is built (packaging/man).
 """
 
 import argparse
@@ -30,13 +30,13 @@ METHODS = re.compile(r'(?<="methods":)\[(?:\{"name":"[^"]*","\$others":true\},?)
 
 
 def transcript_of(schemas):
-    """The methods as the transcript of rpc.discover expects them."""
+    """The expected methods in the transcript of rpc.discover."""
     names = sorted(schemas.files[file]["title"] for file in schemas.methods)
     return json.dumps([{"name": name, "$others": True} for name in names], separators=(",", ":"))
 
 
 def outputs():
-    """The text of each generated file by its path, and what is wrong with the sources."""
+    """Return the text of each generated file by path, and the problems of the sources."""
     schemas = Schemas()
     document, problems = openrpc.text()
     readme, more = Tables(schemas).text(README.read_text(encoding="utf-8"))
@@ -55,7 +55,7 @@ def main():
     arguments = parser.parse_args()
 
     files, problems = outputs()
-    left_over = [path for path in swift.OUTPUT.rglob("*") if path.is_file() and path not in files]
+    obsolete = [path for path in swift.OUTPUT.rglob("*") if path.is_file() and path not in files]
     for path, text in files.items():
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
@@ -64,9 +64,9 @@ def main():
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-    for path in left_over:
+    for path in obsolete:
         if arguments.check:
-            problems.append(f"{path.relative_to(HERE.parent)} is not generated any more: run Protocol/generate.py")
+            problems.append(f"{path.relative_to(HERE.parent)} is no longer generated: run Protocol/generate.py")
         else:
             path.unlink()
     for problem in problems:

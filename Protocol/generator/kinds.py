@@ -1,4 +1,4 @@
-"""How each kind of value is called, read and written in Swift."""
+"""The Swift type of each kind of value, and the code that reads and writes it."""
 
 import re
 
@@ -11,7 +11,7 @@ def number(value):
 
 
 def relative(name, scope):
-    """The name of a type as it is written within another one."""
+    """The name of a type relative to the type that it is used in."""
     parts = scope.split(".")
     for length in range(len(parts), 0, -1):
         prefix = ".".join(parts[:length]) + "."
@@ -35,7 +35,7 @@ class Kind:
         return self.swift_name
 
     def read(self, member, target, scope):
-        """The statements that read a member into a property."""
+        """Return the statements that read a member into a property."""
         if member.shape == "required":
             return [f"{target} = {self.required(member.wire, scope)}"]
         if member.shape == "default":
@@ -43,7 +43,7 @@ class Kind:
         return [f"{target} = {self.optional(member.wire, scope)}"]
 
     def write(self, member, expression, scope):
-        """The statements that write a property as a member."""
+        """Return the statements that write a property as a member."""
         if member.shape == "nullable":
             return [f'writer.nullableMember("{member.wire}", {self.text(expression, True)})']
         if member.shape == "optional":
@@ -60,12 +60,12 @@ class Kind:
         return expression
 
     def elements(self, scope):
-        """What makes the values of the elements of an array."""
-        raise SystemExit(f"{scope}: there is no array of {self.swift(scope)} yet")
+        """The expression that converts the elements of a JSON array."""
+        raise SystemExit(f"{scope}: arrays of {self.swift(scope)} are not supported")
 
 
 class Simple(Kind):
-    """A value for which `MemberReader` and `JSONWriter` have a method each."""
+    """A value that `MemberReader` and `JSONWriter` each have a method for."""
 
     def __init__(self, swift, reader, arguments="", suffix=""):
         self.swift_name, self.reader, self.arguments, self.suffix = swift, reader, arguments, suffix
@@ -112,7 +112,7 @@ class Simple(Kind):
 
 
 class Word(Kind):
-    """A string that is one of several words."""
+    """A string from a fixed set of words."""
 
     def __init__(self, name, spec):
         self.name, self.spec, self.swift_name = name, spec, name
@@ -147,7 +147,7 @@ class Word(Kind):
 
 
 class Path(Kind):
-    """A place in a document."""
+    """A path in a document."""
 
     swift_name = "JSONPath"
 
@@ -163,7 +163,7 @@ class Path(Kind):
 
 
 class Value(Kind):
-    """Any JSON."""
+    """Any JSON value."""
 
     swift_name = "JSONValue"
 
@@ -182,14 +182,14 @@ class AnyObject(Value):
 
 
 class Custom(Kind):
-    """A type that is written by hand; swift-names.json has the code that reads and writes it."""
+    """A hand-written type. swift-names.json contains the code that reads and writes it."""
 
     def __init__(self, swift):
         self.swift_name = swift
 
 
 class Struct(Kind):
-    """An object with a type of its own."""
+    """An object with a separate Swift type."""
 
     def __init__(self, name, is_result):
         self.name, self.is_result, self.swift_name = name, is_result, name
@@ -267,7 +267,7 @@ class Array(Kind):
 
 
 class Dictionary(Kind):
-    """An object whose members have any names."""
+    """An object with arbitrary member names."""
 
     def __init__(self, key, element):
         self.key, self.element = key, element
@@ -294,7 +294,7 @@ class Dictionary(Kind):
         one = singular(member.prop)
         key, name = ("key", "String(key)") if self.key == "Int" else ("name", "name")
         if isinstance(self.element, Array):
-            # Of several words the last one: namespaceRights are rights.
+            # The last word of the property's name: "rights" of namespaceRights.
             one = re.split(r"(?=[A-Z])", member.prop)[-1].lower()
             inner = self.element.element
             element = singular(one)
@@ -317,7 +317,7 @@ class Dictionary(Kind):
 
 
 def singular(plural):
-    """What one of the elements is called."""
+    """The name of one element."""
     return plural[:-1] if plural.endswith("s") else "element"
 
 

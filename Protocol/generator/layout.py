@@ -1,4 +1,4 @@
-"""Swift source in the layout that swift-format gives it."""
+"""Swift source in the layout of swift-format."""
 
 import textwrap
 
@@ -7,14 +7,14 @@ INDENT = "    "
 
 
 def comment(text, indent):
-    """A documentation comment that will be indented by `indent`, or nothing."""
+    """A documentation comment that will be indented by `indent`; no lines if there is no text."""
     if not text:
         return []
     return ["/// " + line for line in textwrap.wrap(text, WIDTH - 4 - indent, break_on_hyphens=False)]
 
 
 def brace(head, body, one_line=False):
-    """A declaration with a body; on one line if that is wanted and possible."""
+    """A declaration with a body; with `one_line` on one line if it fits."""
     head = head if isinstance(head, list) else [head]
     opening = head[:-1] + [head[-1] if head[-1].endswith("{") else head[-1] + " {"]
     if not body:
@@ -27,9 +27,9 @@ def brace(head, body, one_line=False):
 
 
 def fill(opening, parts, closing_bracket, indent, closing=""):
-    """A list in brackets: on one line if it fits, else with as many elements on each line as fit.
+    """A list in brackets: on one line if it fits, otherwise with as many elements per line as fit.
 
-    - indent: how far the list will be indented.
+    - indent: the indentation that the list will have.
     """
     line = opening + ", ".join(parts) + closing_bracket + closing
     if len(line) + indent <= WIDTH:
@@ -47,7 +47,7 @@ def fill(opening, parts, closing_bracket, indent, closing=""):
 
 
 def statement(target, expression, indent):
-    """An assignment, broken behind the sign if it is too long."""
+    """An assignment, broken after the equals sign if it is too long."""
     line = f"{target} = {expression}"
     if len(line) + indent <= WIDTH:
         return [line]
@@ -55,7 +55,7 @@ def statement(target, expression, indent):
 
 
 def joined(parts):
-    """Groups of lines with a blank line between them."""
+    """Groups of lines, separated by blank lines."""
     lines = []
     for part in parts:
         if part:

@@ -1,39 +1,41 @@
-"""The types with members, and the words, of which the Swift types are made.
+"""The structures and enumerations in the generated Swift code.
 
-Of a type with members swift-names.json ("structs") may say:
+A structure can have these entries in swift-names.json ("structs"):
 
-    schema       the place of its schema; without it the type is the parameters or the result of a method
-    same         further places that are the same type
-    only         the members of that schema that are in this type; the type is a group in another one
-    allRequired  the members are always there, though not in the schema: the group as a whole may be absent
-    doc          its description, if the schema's does not serve
-    members      by name on the wire, see below
-    groups       by property: the "type" of several members ("members", if the type is written by hand), a "doc", a "default";
-                 with "spread" each member is written at its own place, as a property of the group
-    unlabeled    the properties that the initializer takes first, without labels
-    last         those that it takes last
+    schema       the place of its schema; without it, the type is the parameters or the result of a method
+    same         further places with the same type
+    only         the members of the schema that belong to this type, which is a group in another one
+    allRequired  the members are not optional although the schema does not require them, because only the whole group may be
+                 absent
+    doc          its documentation, instead of the schema's description
+    members      see below, by name on the wire
+    groups       several members as one property: its "type", "doc" and "default"; "members" if the type is hand-written; with
+                 "spread", each member is written at its place in the schema
+    unlabeled    the properties that come first in the initializer, without labels
+    last         the properties that come last in the initializer
     constants    further constants: a "value", or the place of one, and a "doc"
-    counters     all members are integers, which begin at 0
-    parameters, result, hashable    what it conforms to, if its name does not tell
+    counters     all members are integers that start at 0
+    parameters, result, hashable    the conformance, if it does not follow from the name
     document     the result is the whole JSON value: its "property" and "doc"
-    writer       "by hand": the code that writes it is
-    by hand      so is the whole type; it has init(from: MemberReader) and writeMembers(to:)
+    writer       "by hand": the code that writes the type is hand-written
+    by hand      the whole type is hand-written; it has init(from: MemberReader) and writeMembers(to:)
 
-and of a member:
+A member can have these entries:
 
-    property, doc, type     its name, description and type in Swift
+    property, doc, type     its name, documentation and type in Swift
     default                 the default of the initializer's parameter
-    absent                  what an absent member means; with "name" and "value" a constant of that name
-    maximum                 the constant for the schema's limit: one of another type, or with "name" one of this type
+    absent                  the value of an absent member; with "name" and "value", a constant is declared for it
+    maximum                 the constant for the schema's limit: one of another type or, with "name", one of this type
     range                   "unchecked", or the range of an integer
-    flatten, docs           the members of an object that are properties of this type, and their descriptions
-    presenceOf              it says whether the member or group of this property is there; with "isProperty" it is one, too
-    verify                  a constant is read, not only written
-    read, write             the Swift code for it
+    flatten, docs           members of an object that become properties of this type, and their documentation
+    presenceOf              the member is a Boolean: whether the member or group of this property is present; with
+                            "isProperty", it is also a property
+    verify                  a constant that is read and checked, not only written
+    read, write             the Swift code that reads or writes the member
 
-"words" has the enumerations: "schema", "doc", "cases" with a description each, "open" if later agents may say more, "unknown"
-for what a word that is not known is taken. "definitions" has what holds for each member of a type of common.json, and "added"
-the types that have +=.
+"words" contains the enumerations: "schema"; "doc"; "cases" with their documentation; "open" if newer agents may send other
+words; "unknown", the case for unknown words. "definitions" applies to all members of a type from common.json. "added" lists
+the types with a += operator.
 """
 
 import json
@@ -44,21 +46,21 @@ from .layout import brace, comment, fill, joined, statement
 
 
 class Member:
-    """One member of an object on the wire, or a group of members, that is one property in Swift."""
+    """A member of an object on the wire, or a group of members that is one property in Swift."""
 
     def __init__(self, wire, prop, kind, shape, **extra):
         self.wire, self.prop, self.kind, self.shape = wire, prop, kind, shape
         self.doc = extra.get("doc")
         # The default of the initializer's parameter.
         self.initial = extra.get("initial")
-        # For shape "default": the value that stands for an absent member.
+        # For shape "default": the value of an absent member.
         self.absent = extra.get("absent")
         self.read_code, self.write_code = extra.get("read"), extra.get("write")
-        # The name of the boolean that says whether the member or group is there.
+        # The name of the Boolean member for the presence of the member or group.
         self.presence = extra.get("presence")
-        # The properties of an object that is not a type of its own: (member, property, kind).
+        # The members of an object that are properties of this type.
         self.flattened = extra.get("flattened", [])
-        # Of a group whose members are written each at its own place: these members.
+        # The members of a group, if each is written at its place in the schema.
         self.spread = extra.get("spread", [])
         self.constants = extra.get("constants", [])
 
@@ -68,7 +70,7 @@ class Member:
 
 
 class Struct:
-    """A type with members."""
+    """A structure."""
 
     def __init__(self, generator, name):
         self.generator, self.name = generator, name
@@ -78,12 +80,12 @@ class Struct:
         self.is_parameters = self.short == "Parameters" or self.spec.get("parameters", False)
         self.is_result = self.short == "Result" or self.spec.get("result", False)
         self.is_zero = self.spec.get("counters", False)
-        # How far the members are indented.
+        # The indentation of the members.
         self.indent = 4 * (name.count(".") + 1)
         self.order = []
         self.members = self.read_members()
 
-    # What the members are
+    # Members
 
     def read_members(self):
         node = self.generator.schemas.node(self.place)
@@ -120,7 +122,7 @@ class Struct:
                 members.append(self.member(wire, place, wire in required, options))
             if presence and members[-1].prop == presence[1]:
                 members[-1].presence, members[-1].shape = presence[0], "optional"
-                # Without a default in swift-names.json a caller has to pass nil.
+                # Without a default in swift-names.json, callers must pass nil explicitly.
                 members[-1].initial = options.get("default")
                 presence = None
         return members
@@ -167,7 +169,7 @@ class Struct:
         return Member(wire, prop, kind, "default", **extra)
 
     def default(self, place, kind, const, options, constants):
-        """What an absent member means in Swift, if that is not nil."""
+        """The value of an absent member in Swift; None if it is nil."""
         if "absent" in options:
             absent = options["absent"]
             if isinstance(absent, dict):
@@ -206,7 +208,7 @@ class Struct:
         return Member(wire, prop, None, shape, flattened=members, doc=doc, initial=None if is_required else "nil")
 
     def properties(self):
-        """The properties with their types, in the order of the wire."""
+        """The properties with their types, in the order of the members on the wire."""
         found = []
         for member in self.members:
             if member.shape in ("constant", "verified"):
@@ -222,7 +224,7 @@ class Struct:
                 )
         return found
 
-    # The code
+    # Code
 
     def lines(self):
         if "document" in self.spec:
@@ -246,7 +248,7 @@ class Struct:
         return role if self.is_parameters and not is_hashable else f"{role}, {equality}"
 
     def sections(self):
-        """The parts of the type with a blank line between them."""
+        """The parts of the type, separated by blank lines."""
         parts = [self.constant_lines(), self.nested_lines(), self.property_lines()]
         if self.is_parameters:
             parts[-1] = parts[-1] + ([""] if parts[-1] else []) + self.positional()
@@ -337,7 +339,7 @@ class Struct:
             )
         if used:
             parts.append(
-                ["/// Writes the members into an object that is open."]
+                ["/// Writes the members into the object that the writer has begun."]
                 + brace("func writeMembers(to writer: inout JSONWriter)", body)
             )
         return parts
@@ -423,7 +425,7 @@ class Struct:
         return lines + member.kind.write(member, expression, self.name)
 
     def all_writes(self):
-        """The statements that write the members, those of spread groups at the places of their members."""
+        """The statements that write the members. Members of spread groups are written at their places in the schema."""
         spread = {inner.wire: (member, inner) for member in self.members for inner in member.spread}
         if not spread:
             return [line for member in self.members for line in self.write(member)]
@@ -439,7 +441,7 @@ class Struct:
 
 
 class Word:
-    """An enumeration, or a structure for words that later versions may add to."""
+    """An enumeration, or a structure if newer versions may add words."""
 
     def __init__(self, generator, name):
         self.generator, self.name = generator, name
@@ -455,7 +457,7 @@ class Word:
         doc = self.spec.get("doc") or self.generator.schemas.description(self.spec["schema"])
         cases = self.spec.get("cases", {})
         if self.spec.get("open"):
-            doc = f"{doc} A value that this version does not know is kept as it came."
+            doc = f"{doc} Values that this version does not know are preserved."
             body = ["public let rawValue: String", "public init(rawValue: String) { self.rawValue = rawValue }", ""]
             for value in self.values:
                 body += comment(cases.get(value), self.indent) + [f'public static let {case(value)} = Self(rawValue: "{value}")']
@@ -474,16 +476,16 @@ def case(value):
 
 
 def nil_doc(text, is_parameter):
-    """A description in which a missing member is nil."""
+    """A description with "nil" instead of "absent" and "null", except in code."""
     if not text:
         return text
-    text = re.sub(r"\b(?:absent|null)\b", "nil", text)
+    text = re.sub(r"(?<!`)\b(?:absent|null)\b", "nil", text)
     text = re.sub(r"\b(?:Absent|Null)\b", "Nil", text)
     return text.replace("Default:", "Nil:") if is_parameter else text
 
 
 def default_doc(text, kind):
-    """A description without the default, which the initializer shows, and in which a missing member is false."""
+    """A description without the default, which the initializer shows, and with "false" instead of "absent" for a Boolean."""
     if not text:
         return text
     text = re.sub(r" ?Default: [^.]*\.", "", text).strip()

@@ -1,8 +1,8 @@
-"""The OpenRPC document, which is the answer to rpc.discover, from the JSON Schemas.
+"""The OpenRPC document, which is the result of rpc.discover, from the JSON Schemas.
 
-Each file in schemas/methods names a method (title), its parameters in positional order ($defs/params), its result
-($defs/result), its errors (x-errors, names from error.json), the right that its caller needs (x-right), if it needs one, and
-its examples. What else goes with the right (x-scope, x-right-if, x-right-also) is for the generated code alone.
+Each file in schemas/methods describes a method: its name (title), its parameters in positional order ($defs/params), its
+result ($defs/result), its errors (x-errors, names from error.json), the right that its caller needs, if any (x-right), and
+examples. The conditions on the right (x-scope, x-right-if, x-right-also) are only used for the generated code.
 """
 
 import json
@@ -16,7 +16,7 @@ WIDTH = 110
 
 
 def pretty(value, indent=0, column=0):
-    """JSON with two spaces of indentation in which whatever fits on a line stays on it."""
+    """JSON, indented by two spaces. Values that fit on one line are not broken."""
     flat = json.dumps(value, ensure_ascii=False)
     if column + len(flat) <= WIDTH or not isinstance(value, (dict, list)) or not value:
         return flat
@@ -30,7 +30,7 @@ def pretty(value, indent=0, column=0):
 
 
 def component(reference):
-    """The component that a reference between schema files becomes: common.json#/$defs/Time is Time."""
+    """The name of the component for a reference between schema files: Time for common.json#/$defs/Time."""
     file, _, pointer = reference.partition("#")
     if pointer:
         return pointer.rsplit("/", 1)[1]
@@ -38,7 +38,7 @@ def component(reference):
 
 
 def rewritten(schema):
-    """The schema with every reference pointing into components/schemas."""
+    """The schema with all references changed to components/schemas."""
     if isinstance(schema, list):
         return [rewritten(element) for element in schema]
     if not isinstance(schema, dict):
@@ -56,7 +56,7 @@ def method_object(file):
     source = load(file)
     name = source["title"]
     if name != file.name[: -len(".json")]:
-        sys.exit(f"{file}: its title is {name}")
+        sys.exit(f"{file}: the title is {name}, but it must match the file name")
     params = source["$defs"]["params"]
     required = params.get("required", [])
     method = {"name": name, "summary": source["summary"], "description": source["description"]}
@@ -125,7 +125,7 @@ def document():
         "openrpc": "1.3.2",
         "info": {
             "title": "Larder",
-            "description": "The local configuration agent's protocol: JSON-RPC 2.0, one message per line, over a "
+            "description": "The protocol of the local configuration agent: JSON-RPC 2.0, one message per line, over a "
             "Unix domain socket. Events and progress are notifications from the agent: see Event and Progress in "
             "components/schemas.",
             "version": "1.0.0",
@@ -136,7 +136,7 @@ def document():
     }
 
 
-# What OpenRPC 1.3 allows in each of its objects that this document uses; a name maps to whether it is required.
+# The members that OpenRPC 1.3 allows in each object that this document uses, and whether they are required.
 SHAPES = {
     "document": {"openrpc": True, "info": True, "methods": True, "components": False},
     "info": {"title": True, "version": True, "description": False, "license": False},
@@ -160,12 +160,12 @@ SHAPES = {
 
 
 def problems(openrpc):
-    """What is wrong with the document's shape, its references and its uniqueness rules."""
+    """Return violations of the document's shape, references and uniqueness rules."""
     found = []
 
     def shape(kind, value, where):
         allowed = SHAPES[kind]
-        found.extend(f"{where}: {name} is not part of OpenRPC's {kind}" for name in value if name not in allowed)
+        found.extend(f"{where}: {name} is not allowed in an OpenRPC {kind}" for name in value if name not in allowed)
         found.extend(f"{where}: {name} is missing" for name, needed in allowed.items() if needed and name not in value)
 
     def references(value, where):
@@ -179,7 +179,7 @@ def problems(openrpc):
                 for step in target.removeprefix("#/").split("/"):
                     node = node.get(step) if isinstance(node, dict) else None
                 if node is None or not target.startswith("#/"):
-                    found.append(f"{where}: {target} leads nowhere")
+                    found.append(f"{where}: {target} does not exist")
             for name, member in value.items():
                 references(member, f"{where}/{name}")
 
@@ -189,14 +189,14 @@ def problems(openrpc):
     for name, error in openrpc["components"]["errors"].items():
         shape("error", error, f"error {name}")
     names = [method["name"] for method in openrpc["methods"]]
-    found.extend(f"method {name} is there twice" for name in sorted(set(names)) if names.count(name) > 1)
+    found.extend(f"method {name} occurs twice" for name in sorted(set(names)) if names.count(name) > 1)
     for method in openrpc["methods"]:
         where = f"method {method['name']}"
         shape("method", method, where)
         parameters = [parameter["name"] for parameter in method["params"]]
         needed = [parameter["required"] for parameter in method["params"]]
         if len(set(parameters)) != len(parameters):
-            found.append(f"{where}: a parameter is there twice")
+            found.append(f"{where}: a parameter occurs twice")
         if needed != sorted(needed, reverse=True):
             found.append(f"{where}: a required parameter follows an optional one")
         for descriptor in [*method["params"], method["result"]]:
@@ -204,7 +204,7 @@ def problems(openrpc):
         errors = [error["$ref"].rsplit("/", 1)[1] for error in method["errors"]]
         codes = [openrpc["components"]["errors"].get(error, {}).get("code") for error in errors]
         if len(set(codes)) != len(codes):
-            found.append(f"{where}: an error code is there twice")
+            found.append(f"{where}: an error code occurs twice")
         for pairing in method["examples"]:
             shape("pairing", pairing, f"{where}, example")
             for example in [*pairing["params"], pairing["result"]]:
@@ -214,6 +214,6 @@ def problems(openrpc):
 
 
 def text():
-    """The document as it is checked in, and what is wrong with it."""
+    """Return the text of openrpc.json, and its problems."""
     openrpc = document()
     return pretty(openrpc) + "\n", problems(openrpc)

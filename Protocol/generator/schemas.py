@@ -1,6 +1,7 @@
-"""The JSON Schemas, and the places in them that the generator refers to.
+"""The JSON Schemas.
 
-A place is the name of a file below schemas/ and a JSON Pointer: common.json#/$defs/Time.
+The generator refers to a schema by its place: a file name relative to schemas/ and a JSON Pointer, such as
+common.json#/$defs/Time.
 """
 
 import json
@@ -28,11 +29,11 @@ class Schemas:
             for step in pointer.split("/")[1:]:
                 node = node[int(step)] if isinstance(node, list) else node[step]
         except (KeyError, IndexError):
-            raise SystemExit(f"the schemas have no {place}") from None
+            raise SystemExit(f"there is no schema at {place}") from None
         return node
 
     def target(self, place):
-        """The place that the `$ref` of a place leads to, or the place itself."""
+        """The target of the `$ref` at a place, or the place itself if it has none."""
         reference = self.node(place).get("$ref")
         if reference is None:
             return place
@@ -40,12 +41,12 @@ class Schemas:
         return f"{file.removeprefix('../') or place.partition('#')[0]}#{pointer}"
 
     def resolved(self, place):
-        """The place at the end of all references."""
+        """The place after all references are followed."""
         target = self.target(place)
         return place if target == place else self.resolved(target)
 
     def description(self, place):
-        """What a schema says of itself, or what it refers to says."""
+        """The description of a schema, or that of its reference's target."""
         node = self.node(place)
         if "description" in node or "$ref" not in node:
             return node.get("description")
@@ -53,5 +54,5 @@ class Schemas:
 
 
 def nullable(node):
-    """Whether a schema allows null beside something else."""
+    """Whether a schema allows null besides other values."""
     return "null" in node.get("type", []) or any(choice == {"type": "null"} for choice in node.get("anyOf", []))

@@ -1,9 +1,9 @@
 """The Swift types of the protocol's messages, from the JSON Schemas and swift-names.json.
 
 Each method becomes one file: an enumeration with the types of its parameters and result, their readers and writers, and the
-right that its caller needs. Types that several methods share get a file each. swift-names.json has what is Swift's only:
-names of types and properties, groups of members that are one property, and code that is written by hand. A method whose
-members have all the names and types that the schemas give them does not appear there.
+right that its caller needs. Each type that several methods share has a separate file. swift-names.json contains what is
+specific to Swift: names of types and properties, groups of members that form one property, and hand-written code. A method
+needs no entry there if its names and types follow from the schemas.
 """
 
 import json
@@ -23,7 +23,7 @@ MAX_FILES = 12
 
 
 class Generator:
-    """All types, and the files that they are in."""
+    """Generates all types and files."""
 
     def __init__(self, schemas):
         self.schemas = schemas
@@ -32,7 +32,7 @@ class Generator:
         self.definitions = self.names["definitions"]
         self.added = self.names.get("added", [])
         self.method_names = {self.enum(file): schemas.files[file]["title"] for file in schemas.methods}
-        # Where a schema is a type: its place.
+        # The names of types by the places of their schemas.
         self.types = {}
         for name, spec in self.structs.items():
             for place in [spec.get("schema"), *spec.get("same", [])]:
@@ -50,7 +50,7 @@ class Generator:
         return given or "".join(word[0].upper() + word[1:] for word in method.split("."))
 
     def folder(self, file):
-        """The folder of a method: that of its family, and of config.… by whether it reads or changes."""
+        """The folder of a method: that of its family. Methods of config.… are split into reading and writing ones."""
         source = self.schemas.files[file]
         family = source["title"].split(".")[0]
         if family == "config":
@@ -64,7 +64,7 @@ class Generator:
         part = {"Parameters": "params", "Result": "result"}.get(short)
         if outer in self.method_names and part:
             return f"methods/{self.method_names[outer]}.json#/$defs/{part}"
-        raise SystemExit(f"{name}: swift-names.json does not say which schema it is")
+        raise SystemExit(f"{name}: swift-names.json does not name its schema")
 
     def group_members(self, options):
         if "members" in options:
@@ -143,7 +143,7 @@ class Generator:
         return f", in: {kinds.number(node['minimum'])}...{highest}"
 
     def constant(self, options, role, value, constants):
-        """The name or the digits of a limit; a constant that the type declares itself is added to `constants`."""
+        """The Swift expression for a limit. A constant that the type itself declares is added to `constants`."""
         if value == 2**53 - 1:
             return "largestRevision"
         named = options.get(role)
@@ -158,7 +158,7 @@ class Generator:
         return nullable(self.schemas.node(place))
 
     def documentation(self, place):
-        """What a property says of itself: nothing if the schema says no more than the name of its type."""
+        """The documentation of a property; empty if the schema only repeats the name of its type."""
         node = self.schemas.node(place)
         target = self.schemas.target(place)
         definition = target.rpartition("/")[2] if target.startswith("common.json#/$defs/") else None
@@ -180,11 +180,11 @@ class Generator:
         return self.built[name] or _Unfinished(self.structs.get(name, {}), name)
 
     def nested(self, name):
-        """The types within a type, in the order of swift-names.json."""
+        """The nested types of a type, in the order of swift-names.json."""
         return [self.type_lines(full) for full in self.generated() if full.rpartition(".")[0] == name]
 
     def generated(self):
-        """The names of all types in swift-names.json that are not written by hand."""
+        """The names of all types in swift-names.json, except for hand-written ones."""
         return [name for name in [*self.words, *self.structs] if "by hand" not in self.structs.get(name, {})]
 
     def type_lines(self, name):
@@ -199,7 +199,7 @@ class Generator:
         return name in self.object_uses
 
     def note_uses(self):
-        """Finds out which types are read and written as members of another object, and which as objects."""
+        """Determine which types are read and written as members of another object, and which as objects."""
         wanted = [f"{enum}.{part}" for enum in self.method_names for part in ("Parameters", "Result")] + list(self.structs)
         for name in wanted:
             if "by hand" in self.structs.get(name, {}) or self.is_alias(name) or "document" in self.structs.get(name, {}):
@@ -215,7 +215,7 @@ class Generator:
                         self.object_uses.add(kind.name)
 
     def is_alias(self, name):
-        """The type that stands in the place of a method's parameters or result, if they have none of their own."""
+        """The shared type of a method's parameters or result; None if they have a separate type."""
         if name in self.structs and "schema" not in self.structs[name]:
             return None
         outer, _, short = name.rpartition(".")
@@ -252,7 +252,7 @@ class Generator:
         return self.file(file.rpartition("/")[2], body)
 
     def requirement(self, source, enum):
-        """The right that the caller needs, as `x-right` and what goes with it say."""
+        """The right that the caller needs, according to `x-right`, `x-right-if`, `x-right-also` and `x-scope`."""
         title, right = source["title"], source.get("x-right")
         properties = source["$defs"]["params"].get("properties", {})
         parameter = "_ parameters: Parameters"
@@ -271,7 +271,7 @@ class Generator:
             else:
                 need = f".inNamespace({rights}, parameters.namespace)"
         elif "url" in properties:
-            # Without the right to images the agent says nothing else about an image.
+            # The right to images is checked first: without it, a peer must learn nothing about an image.
             rights = sorted([right, *source.get("x-right-also", [])], key=lambda one: one != "images")
             if len(rights) > 2:
                 raise SystemExit(f"{title}: there is no requirement of three rights for an image")
@@ -310,14 +310,14 @@ class Generator:
             retryable = ", retryable: true" if properties["data"]["properties"]["retryable"]["const"] else ""
             body += comment(schema["description"], 4)
             body.append(f'public static let {name} = Self({number}, "{name}", {message}{retryable})')
-        body += ["", "/// Every error that the protocol knows."]
+        body += ["", "/// All errors of the protocol."]
         body += fill("public static let all: [Self] = [", list(errors), "]", 4)
         return brace("extension WireError.Code", body)
 
     def all_methods(self):
         """The file that lists the types of all methods, for tests."""
         types = fill("[", [f"{enum}.self" for enum in sorted(self.method_names)], "]", 8)
-        body = comment("Every method of the protocol.", 4) + brace(
+        body = comment("All methods of the protocol.", 4) + brace(
             "package static var types: [any AuthorizedMethod.Type]", types
         )
         head = ["// Generated by Protocol/generate.py from the schemas of the methods. Do not edit.", ""]
@@ -325,10 +325,10 @@ class Generator:
         return "\n".join(lines) + "\n"
 
     def registry(self):
-        """The file that registers every method with the server. A method that the server does not implement is a compile error."""
+        """The file that registers all methods with the server. It does not compile if the server lacks one."""
         body = ["var registry = MethodRegistry()"]
         body += [f"registry.register({enum}.self)" for enum in sorted(self.method_names)]
-        body = comment("Every method of the protocol.", 4) + brace(
+        body = comment("All methods of the protocol.", 4) + brace(
             "static var agent: MethodRegistry", [*body, "return registry"]
         )
         head = ["// Generated by Protocol/generate.py from the schemas of the methods. Do not edit.", ""]
@@ -358,14 +358,14 @@ class Generator:
 
 
 class _Unfinished:
-    """A type whose members are being read: it refers to itself."""
+    """A placeholder for a type that refers to itself, while its members are being read."""
 
     def __init__(self, spec, name):
         self.is_result = name.endswith(".Result") or spec.get("result", False)
 
 
 def third_person(sentence):
-    """A sentence that tells what to do as one that tells what happens: "Read a value." becomes "reads a value."."""
+    """Convert an imperative sentence to the third person: "Read a value." becomes "reads a value."."""
     verb, _, rest = sentence.partition(" ")
     ending = "es" if verb.endswith(("o", "s", "x", "ch", "sh")) else "s"
     return f"{verb.lower()}{ending} {rest}"

@@ -1,6 +1,6 @@
 """The tables of README.md: the parameters of each method and the members of results that have a table (section 9), and the
-methods that need each right (section 12). A method without a section gets one, which is then improved by hand; its table and
-its rights stay generated.
+methods that need each right (section 12). For a method without a section, a section is added. Edit its text by hand; its
+tables remain generated.
 """
 
 import json
@@ -14,24 +14,24 @@ METHOD = re.compile(r"(?<=\n)### (\S+)\n.*?(?=\n### |\Z)", re.DOTALL)
 PARAMETERS = re.compile(r"(?<=\n)\| parameter \| type \| \|\n(?:\|.*\n)+")
 MEMBERS = re.compile(r"(?<=\n)\| (member(?: of `([\w.]+)`)?) \| type \| \|\n(?:\|.*\n)+")
 RIGHTS = re.compile(r"(?<=\n\| right \| what needs it \|\n\| --- \| --- \|\n)(?:\|.*\n)+")
-# What the table of rights says besides the methods.
+# Additions to the rows of the table of rights.
 NOTES = {
-    "read": ", which tell of those namespaces only that the peer may read",
-    "secrets": "in the namespace: to be shown what is masked for others (section 6)",
-    "images": "; without access to the cache directory, by descriptor",
+    "read": ", which include only namespaces that the peer may read",
+    "secrets": "in the namespace: unmasked secrets (section 6)",
+    "images": "; clients without access to the cache directory get images by descriptor",
 }
-# What the text calls a type of common.json that sections 2 and 6 describe.
+# The names in the tables of types from common.json that sections 2 and 6 describe.
 CALLED = {"Path": "path", "Revision": "revision", "Value": "any", "Time": "time", "Epoch": "epoch", "State": "state"}
 
 
 class Tables:
-    """The tables, as text of README.md."""
+    """Generates the tables of README.md."""
 
     def __init__(self, schemas):
         self.schemas = schemas
 
     def text(self, text):
-        """The text with all tables as the schemas have them."""
+        """Return the text with all tables generated anew, and the problems found."""
         section = SECTION.search(text)
         methods = {source["title"]: file for file, source in self.schemas.files.items() if file.startswith("methods/")}
         added = self.with_missing_sections(section[2], methods)
@@ -50,7 +50,7 @@ class Tables:
     # Sections
 
     def with_missing_sections(self, text, methods):
-        """Section 9 with a section for each method, behind the others of its family."""
+        """Section 9 with a section for each method. New ones follow the other methods of their family."""
         for name, file in methods.items():
             sections = list(METHOD.finditer(text))
             if any(match[1] == name for match in sections):
@@ -61,7 +61,7 @@ class Tables:
         return text
 
     def section(self, name, file):
-        """What the schema says of a method, as a section."""
+        """The initial section of a method, from its schema."""
         source = self.schemas.files[file]
         parts = [f"### {name}"]
         if "x-right" in source:
@@ -135,7 +135,7 @@ class Tables:
         return MEMBERS.sub(members, text)
 
     def inside(self, place, path):
-        """The object that a path of members leads to, through arrays and what may be null."""
+        """The object at a path of member names. Arrays, maps and nullable types are traversed."""
         place = self.schemas.resolved(place)
         node = self.schemas.node(place)
         for index, choice in enumerate(node.get("anyOf", [])):
@@ -151,7 +151,7 @@ class Tables:
         return "\n".join([f"| {head} | type | |", "| --- | --- | --- |", *self.rows(place, "", path, others)]) + "\n"
 
     def rows(self, place, prefix, path, others):
-        """A row for each member. Objects in an object have their members behind them, unless they have a table."""
+        """A row for each member. Rows of a nested object's members follow its row, unless they have a separate table."""
         node = self.schemas.node(place)
         lines = []
         for name in node["properties"]:
@@ -168,7 +168,7 @@ class Tables:
         return lines
 
     def about(self, place):
-        """What a member says of itself; its type says the rest."""
+        """The description of a member. That of its type is left out if the text describes the type."""
         node = self.schemas.node(place)
         return node.get("description", "") if self.called(place) else self.schemas.description(place) or ""
 
@@ -177,7 +177,7 @@ class Tables:
         return CALLED.get(definition.removeprefix("common.json#/$defs/"))
 
     def kind(self, place):
-        """What a value is, in a few words."""
+        """The type of a value, as the tables name it."""
         resolved = self.schemas.resolved(place)
         if self.called(place):
             return self.called(place)
@@ -214,20 +214,20 @@ def fill(text):
 
 
 def either(kinds):
-    """Kinds of which a value has one."""
+    """The alternatives as a phrase: "a, b or c"."""
     *most, last = kinds
     return f"{', '.join(most)} or {last}" if most else last
 
 
 def marked(text, names):
-    """A description with names and quoted words set as code."""
+    """A description with names and quoted words formatted as code."""
     compound = [name for name in names if re.search("[A-Z]", name)]
     code = re.compile("|".join(["`[^`]*`", r'"[^"]*"', r"\b(?:agent|config|image|request|rpc)\.[a-z]+", *map(r"\b{}\b".format, compound)]))
     return code.sub(lambda match: match[0] if match[0].startswith("`") else f"`{match[0]}`", text)
 
 
 def insert(text, table):
-    """The text of a method with its table behind the heading and the sentence about rights."""
+    """The section of a method with its table inserted after the heading and the sentence about rights."""
     head, _, rest = text.partition("\n\n")
     if rest.startswith("Needs the right"):
         sentence, _, rest = rest.partition("\n\n")

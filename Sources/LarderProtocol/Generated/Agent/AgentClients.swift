@@ -2,22 +2,22 @@
 
 public import LarderJSON
 
-/// `agent.clients`: lists the connections. The caller's own is among them. In ascending order of id.
+/// `agent.clients`: lists the connections. Includes the caller's own connection. In ascending order of `id`.
 public enum AgentClients: WireMethod, AuthorizedMethod {
     public static let name = "agent.clients"
     public typealias Parameters = NoParameters
 
-    /// What a client said of a snapshot.
+    /// A client's acknowledgement of a snapshot.
     public struct Acknowledgement: Sendable, Equatable {
         /// The name of the namespace.
         public var namespace: String
         /// The revision of the snapshot.
         public var revision: Int
-        /// Whether the client runs it.
+        /// Whether the client runs the snapshot.
         public var accepted: Bool
-        /// Why not, or what else the client said.
+        /// Why not, or another note of the client.
         public var reason: String?
-        /// When the client said so.
+        /// When the client sent the acknowledgement.
         public var at: Timestamp
 
         public init(namespace: String, revision: Int, accepted: Bool, reason: String? = nil, at: Timestamp) {
@@ -49,11 +49,11 @@ public enum AgentClients: WireMethod, AuthorizedMethod {
 
     /// One connection.
     public struct Client: WireResult, Equatable {
-        /// The number of the connection, never used twice while the agent runs.
+        /// The ID of the connection. It is not reused while the agent runs.
         public var id: Int
         /// The peer's process, user and group (`SO_PEERCRED`).
         public var peer: AgentInfo.Peer
-        /// Short name of the process; "" when unknown.
+        /// Short name of the process; "" if unknown.
         public var command: String
         public var connectedAt: Timestamp
         /// Requests and notifications received from it.
@@ -61,11 +61,11 @@ public enum AgentClients: WireMethod, AuthorizedMethod {
         /// Its open subscriptions.
         public var subscriptions: Int
         public var bytesReceived: Int
-        /// Bytes that the client took.
+        /// Bytes that the client has accepted.
         public var bytesSent: Int
-        /// Output that the client has not taken yet.
+        /// Bytes of output that the client has not accepted yet.
         public var pendingBytes: Int
-        /// The last word of the client on each namespace's snapshots, in ascending order of name.
+        /// The client's last acknowledgement for each namespace, in ascending order of namespace.
         public var acknowledged: [Acknowledgement]
 
         public init(

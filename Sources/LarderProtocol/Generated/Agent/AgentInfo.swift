@@ -2,19 +2,19 @@
 
 public import LarderJSON
 
-/// `agent.info`: describes the agent, its limits, the caller and its rights. What the agent is and what is in force,
-/// its uptime, and what the caller may do.
+/// `agent.info`: describes the agent, its limits, the caller and its rights. Includes the uptime, and the namespaces
+/// that the caller may read.
 public enum AgentInfo: WireMethod, AuthorizedMethod {
     public static let name = "agent.info"
     public typealias Parameters = NoParameters
 
-    /// The caller as the kernel names it (`SO_PEERCRED`, unix(7)).
+    /// The caller's credentials (`SO_PEERCRED`, unix(7)).
     public struct Peer: Sendable, Equatable {
-        /// Process id at the time of the connection.
+        /// Process ID when the client connected.
         public var pid: Int
-        /// Effective user id.
+        /// Effective user ID.
         public var uid: Int
-        /// Effective group id.
+        /// Effective group ID.
         public var gid: Int
 
         public init(pid: Int, uid: Int, gid: Int) {
@@ -35,7 +35,7 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
             writer.endObject()
         }
 
-        /// Writes the members into an object that is open.
+        /// Writes the members into the object that the writer has begun.
         func writeMembers(to writer: inout JSONWriter) {
             writer.member("pid", pid)
             writer.member("uid", uid)
@@ -45,27 +45,27 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
 
     /// The limits of the agent.
     public struct Limits: Sendable, Equatable {
-        /// Longest line a client may send.
+        /// Maximum length of a line from a client, in bytes.
         public var lineBytes = 0
-        /// Most requests in a batch.
+        /// Maximum number of requests in a batch.
         public var batch = 0
-        /// Most arrays and objects open at once.
+        /// Maximum nesting depth of arrays and objects.
         public var nesting = 0
-        /// Most connections at once.
+        /// Maximum number of connections.
         public var connections = 0
-        /// Most subscriptions of a connection.
+        /// Maximum number of subscriptions of one connection.
         public var subscriptionsPerConnection = 0
-        /// Most requests of a connection that are not answered yet.
+        /// Maximum number of unanswered requests of one connection.
         public var requestsInFlightPerConnection = 0
-        /// How long a client may accept nothing while output waits for it.
+        /// How long a client may accept no byte of pending output.
         public var stallMilliseconds = 0
-        /// Most connections of one user at once.
+        /// Maximum number of connections of one user.
         public var connectionsPerUser = 0
-        /// Most subscriptions of all connections of one user.
+        /// Maximum number of subscriptions of all connections of one user.
         public var subscriptionsPerUser = 0
-        /// Most requests of all connections of one user that are not answered yet.
+        /// Maximum number of unanswered requests of all connections of one user.
         public var requestsInFlightPerUser = 0
-        /// Most bytes that are held for all connections of one user.
+        /// Maximum number of bytes buffered for all connections of one user.
         public var queuedBytesPerUser = 0
 
         public init() {}
@@ -107,37 +107,38 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
         public var name: String
         /// The program's version.
         public var version: String
-        /// The version of the protocol; `Protocol/README.md` says what may change within one.
+        /// The version of the protocol. `Protocol/README.md` lists what may change within a version.
         public var protocolVersion: Int
-        /// The agent's process id.
+        /// The agent's process ID.
         public var pid: Int
         public var startedAt: Timestamp
-        /// Milliseconds since then, on a clock that is never set.
+        /// Milliseconds since the agent started, by a monotonic clock.
         public var uptimeMilliseconds: Int
-        /// The life of the state directory.
+        /// The epoch of the state directory.
         public var epoch: String
-        /// Path of the socket; of an abstract one @ and its name.
+        /// Path of the socket. For an abstract socket, @ and its name.
         public var socket: String
-        /// Whether the socket was handed over by the service manager.
+        /// Whether the service manager passed the socket to the agent.
         public var activated: Bool
         public var stateDirectory: String
-        /// Where the images are; nil where the settings switch the image cache off, or it cannot be used.
+        /// Directory of the cached images; nil if the image cache is disabled or cannot be used.
         public var imageDirectory: String?
-        /// Why the image cache that the settings want cannot be used; nil where it can.
+        /// Why the image cache cannot be used although the settings enable it; nil otherwise.
         public var imageProblem: String?
         /// Path of the settings file; nil without one.
         public var settings: String?
-        /// When the settings in force were read, at the start or by a reload that took them.
+        /// When the settings in force were read: at the start, or by the last successful reload.
         public var settingsReadAt: Timestamp
-        /// Those that the caller may read, in ascending order of name.
+        /// The namespaces that the caller may read, in ascending order.
         public var namespaces: [String]
         /// The limits in force.
         public var limits: Limits
-        /// Who the agent takes the caller for.
+        /// The caller's credentials.
         public var peer: Peer
-        /// What the caller may do, where a namespace says nothing else.
+        /// The caller's rights, except in namespaces with their own access rules.
         public var rights: [Right]
-        /// What it may do in the namespaces that have an access of their own, of those in which it may do anything.
+        /// The caller's rights in each namespace with its own access rules. Namespaces in which it has none are left
+        /// out.
         public var namespaceRights: [String: [Right]]
 
         public init(

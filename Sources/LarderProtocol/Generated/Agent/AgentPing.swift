@@ -2,7 +2,7 @@
 
 public import LarderJSON
 
-/// `agent.ping`: asks whether the agent answers. Touches no namespace.
+/// `agent.ping`: checks whether the agent responds. Accesses no namespace.
 public enum AgentPing: WireMethod, AuthorizedMethod {
     public static let name = "agent.ping"
     public typealias Parameters = NoParameters

@@ -2,8 +2,8 @@
 
 public import LarderJSON
 
-/// `agent.stats`: counts what the agent did since it started. Counters grow from 0 at start; "open", "inFlight" and
-/// "residentBytes" are the present values.
+/// `agent.stats`: returns the agent's statistics. Counters start at 0 when the agent starts; "open", "inFlight" and
+/// "residentBytes" are current values.
 public enum AgentStats: WireMethod, AuthorizedMethod {
     public static let name = "agent.stats"
     public typealias Parameters = NoParameters
@@ -14,25 +14,25 @@ public enum AgentStats: WireMethod, AuthorizedMethod {
         public var connectionsOpen = 0
         /// Connections accepted since the start.
         public var connectionsAccepted = 0
-        /// Connections turned away at a limit.
+        /// Connections refused because of a limit.
         public var connectionsRefused = 0
-        /// Connections dropped because the client took no byte for too long.
+        /// Connections closed because the client accepted no byte of pending output for too long.
         public var connectionsStalled = 0
-        /// Requests and notifications received, members of batches included.
+        /// Requests and notifications received, including those in batches.
         public var requestsTotal = 0
         /// Error replies.
         public var requestErrors = 0
-        /// Requests that wait for their reply now.
+        /// Requests pending now.
         public var requestsInFlight = 0
         /// Subscriptions open now.
         public var subscriptionsOpen = 0
         /// Events queued for sending.
         public var eventsSent = 0
-        /// Snapshots that a subscription was not offered because its client did not keep up.
+        /// Snapshots that a subscription was not offered, because its client did not keep up or they were coalesced.
         public var eventsSkipped = 0
         public var bytesReceived = 0
         public var bytesSent = 0
-        /// What was refused because of a limit, since start.
+        /// Refusals because of a limit, since the start.
         public var refused = Refusals()
 
         public init() {}
@@ -57,7 +57,7 @@ public enum AgentStats: WireMethod, AuthorizedMethod {
             refused = try Refusals(from: MemberReader(object: reader.requiredValue("refused")))
         }
 
-        /// Writes the members into an object that is open.
+        /// Writes the members into the object that the writer has begun.
         func writeMembers(to writer: inout JSONWriter) {
             writer.name("connections")
             writer.beginObject()
@@ -104,21 +104,21 @@ public enum AgentStats: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// What was refused because of a limit, since start.
+    /// Refusals because of a limit, since the start.
     public struct Refusals: Sendable, Equatable {
-        /// Connections, by the limit `connections`.
+        /// Connections refused because of `connections`.
         public var connections = 0
-        /// Connections, by `connectionsPerUser`.
+        /// Connections refused because of `connectionsPerUser`.
         public var connectionsPerUser = 0
-        /// Subscriptions, by `subscriptionsPerConnection` or `subscriptionsPerUser`.
+        /// Subscriptions refused because of `subscriptionsPerConnection` or `subscriptionsPerUser`.
         public var subscriptions = 0
-        /// By `requestsInFlightPerUser`, or for want of room for open files.
+        /// Because of `requestsInFlightPerUser` or the limits on open files.
         public var requests = 0
-        /// Requests, lines and replies, by `queuedBytesPerUser`.
+        /// Requests, lines and replies refused because of `queuedBytesPerUser`.
         public var queuedBytes = 0
-        /// Connections closed by `queuedBytesPerUser`.
+        /// Connections closed because of `queuedBytesPerUser`.
         public var queuedConnections = 0
-        /// Lines over `lineBytes`.
+        /// Lines longer than `lineBytes`.
         public var lines = 0
         /// Lines that were not JSON.
         public var malformed = 0
@@ -163,17 +163,17 @@ public enum AgentStats: WireMethod, AuthorizedMethod {
 
     /// The counters of one namespace.
     public struct Namespace: Sendable, Equatable {
-        /// The newest revision; 0 if nothing is published yet.
+        /// The newest revision; 0 if nothing has been published.
         public var revision = 0
-        /// Snapshots published since start.
+        /// Snapshots published since the start.
         public var publishes = 0
         /// Requests to the remote source.
         public var attempted = 0
-        /// Those whose answer changed the remote layer.
+        /// Responses that changed the remote layer.
         public var changed = 0
-        /// Those whose answer was "not modified".
+        /// Responses without a change: "not modified", or the same document.
         public var notModified = 0
-        /// Those that failed, or whose answer was refused.
+        /// Requests that failed, or whose document was rejected.
         public var failed = 0
 
         public init() {}
@@ -203,41 +203,42 @@ public enum AgentStats: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// The counters of the image cache, since the start unless they say `now`.
+    /// The statistics of the image cache. Counters cover the time since the agent started; values described with "now"
+    /// are current.
     public struct Images: Sendable, Hashable {
-        /// Requests answered with what was held.
+        /// Requests answered with a cached image.
         public var hits = 0
-        /// Requests that something was fetched for.
+        /// Requests that started a download.
         public var misses = 0
-        /// Requests that waited for what was being fetched already.
+        /// Requests that joined a download in progress.
         public var joined = 0
-        /// Times that an origin said that what is held is current.
+        /// Validations in which the origin confirmed the cached image.
         public var revalidations = 0
         /// Requests answered with a stale image.
         public var staleAnswers = 0
-        /// Requests that ended with an error other than notFound.
+        /// Failed downloads.
         public var failures = 0
-        /// Images removed to make room.
+        /// Images evicted to make room or because of their age.
         public var evictions = 0
-        /// Received from origins.
+        /// Bytes received from origins.
         public var downloadedBytes = 0
-        /// Images held now.
+        /// Images cached now.
         public var entries = 0
-        /// Disk space of their files and directories now; identical files count once.
+        /// Disk space of the image files and their directories now. Identical files count once.
         public var bytes = 0
-        /// Disk space of the index now. No limit applies to it.
+        /// Disk space of the index now. It is not limited.
         public var indexBytes = 0
-        /// Reserved now for images being fetched or stored, and for the directories that they may add.
+        /// Bytes reserved now for images being downloaded or stored, and for directories that they may add.
         public var reservedBytes = 0
         /// Bytes now of files that only a lease keeps.
         public var leasedBytes = 0
-        /// Images being fetched now.
+        /// Downloads running now.
         public var flights = 0
-        /// Images that wait to be fetched now.
+        /// Downloads queued now.
         public var queued = 0
-        /// The limit of bytes.
+        /// The limit on disk space in bytes.
         public var maximumBytes = 0
-        /// The limit of images.
+        /// The limit on the number of images.
         public var maximumImages = 0
 
         public init() {}
@@ -291,15 +292,15 @@ public enum AgentStats: WireMethod, AuthorizedMethod {
 
     /// The result of `agent.stats`.
     public struct Result: WireResult, Equatable {
-        /// Milliseconds since the agent's start.
+        /// Milliseconds since the agent started.
         public var uptimeMilliseconds: Int
         /// The counters of the socket.
         public var traffic: Traffic
         /// Resident memory in bytes.
         public var residentBytes: Int
-        /// By name, those that the caller may read.
+        /// By name; only namespaces that the caller may read.
         public var namespaces: [String: Namespace]
-        /// The image cache; nil where the settings switch it off.
+        /// The image cache; nil if it is disabled or cannot be used.
         public var images: Images?
 
         public init(

@@ -2,7 +2,7 @@
 
 public import LarderJSON
 
-/// `rpc.discover`: describes every method. The OpenRPC document of this protocol, openrpc.json.
+/// `rpc.discover`: describes every method. Returns the OpenRPC document of this protocol, openrpc.json.
 public enum RPCDiscover: WireMethod, AuthorizedMethod {
     public static let name = "rpc.discover"
     public typealias Parameters = NoParameters

@@ -2,15 +2,15 @@
 
 public import LarderJSON
 
-/// `request.cancel`: cancels a request of this connection that still waits. Reaches requests of the same connection
-/// whose id is equal in type and text. The cancelled request is still answered: with the error cancelled when it
-/// changed nothing, otherwise with its result.
+/// `request.cancel`: cancels a pending request of this connection. Cancels the requests of this connection whose id is
+/// equal in type and text. A cancelled request is still answered: with the error `cancelled` if it changed nothing,
+/// otherwise with its result.
 public enum RequestCancel: WireMethod, AuthorizedMethod {
     public static let name = "request.cancel"
 
     /// The parameters of `request.cancel`.
     public struct Parameters: WireParameters {
-        /// The id of the request to cancel.
+        /// ID of the request to cancel.
         public var id: RequestID
 
         public static var positional: [String] { ["id"] }
@@ -30,7 +30,7 @@ public enum RequestCancel: WireMethod, AuthorizedMethod {
 
     /// The result of `request.cancel`.
     public struct Result: WireResult, Equatable {
-        /// Whether such a request was still waiting.
+        /// Whether such a request was pending.
         public var cancelled: Bool
 
         public init(cancelled: Bool) { self.cancelled = cancelled }

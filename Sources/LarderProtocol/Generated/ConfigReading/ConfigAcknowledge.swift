@@ -2,25 +2,25 @@
 
 public import LarderJSON
 
-/// `config.acknowledge`: says that a snapshot was taken or refused. Shown by config.status and agent.clients as long as
-/// the connection is there. The last word for each namespace counts.
+/// `config.acknowledge`: reports whether the client accepts a snapshot. The acknowledgement appears in config.status
+/// and agent.clients while the connection is open. The last one for each namespace counts.
 public enum ConfigAcknowledge: WireMethod, AuthorizedMethod {
     public static let name = "config.acknowledge"
 
     /// The parameters of `config.acknowledge`.
     public struct Parameters: WireParameters {
-        /// The most bytes of a reason.
+        /// The maximum length of a reason in bytes.
         public static let longestReason = 1024
 
-        /// Of a snapshot that was published.
+        /// Revision of a published snapshot.
         public var revision: Int
-        /// Whether the client runs it.
+        /// Whether the client runs the snapshot.
         public var accepted: Bool
         /// Why not, for people; at most 1,024 bytes.
         public var reason: String?
         /// The name of the namespace.
         public var namespace: String
-        /// The epoch of the revision. Nil: the current one.
+        /// Epoch of the revision. Nil: the current one.
         public var epoch: String?
 
         public static var positional: [String] { ["revision", "accepted", "reason", "namespace", "epoch"] }

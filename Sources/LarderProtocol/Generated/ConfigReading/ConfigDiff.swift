@@ -2,20 +2,19 @@
 
 public import LarderJSON
 
-/// `config.diff`: compares two of the newest snapshots. The difference as a merge patch and as a list of the places
-/// that differ.
+/// `config.diff`: compares two snapshots. Returns the difference as a merge patch and as a list of changed paths.
 public enum ConfigDiff: WireMethod, AuthorizedMethod {
     public static let name = "config.diff"
 
     /// The parameters of `config.diff`.
     public struct Parameters: WireParameters {
-        /// The revision to begin from.
+        /// The old revision.
         public var from: Int
-        /// The revision to go to. Nil: the current one.
+        /// The new revision. Nil: the current one.
         public var to: Int?
         /// The name of the namespace.
         public var namespace: String
-        /// Where to compare.
+        /// Path of the values to compare.
         public var path: JSONPath
 
         public static var positional: [String] { ["from", "to", "namespace", "path"] }
@@ -44,25 +43,25 @@ public enum ConfigDiff: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// One place that differs.
+    /// A difference at one path.
     public struct Change: Sendable, Equatable {
-        /// What happened at a place.
+        /// The kind of a difference.
         public enum Kind: String, Sendable, Hashable, CaseIterable {
-            /// Nothing was there before.
+            /// There was no value before.
             case added
-            /// Nothing is there any more.
+            /// There is no value now.
             case removed
-            /// Another value is there, or an agent of a later version says something else.
+            /// The value is another one, or a newer agent reports a kind that this version does not know.
             case changed
         }
 
-        /// From the top of the document.
+        /// Full path in the document.
         public var path: [String]
-        /// What happened there.
+        /// The kind of the difference.
         public var kind: Kind
-        /// What was there; nil where nothing was.
+        /// The old value; nil if it did not exist.
         public var old: JSONValue?
-        /// What is there; nil where nothing is any more.
+        /// The new value; nil if it does not exist.
         public var new: JSONValue?
 
         public init(path: [String], kind: Kind, old: JSONValue? = nil, new: JSONValue? = nil) {
@@ -94,18 +93,18 @@ public enum ConfigDiff: WireMethod, AuthorizedMethod {
 
     /// The result of `config.diff`.
     public struct Result: WireResult, Equatable {
-        /// The revision that the difference begins from.
+        /// The old revision.
         public var from: Int
-        /// The revision that it leads to.
+        /// The new revision.
         public var to: Int
         /// The epoch in which the revision counts.
         public var epoch: String
-        /// The RFC 7396 merge patch from one value to the other. Nil if none can express the difference: the value
-        /// comes into being or vanishes, or would get a nil.
+        /// The RFC 7396 merge patch from the old value to the new one. Nil if none can express the difference: the
+        /// value appears or disappears, or gets a `null`.
         public var patch: JSONValue?
-        /// Every place that differs; members of objects one by one where both have an object.
+        /// All differences. If both values are objects, their members are listed individually.
         public var changes: [Change]
-        /// Whether secrets are masked in it.
+        /// Whether secrets in the result are masked.
         public var isMasked: Bool
 
         public init(

@@ -2,8 +2,8 @@
 
 public import LarderJSON
 
-/// `config.explain`: explains how a value came about. Tells what each layer says at a path, which of them wins, and
-/// where each has it from. Values that the settings call secrets are masked for peers without the right to see them.
+/// `config.explain`: explains where a value comes from. Returns what each layer has at a path, which layer wins, and
+/// the source of each layer's value. Secrets are masked for peers without the right `secrets`.
 public enum ConfigExplain: WireMethod, AuthorizedMethod {
     public static let name = "config.explain"
 
@@ -34,26 +34,26 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// Where a layer has it from.
+    /// The source of a layer's value.
     public struct Source: Sendable, Equatable {
-        /// `file`, `http`, `sse`, `etcd`, `push`, `set` or `settings`; later agents may know more.
+        /// `file`, `http`, `sse`, `etcd`, `push`, `set` or `settings`. Newer agents may send other kinds.
         public var kind: String
         /// A URL, file or directory.
         public var location: String?
-        /// The file that says it.
+        /// The file that defines the value.
         public var file: String?
-        /// The line in that file.
+        /// The line in that file, counted from 1.
         public var line: Int?
-        /// The key in a store of keys; what several keys begin with, with a "/" at its end, where they make the value
-        /// together.
+        /// The key in a key-value store. If several keys form the value, it is their common prefix, which ends with
+        /// "/".
         public var key: String?
         /// The upstream version.
         public var version: String?
         /// Name of the overlay: the arm that this host is in.
         public var experiment: String?
-        /// Who set or pushed it.
+        /// The client that set or pushed the value.
         public var peer: WirePeer?
-        /// When it ends by itself.
+        /// When the override expires; nil if it does not expire.
         public var expiresAt: Timestamp?
 
         public init(
@@ -101,13 +101,14 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// Since when a layer has said the same.
+    /// When a layer's effect at the path began.
     public struct Since: Sendable, Equatable {
-        /// The first known snapshot since which the layer has said the same.
+        /// The first known snapshot in which the layer had its present effect at the path.
         public var revision: Int
-        /// When that was published.
+        /// When the effect began: when that snapshot was published, or when the layer changed later without a new
+        /// snapshot.
         public var at: Timestamp
-        /// Whether it may have said so earlier: older snapshots are no longer known.
+        /// Whether the effect may be older, because earlier snapshots are no longer known.
         public var orEarlier: Bool
 
         public init(revision: Int, at: Timestamp, orEarlier: Bool = false) {
@@ -131,21 +132,22 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// What one layer says at the path.
+    /// The effect of one layer at the path.
     public struct Layer: Sendable, Equatable {
         /// `defaults`, `host`, `remote`, `experiment` or `override`.
         public var name: String
-        /// The value that the layer has at the path; nil for none.
+        /// The layer's value at the path; nil if it has none.
         public var value: JSONValue?
         /// Whether secrets are masked in the value.
         public var isMasked: Bool
-        /// Whether the layer has no value there and hides what lower layers have.
+        /// Whether the layer has no value at the path, but removes the values of lower layers.
         public var isHiding: Bool
-        /// Where the layer has it from; nil if it says nothing.
+        /// The source of the layer's value; nil if the layer has no effect at the path.
         public var source: Source?
-        /// Nil when the layer says nothing, or that is not known.
+        /// When the layer's effect at the path began. Nil if it has none there, or if the time is unknown.
         public var since: Since?
-        /// The revision that a rollback went back to, if it shows the layer as it was then; else nil.
+        /// The revision that was rolled back to, if the layer of that revision is shown instead of the live one;
+        /// otherwise nil.
         public var heldRevision: Int?
 
         public init(
@@ -198,15 +200,15 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// The lock that a path is under.
+    /// A lock that applies to a path.
     public struct Lock: Sendable, Equatable {
-        /// The locked path: that of the question, or one above it.
+        /// The locked path: the requested path, or one above it.
         public var path: String
-        /// The file that pins it, or the directory where the file is not known; nil when no file says anything there.
+        /// The file that sets the locked value, or its directory if the file is not known; nil if no file sets it.
         public var file: String?
-        /// The line in that file.
+        /// The line in that file, counted from 1.
         public var line: Int?
-        /// The settings file that locks it; nil when the settings came from no file.
+        /// The settings file that declares the lock; nil if the settings did not come from a file.
         public var settings: String?
 
         public init(path: String, file: String? = nil, line: Int? = nil, settings: String?) {
@@ -235,21 +237,21 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
 
     /// The result of `config.explain`.
     public struct Result: WireResult, Equatable {
-        /// The path: dotted where every name allows it, else as a JSON Pointer.
+        /// The path, dotted if possible, otherwise as a JSON Pointer.
         public var path: String
         /// The name of the namespace.
         public var namespace: String
-        /// The snapshot that is explained.
+        /// Revision of the snapshot that is explained.
         public var revision: Int
         /// The epoch in which the revision counts.
         public var epoch: String
-        /// The value in that snapshot; nil for none.
+        /// The value in that snapshot; nil if it does not exist.
         public var value: JSONValue?
-        /// The highest layer that has a say at the path and is not kept from it by a lock; nil when none has.
+        /// The highest layer with an effect at the path that no lock suppresses; nil if no layer has one.
         public var winner: String?
         /// Whether secrets are masked in the value.
         public var isMasked: Bool
-        /// The lock that the path is under; nil when there is none.
+        /// The lock that applies to the path; nil if no lock does.
         public var lock: Lock?
         /// All layers, lowest precedence first.
         public var layers: [Layer]

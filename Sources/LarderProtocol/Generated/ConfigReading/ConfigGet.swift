@@ -2,8 +2,9 @@
 
 public import LarderJSON
 
-/// `config.get`: reads a value. Answered at once from the current snapshot; value, revision, epoch and state belong
-/// together. With maximumAgeSeconds the remote source is asked first where what is held is older.
+/// `config.get`: reads a value. Returns a value from the current snapshot at once; `value`, `revision`, `epoch` and
+/// `state` belong together. With maximumAgeSeconds, the remote source is polled first if it last confirmed its document
+/// longer ago than that.
 public enum ConfigGet: WireMethod, AuthorizedMethod {
     public static let name = "config.get"
 
@@ -13,10 +14,11 @@ public enum ConfigGet: WireMethod, AuthorizedMethod {
         public var path: JSONPath
         /// The name of the namespace.
         public var namespace: String
-        /// The source confirmed the value no longer ago than this, being asked now if need be. Nil: whatever is held.
+        /// Maximum time since the source confirmed its document. If it is exceeded, the source is polled first. Nil: no
+        /// limit.
         public var maximumAgeSeconds: Double?
-        /// Where the source gives no usable answer: what is held will do if it was confirmed no longer ago than this.
-        /// Nil: an error.
+        /// If the poll fails, the maximum time since the source confirmed its document for which the value is returned
+        /// nevertheless. Nil: the error is returned.
         public var staleIfErrorSeconds: Double?
 
         public static var positional: [String] { ["path", "namespace", "maximumAgeSeconds", "staleIfErrorSeconds"] }

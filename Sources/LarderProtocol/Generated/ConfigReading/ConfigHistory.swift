@@ -2,19 +2,19 @@
 
 public import LarderJSON
 
-/// `config.history`: lists the newest snapshots. Newest first, each with the changes that it was published for; also
-/// over restarts. The setting history of the namespace says how many are kept.
+/// `config.history`: lists the snapshots in the history. Returns them newest first, each with the changes that caused
+/// it. The history survives restarts; the setting `history` of the namespace limits it.
 public enum ConfigHistory: WireMethod, AuthorizedMethod {
     public static let name = "config.history"
 
     /// The parameters of `config.history`.
     public struct Parameters: WireParameters {
-        /// The largest limit, which is more than the settings let an agent keep.
+        /// The maximum limit. It exceeds the number of snapshots that an agent can keep.
         public static let maxLimit = 10_000
 
         /// The name of the namespace.
         public var namespace: String
-        /// How many at most. Nil: all that are known.
+        /// Maximum number of snapshots. Nil: all.
         public var limit: Int?
 
         public static var positional: [String] { ["namespace", "limit"] }
@@ -37,18 +37,18 @@ public enum ConfigHistory: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// One change that a snapshot was published for.
+    /// One of the changes that caused a snapshot to be published.
     public struct Cause: Sendable, Equatable {
         /// `start`, `set`, `unset`, `expiry`, `host`, `defaults`, `settings`, `refresh`, `push`, `rollback` or
-        /// `release`; later agents may know more.
+        /// `release`. Newer agents may send other kinds.
         public var kind: String
         /// The path of a `set` or `unset`, dotted or as a JSON Pointer; nil if it is longer than 1,024 bytes.
         public var path: String?
-        /// The revision that a rollback went back to.
+        /// The revision that was rolled back to.
         public var revision: Int?
-        /// Who asked for it; nil where nobody did.
+        /// The client that requested the change; nil if no client did.
         public var peer: WirePeer?
-        /// URL or path of the source that gave the document.
+        /// URL or path of the source that delivered the document.
         public var origin: String?
 
         public init(
@@ -96,9 +96,9 @@ public enum ConfigHistory: WireMethod, AuthorizedMethod {
         public var current: Bool
         /// Whether it is kept until it is unpinned.
         public var isPinned: Bool
-        /// Of the remote document in it; nil where it has none.
+        /// Upstream version of the remote document in the snapshot; nil if it has none.
         public var upstreamVersion: String?
-        /// The changes that it was published for, in their order; empty where an older agent published it.
+        /// The changes that caused the snapshot to be published, in order; empty if an older agent published it.
         public var causes: [Cause]
 
         public init(
@@ -152,7 +152,7 @@ public enum ConfigHistory: WireMethod, AuthorizedMethod {
         public var namespace: String
         /// The epoch in which the revision counts.
         public var epoch: String
-        /// Newest first; empty as long as nothing was published.
+        /// Newest first; empty if nothing has been published.
         public var generations: [Generation]
 
         public init(namespace: String, epoch: String, generations: [Generation]) {

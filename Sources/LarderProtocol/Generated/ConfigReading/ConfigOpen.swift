@@ -2,9 +2,9 @@
 
 public import LarderJSON
 
-/// `config.open`: gets the whole snapshot as a file in memory. The descriptor of a sealed file, with the snapshot and
-/// an index over its paths, comes with the first byte of the reply; snapshot-file.md is its format. Not in a batch, and
-/// not carried out when sent as a notification.
+/// `config.open`: gets the whole snapshot as a file in memory. The descriptor of a sealed file, which contains the
+/// snapshot and an index over its paths, comes with the first byte of the reply. snapshot-file.md describes the format.
+/// Not available in a batch. Has no effect as a notification.
 public enum ConfigOpen: WireMethod, AuthorizedMethod {
     public static let name = "config.open"
 

@@ -2,8 +2,8 @@
 
 public import LarderJSON
 
-/// `config.refresh`: asks the source now. Answers when the source has answered and the answer is applied. Without a
-/// remote source it succeeds with notModified true.
+/// `config.refresh`: polls the remote source. Returns when the source has responded and the response has been applied.
+/// Without a remote source it succeeds with `notModified` true.
 public enum ConfigRefresh: WireMethod, AuthorizedMethod {
     public static let name = "config.refresh"
 
@@ -11,7 +11,8 @@ public enum ConfigRefresh: WireMethod, AuthorizedMethod {
     public struct Parameters: WireParameters {
         /// The name of the namespace.
         public var namespace: String
-        /// Ask without validators and accept an older upstream version; needs the right push.
+        /// Fetch the document unconditionally, skip the checks of its version and of removed members, and end the hold
+        /// of a rollback. Needs the right `push`.
         public var force: Bool
 
         public static var positional: [String] { ["namespace", "force"] }
@@ -42,11 +43,11 @@ public enum ConfigRefresh: WireMethod, AuthorizedMethod {
         public var epoch: String
         /// Whether a new snapshot was published.
         public var changed: Bool
-        /// Whether the source confirmed what was held.
+        /// Whether the source reported that its document has not changed.
         public var notModified: Bool
         /// The state of the namespace.
         public var state: ConfigState
-        /// Nil when the source names none.
+        /// Version of the remote document; nil if it has none.
         public var upstreamVersion: String?
 
         public init(

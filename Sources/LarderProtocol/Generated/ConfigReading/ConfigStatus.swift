@@ -2,8 +2,8 @@
 
 public import LarderJSON
 
-/// `config.status`: describes namespaces. One element for the namespace asked for, or for all in ascending order of
-/// name.
+/// `config.status`: returns the status of namespaces. One element for the requested namespace, or for all in ascending
+/// order of name.
 public enum ConfigStatus: WireMethod, AuthorizedMethod {
     public static let name = "config.status"
 
@@ -27,19 +27,19 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// What the clients that are connected said of snapshots last.
+    /// The last acknowledgements of the connected clients.
     public struct Acknowledgements: Sendable, Equatable {
         /// A client that refused a snapshot.
         public struct Refusal: Sendable, Equatable {
-            /// Number of the connection, as in agent.clients.
+            /// ID of the connection, as in agent.clients.
             public var client: Int
             /// The client.
             public var peer: WirePeer
             /// The revision of the snapshot.
             public var revision: Int
-            /// Why, if the client said so.
+            /// Why, if the client gave a reason.
             public var reason: String?
-            /// When the client said so.
+            /// When the client sent the acknowledgement.
             public var at: Timestamp
 
             public init(client: Int, peer: WirePeer, revision: Int, reason: String?, at: Timestamp) {
@@ -69,9 +69,9 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             }
         }
 
-        /// How many clients run each revision.
+        /// Number of clients that run each revision.
         public var accepted: [Int: Int]
-        /// The clients whose last word was a refusal, the newest first, at most 64.
+        /// The clients whose last acknowledgement was a rejection, newest first, at most 64.
         public var refused: [Refusal]
 
         public init(accepted: [Int: Int] = [:], refused: [Refusal] = []) {
@@ -107,11 +107,11 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// What went wrong last.
+    /// The last failure.
     public struct Problem: Sendable, Equatable {
         /// Name of an error in the error table.
         public var name: String
-        /// What happened, for people.
+        /// Description of the error, for people.
         public var message: String
         public var at: Timestamp
 
@@ -136,11 +136,11 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// A document that was refused.
+    /// A document that was rejected.
     public struct Refusal: Sendable, Equatable {
-        /// Upstream version of the refused document.
+        /// Upstream version of the rejected document; nil if it has none.
         public var version: String?
-        /// Why it was refused, for people.
+        /// Why it was rejected, for people.
         public var reason: String
         public var at: Timestamp
 
@@ -165,15 +165,15 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// A document that was refused because it removes more than the settings allow.
+    /// A document that was rejected because it would remove more members than the settings allow.
     public struct Quarantine: Sendable, Equatable {
-        /// Upstream version of the document.
+        /// Upstream version of the document; nil if it has none.
         public var version: String?
-        /// When it came.
+        /// When it was rejected.
         public var at: Timestamp
-        /// Members of the remote document held; those of objects in objects count one by one.
+        /// Number of members of the current remote document. Members of nested objects count individually.
         public var members: Int
-        /// How many of these would be gone.
+        /// Number of these members that the document would remove.
         public var removed: Int
 
         public init(version: String?, at: Timestamp, members: Int, removed: Int) {
@@ -200,21 +200,21 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// What a rollback holds.
+    /// The hold of a rollback.
     public struct Hold: Sendable, Equatable {
-        /// The revision that was gone back to.
+        /// The revision that was rolled back to.
         public var revision: Int
-        /// The upstream version that was held then.
+        /// Upstream version of the remote document that the rollback refused; nil if it had none.
         public var refusedVersion: String?
         public var since: Timestamp
-        /// The names of the layers that are held, lowest first.
+        /// Names of the held layers, lowest precedence first.
         public var layers: [String]
-        /// Which document of the source ends the hold, as in ``ConfigRollback/Hold``; nil from an agent that does not
+        /// Which document of the source ends the hold, as in ``ConfigRollback/Hold``; nil from agents that do not
         /// report it.
         public var rule: String?
-        /// Why this rule applies, for people.
+        /// Why the hold has this rule, for people.
         public var reason: String?
-        /// The client that rolled back; nil if that was not recorded.
+        /// The client that requested the rollback; nil if that was not recorded.
         public var peer: WirePeer?
 
         public init(
@@ -263,17 +263,17 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         public var kind: String
         /// URL or path. A URL is shown without user information.
         public var location: String
-        /// What the source calls the version held.
+        /// Upstream version of the remote document; nil if it has none.
         public var version: String?
-        /// Validator of the document held.
+        /// Entity tag of the remote document; nil if it has none.
         public var etag: String?
-        /// When the agent last asked it.
+        /// When the agent last sent it a request.
         public var lastAttemptAt: Timestamp?
-        /// When it last gave a usable answer.
+        /// When it last sent a usable response.
         public var lastSuccessAt: Timestamp?
-        /// When the agent will ask it next.
+        /// When the agent will poll it next.
         public var nextAttemptAt: Timestamp?
-        /// Failures since the last usable answer.
+        /// Failures since the last usable response.
         public var consecutiveFailures: Int
 
         public init(
@@ -319,16 +319,16 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
     public struct Layer: Sendable, Equatable {
         /// `defaults`, `host`, `remote`, `experiment` or `override`.
         public var name: String
-        /// Whether the layer has a document.
+        /// Whether the layer has any content.
         public var present: Bool
-        /// Length of its compact text; 0 when absent.
+        /// Length of its compact text; 0 if it has none.
         public var bytes: Int
-        /// Where it comes from: a directory, a URL, a path, "push", "config.set"; for experiment the names of the
-        /// overlays that apply to this host; "" when nothing is set up.
+        /// Where the layer comes from: a directory, a URL, a path, "push" or "config.set"; for experiment the names of
+        /// the overlays that apply to this host; "" if nothing is configured.
         public var origin: String
         /// When it last changed.
         public var updatedAt: Timestamp?
-        /// What is wrong with it, for people; nil when nothing is.
+        /// The problem with the layer, for people; nil if it has none.
         public var problem: String?
 
         public init(name: String, present: Bool, bytes: Int, origin: String, updatedAt: Timestamp?, problem: String?) {
@@ -363,9 +363,9 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
 
     /// The plain copy of a snapshot.
     public struct Copy: Sendable, Equatable {
-        /// The file.
+        /// Path of the file.
         public var path: String
-        /// For people: why it is missing or old.
+        /// Why the file is missing or outdated, for people; nil if it is neither.
         public var problem: String?
 
         public init(path: String, problem: String?) {
@@ -392,9 +392,9 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         public var namespace: String
         /// The state of the namespace.
         public var state: ConfigState
-        /// When it came into this state.
+        /// When the namespace entered this state.
         public var since: Timestamp
-        /// The newest revision; 0 if nothing is published yet.
+        /// The newest revision; 0 if nothing has been published.
         public var revision: Int
         /// The epoch in which the revision counts.
         public var epoch: String
@@ -404,25 +404,27 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         public var bytes: Int
         /// When the current snapshot was published; nil at revision 0.
         public var publishedAt: Timestamp?
-        /// Time since the source last confirmed what is held; nil without a source or before its first answer.
+        /// Time since the source last gave a usable response; nil without a source, and until its first one since the
+        /// agent started.
         public var ageMilliseconds: Int?
         /// `full` or `relaxed`.
         public var durability: String
-        /// The last failed refresh; nil after one that succeeded.
+        /// The last failure of a refresh or of a write to disk; nil once both succeed again.
         public var lastError: Problem?
-        /// The last document that was refused; nil after one that was accepted.
+        /// The last document that was rejected; nil once another one is accepted.
         public var refused: Refusal?
-        /// The last document that was refused because it removes too much; nil after one that was accepted.
+        /// The last document that was rejected because it would remove too many members; nil once another one is
+        /// accepted.
         public var quarantine: Quarantine?
-        /// What a rollback holds; nil for nothing.
+        /// The hold of a rollback; nil if no layer is held.
         public var hold: Hold?
-        /// The remote source; nil where the settings name none.
+        /// The remote source; nil if the settings declare none.
         public var upstream: Upstream?
         /// All layers, lowest precedence first.
         public var layers: [Layer]
-        /// What the clients say that are connected.
+        /// The acknowledgements of the connected clients.
         public var acknowledgements: Acknowledgements
-        /// The plain copy of the snapshot; nil if the settings want none or the socket is abstract.
+        /// The plain copy of the snapshot; nil if the settings disable copies or the socket is abstract.
         public var copy: Copy?
 
         public init(

@@ -2,8 +2,8 @@
 
 public import LarderJSON
 
-/// `config.subscribe`: receives the value at a path, now and at each change. The reply comes before the first event.
-/// Not carried out when sent as a notification.
+/// `config.subscribe`: subscribes to the value at a path. Events with the value and each change follow the reply. Has
+/// no effect as a notification.
 public enum ConfigSubscribe: WireMethod, AuthorizedMethod {
     public static let name = "config.subscribe"
 
@@ -13,11 +13,11 @@ public enum ConfigSubscribe: WireMethod, AuthorizedMethod {
         public var path: JSONPath
         /// The name of the namespace.
         public var namespace: String
-        /// Whole values, merge patches where they can say it, or revisions alone.
+        /// Whole values, merge patches if they can express the change, or revisions only.
         public var mode: Mode
-        /// Revision that the client already holds.
+        /// Revision that the client already has.
         public var since: Int?
-        /// Epoch of since. Nil: the current one.
+        /// Epoch of `since`. Nil: the current one.
         public var epoch: String?
 
         public static var positional: [String] { ["path", "namespace", "mode", "since", "epoch"] }
@@ -52,13 +52,13 @@ public enum ConfigSubscribe: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// What the events of a subscription carry.
+    /// The content of a subscription's events.
     public enum Mode: String, Sendable, Hashable, CaseIterable {
         /// The whole value.
         case snapshot
         /// RFC 7396 merge patches, if they can express the change.
         case patch
-        /// No value, only the revision: for clients that read what they need themselves.
+        /// Only the revision, for clients that read the values they need themselves.
         case revision
     }
 

@@ -2,7 +2,7 @@
 
 public import LarderJSON
 
-/// `config.unsubscribe`: ends a subscription. After the reply nothing more comes for it.
+/// `config.unsubscribe`: ends a subscription. No event follows the reply.
 public enum ConfigUnsubscribe: WireMethod, AuthorizedMethod {
     public static let name = "config.unsubscribe"
 

@@ -2,23 +2,23 @@
 
 public import LarderJSON
 
-/// `config.wait`: waits for a condition. Answers when the condition holds in the current snapshot: at once, or as soon
-/// as a snapshot comes that meets it. Exactly one of equals, notEquals, exists and revisionAtLeast is given.
+/// `config.wait`: waits for a condition. Replies when the condition holds in the current snapshot: at once, or when a
+/// snapshot that meets it is published. Exactly one of `equals`, `notEquals`, `exists` and `revisionAtLeast` is given.
 public enum ConfigWait: WireMethod, AuthorizedMethod {
     public static let name = "config.wait"
 
     /// The parameters of `config.wait`.
     public struct Parameters: WireParameters {
-        /// Ten years: more is a mistake in the unit.
+        /// Ten years. A larger value is probably in the wrong unit.
         public static let longestTimeoutMilliseconds = 316_224_000_000
 
-        /// Nothing needs to be there.
+        /// The path may have no value.
         public var path: JSONPath
         /// The name of the namespace.
         public var namespace: String
-        /// What to wait for.
+        /// The condition to wait for.
         public var condition: Condition
-        /// After how many milliseconds the request fails with `timeout`; nil for never.
+        /// Milliseconds after which the request fails with `timeout`; nil for never.
         public var timeoutMilliseconds: Int?
 
         public static var positional: [String] {
@@ -54,7 +54,7 @@ public enum ConfigWait: WireMethod, AuthorizedMethod {
 
     /// The result of `config.wait`.
     public struct Result: WireResult, Equatable {
-        /// The value; nil if nothing is at the path.
+        /// The value; nil if it does not exist.
         public var value: JSONValue?
         /// The revision of the snapshot.
         public var revision: Int
@@ -62,7 +62,7 @@ public enum ConfigWait: WireMethod, AuthorizedMethod {
         public var epoch: String
         /// The state of the namespace.
         public var state: ConfigState
-        /// Whether something is at the path.
+        /// Whether there is a value at the path.
         public var exists: Bool { value != nil }
 
         public init(value: JSONValue?, revision: Int, epoch: String, state: ConfigState) {

@@ -2,14 +2,14 @@
 
 public import LarderJSON
 
-/// `config.backup`: saves a snapshot with all its layers. The content of a file of the state directory, with which an
-/// empty state directory begins. The rights read and secrets in the namespace are needed, too.
+/// `config.backup`: returns a snapshot with all its layers. The result contains a file of the state directory, from
+/// which an empty state directory can start. Also needs the rights `read` and `secrets` in the namespace.
 public enum ConfigBackup: WireMethod, AuthorizedMethod {
     public static let name = "config.backup"
 
     /// The parameters of `config.backup`.
     public struct Parameters: WireParameters {
-        /// One of those that config.history lists. Nil: the current one.
+        /// A revision that config.history lists. Nil: the current one.
         public var revision: Int?
         /// The name of the namespace.
         public var namespace: String
@@ -40,13 +40,13 @@ public enum ConfigBackup: WireMethod, AuthorizedMethod {
         public var namespace: String
         /// The epoch in which the revision counts.
         public var epoch: String
-        /// Of the snapshot that is saved; 0 if nothing was published yet.
+        /// Revision of the returned snapshot; 0 if nothing has been published.
         public var revision: Int
-        /// The content of the file generations/<revision>.json; nil if nothing was published yet.
+        /// Content of the file generations/<revision>.json; nil if nothing has been published.
         public var generation: String?
         /// Whether the snapshot is pinned.
         public var isPinned: Bool
-        /// Those that config.history lists, newest first.
+        /// The revisions that config.history lists, newest first.
         public var revisions: [Int]
 
         public init(

@@ -2,14 +2,15 @@
 
 public import LarderJSON
 
-/// `config.pin`: keeps a snapshot in the history. A pinned snapshot is kept whatever its age and however many are
-/// newer, until it is unpinned. The pinned ones together take at most half of history.maximumBytes in the settings.
+/// `config.pin`: keeps a snapshot in the history. A pinned snapshot is kept until it is unpinned, regardless of its age
+/// and of the number of newer ones. All pinned snapshots together take at most half of history.maximumBytes in the
+/// settings.
 public enum ConfigPin: WireMethod, AuthorizedMethod {
     public static let name = "config.pin"
 
     /// The parameters of `config.pin`.
     public struct Parameters: WireParameters {
-        /// One of those that config.history lists.
+        /// A revision that config.history lists.
         public var revision: Int
         /// False to unpin.
         public var pinned: Bool
@@ -45,7 +46,7 @@ public enum ConfigPin: WireMethod, AuthorizedMethod {
         public var revision: Int
         /// The epoch in which the revision counts.
         public var epoch: String
-        /// Whether that was not so before.
+        /// Whether the request changed anything.
         public var changed: Bool
 
         public init(revision: Int, epoch: String, changed: Bool) {

@@ -2,8 +2,8 @@
 
 public import LarderJSON
 
-/// `config.push`: hands over a document as the remote layer. For local processes that fetch configuration themselves.
-/// An older version than the one held is rejected unless forced.
+/// `config.push`: replaces the remote layer. For local processes that fetch configuration themselves. A document that
+/// is older than the highest accepted version, or removes too many members, is rejected unless forced.
 public enum ConfigPush: WireMethod, AuthorizedMethod {
     public static let name = "config.push"
     public typealias Result = ConfigChange
@@ -14,9 +14,9 @@ public enum ConfigPush: WireMethod, AuthorizedMethod {
         public var document: JSONValue
         /// The name of the namespace.
         public var namespace: String
-        /// What the source calls this version.
+        /// The source's version of the document.
         public var version: String?
-        /// Accept an older version.
+        /// Skip the checks of the version and of removed members, and end the hold of a rollback.
         public var force: Bool
 
         public static var positional: [String] { ["document", "namespace", "version", "force"] }

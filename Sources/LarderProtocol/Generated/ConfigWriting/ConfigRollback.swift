@@ -2,16 +2,16 @@
 
 public import LarderJSON
 
-/// `config.rollback`: goes back to one of the newest snapshots. Publishes the old content as a new revision, with the
-/// locks and experiments of the current settings. Its overrides are there for good; documents that the sources now say
-/// otherwise are held until the release, a forced refresh or push, or with hold untilNewer an upstream document newer
-/// than the refused one.
+/// `config.rollback`: rolls back to an earlier snapshot. Publishes the content of an earlier snapshot as a new
+/// revision, with the current locks and experiments of the settings. Restores its overrides with their expiry times,
+/// except for those that have expired. Documents that differ from the live ones are held until a release, a forced
+/// refresh or push, or, with the hold `untilNewer`, an upstream document newer than the refused one.
 public enum ConfigRollback: WireMethod, AuthorizedMethod {
     public static let name = "config.rollback"
 
     /// The parameters of `config.rollback`.
     public struct Parameters: WireParameters {
-        /// What to do.
+        /// Whether to roll back or to release a hold.
         public var action: Action
         /// The name of the namespace.
         public var namespace: String
@@ -42,23 +42,23 @@ public enum ConfigRollback: WireMethod, AuthorizedMethod {
     public enum Hold: String, Sendable, Hashable, CaseIterable {
         /// A document newer than the refused one.
         case untilNewer
-        /// None.
+        /// No document.
         case untilReleased
     }
 
     /// The result of `config.rollback`.
     public struct Result: WireResult, Equatable {
-        /// The first revision with the change in it; the current one if nothing changed.
+        /// The first revision that contains the change; the current one if nothing changed.
         public var revision: Int
         /// The epoch in which the revision counts.
         public var epoch: String
         /// Whether a new snapshot was published.
         public var changed: Bool
-        /// Whether documents of an earlier revision are shown instead of what the sources say now.
+        /// Whether documents of an earlier revision are shown instead of the live ones.
         public var held: Bool
-        /// The rule of that hold; nil if nothing is held, or from an agent that does not report it.
+        /// The rule of the hold; nil if there is no hold, and from agents that do not report it.
         public var hold: Hold?
-        /// Whether a release ended what a rollback held, even if that changed nothing.
+        /// Whether a release ended a hold, even if that published nothing.
         public var released: Bool
 
         public init(

@@ -2,26 +2,26 @@
 
 public import LarderJSON
 
-/// `config.set`: overrides a value. Makes an override, in place of those at and below its path; objects merge with
-/// lower layers, null hides what they have.
+/// `config.set`: overrides a value. Sets an override, which replaces those at and below its path. Objects merge with
+/// the values of lower layers; null hides them.
 public enum ConfigSet: WireMethod, AuthorizedMethod {
     public static let name = "config.set"
     public typealias Result = ConfigChange
 
     /// The parameters of `config.set`.
     public struct Parameters: WireParameters {
-        /// Ten years: more is a mistake in the unit.
+        /// Ten years. A larger value is probably in the wrong unit.
         public static let longestTTLMilliseconds = 316_224_000_000
 
-        /// The whole document needs replaceAll, and its value must be an object.
+        /// The whole document requires replaceAll, and its value must be an object.
         public var path: JSONPath
-        /// The value. An object is merged with what the lower layers hold; null hides it (RFC 7396).
+        /// The value. An object is merged with the values of lower layers; null hides them (RFC 7396).
         public var value: JSONValue
         /// The name of the namespace.
         public var namespace: String
-        /// After how many milliseconds the override ends; nil for never.
+        /// Milliseconds until the override expires; nil for never.
         public var ttlMilliseconds: Int?
-        /// Whether the value replaces all overrides: true for the whole document, and for no other path.
+        /// Whether to replace all overrides. Must be true for the whole document, and for no other path.
         public var replaceAll: Bool
 
         public static var positional: [String] { ["path", "value", "namespace", "ttlMilliseconds", "replaceAll"] }

@@ -2,18 +2,18 @@
 
 public import LarderJSON
 
-/// `config.unset`: removes overrides. Removes the overrides that were set at and below the path.
+/// `config.unset`: removes overrides. Removes those at the path and below it; overrides above it stay.
 public enum ConfigUnset: WireMethod, AuthorizedMethod {
     public static let name = "config.unset"
     public typealias Result = ConfigChange
 
     /// The parameters of `config.unset`.
     public struct Parameters: WireParameters {
-        /// Where; the root removes every override, and needs ``all``.
+        /// The path. The root removes all overrides, and requires ``all``.
         public var path: JSONPath
         /// The name of the namespace.
         public var namespace: String
-        /// Whether all overrides are removed: true for the whole document, and for no other path.
+        /// Whether to remove all overrides. Must be true for the whole document, and for no other path.
         public var all: Bool
 
         public static var positional: [String] { ["path", "namespace", "all"] }

@@ -2,14 +2,14 @@
 
 public import LarderJSON
 
-/// `image.clear`: takes all images out of the cache. But for those that are pinned, and those that the peer would be
-/// denied. Who has a lease keeps the file until it ends.
+/// `image.clear`: removes all images from the cache. Keeps pinned images, and images that the peer would be denied. A
+/// client with a lease keeps the file until the lease ends.
 public enum ImageClear: WireMethod, AuthorizedMethod {
     public static let name = "image.clear"
 
     /// The parameters of `image.clear`.
     public struct Parameters: WireParameters, Hashable {
-        /// Whether pinned images go too.
+        /// Whether to remove pinned images, too.
         public var includesPinned: Bool
 
         public static var positional: [String] { ["includingPinned"] }
@@ -29,9 +29,9 @@ public enum ImageClear: WireMethod, AuthorizedMethod {
 
     /// The result of `image.clear`.
     public struct Result: WireResult, Hashable {
-        /// Images removed.
+        /// The number of removed images.
         public var removed: Int
-        /// Their size in bytes.
+        /// The total size in bytes of the files that only these images used.
         public var bytes: Int
 
         public init(removed: Int, bytes: Int) {

@@ -2,34 +2,35 @@
 
 public import LarderJSON
 
-/// `image.get`: gets an image as a file. Answers with the path of a file, or with an open descriptor as well, that is
-/// complete and verified and stays while the lease lasts. However many ask, it is fetched once.
+/// `image.get`: gets an image as a file. Returns the path of a complete, verified file, and on request an open
+/// descriptor. The file stays while the lease lasts. It is fetched once, however many clients request it.
 public enum ImageGet: WireMethod, AuthorizedMethod {
     public static let name = "image.get"
 
     /// The parameters of `image.get`.
     public struct Parameters: WireParameters, Hashable {
-        /// The highest age that can be named, in seconds: ten years; more is a mistake in the unit.
+        /// The largest maximum age, in seconds: ten years. A larger value is probably in the wrong unit.
         public static let highestAge = 316_224_000
-        /// The longest lease that can be asked for, in seconds.
+        /// The longest lease that can be requested, in seconds.
         public static let longestLease = 86_400
         /// The longest deadline, in milliseconds: a day.
         public static let longestDeadline = 86_400_000
 
         public var image: ImageReference
-        /// Cache or network.
+        /// Whether the cache or the network is preferred.
         public var policy: ImagePolicy
-        /// The oldest image that will do, in seconds; nil for what the policy says.
+        /// The maximum age of the image in seconds; nil to follow the policy.
         public var maximumAgeSeconds: Int?
-        /// What the bytes must be; anything else is refused.
+        /// The SHA-256 that the image must have. An image with another digest is rejected.
         public var expectedDigest: WireDigest?
         /// How the bytes are passed to the client.
         public var delivery: Delivery
-        /// For how many seconds the file stays; 0 until the connection ends, nil for what the settings say.
+        /// The minimum number of seconds for which the file stays; 0 means until the connection ends, nil uses the
+        /// default of the settings.
         public var leaseSeconds: Int?
-        /// Who comes first where requests wait for the network.
+        /// Order of requests that wait for the network.
         public var priority: Priority
-        /// After how many milliseconds the request fails with `timeout`; nil for never.
+        /// Milliseconds after which the request fails with `timeout`; nil for never.
         public var deadlineMilliseconds: Int?
 
         public static var positional: [String] {
@@ -93,11 +94,11 @@ public enum ImageGet: WireMethod, AuthorizedMethod {
         case low
         /// The default.
         case normal
-        /// Before the others: somebody looks at an empty frame.
+        /// Before the others, for an image that a user is waiting to see.
         case high
     }
 
-    /// Where an image came from. A value that this version does not know is kept as it came.
+    /// The source of an image. Values that this version does not know are preserved.
     public struct Source: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -114,14 +115,14 @@ public enum ImageGet: WireMethod, AuthorizedMethod {
 
     /// The result of `image.get`.
     public struct Result: WireResult, Hashable {
-        /// The absolute path of the file. It is read, never written; it stays at least as long as the lease.
+        /// The absolute path of the file. Do not write to it. It exists at least as long as the lease.
         public var path: String
         public var image: WireImage
         /// How fresh it is.
         public var freshness: ImageFreshness
-        /// Where it came from.
+        /// The source of the image.
         public var source: Source
-        /// Age by RFC 9111, section 4.2.3.
+        /// Age according to RFC 9111, section 4.2.3.
         public var ageSeconds: Int
         /// The number of the lease, unique on its connection.
         public var lease: Int

@@ -2,22 +2,22 @@
 
 public import LarderJSON
 
-/// `image.list`: lists what is held. Page by page, in an order that stays the same while nothing is added or removed.
+/// `image.list`: lists the cached images. Returns pages, in an order that is stable while no image is added or removed.
 public enum ImageList: WireMethod, AuthorizedMethod {
     public static let name = "image.list"
 
     /// The parameters of `image.list`.
     public struct Parameters: WireParameters, Hashable {
-        /// The most images of a page.
+        /// The maximum number of images in a page.
         public static let longestPage = 1000
-        /// The length of a page unless `limit` is given.
+        /// The default number of images in a page.
         public static let defaultPage = 100
 
-        /// The `next` of the page before; nil for the first.
+        /// The `next` of the previous page; nil for the first page.
         public var after: String?
-        /// How many at most.
+        /// Maximum number of images.
         public var limit: Int
-        /// Beginning of the URLs: an origin, or an origin and the beginning of a path, without a fragment. Nil: all.
+        /// Prefix of the URLs: an origin, or an origin and the beginning of a path, without a fragment. Nil: all.
         public var prefix: String?
 
         public static var positional: [String] { ["after", "limit", "prefix"] }
@@ -43,18 +43,19 @@ public enum ImageList: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// One image that is cached.
+    /// One cached image.
     public struct Entry: Sendable, Hashable {
-        /// What it is looked up by. The URL of an image with a cache key is the one that it was fetched from.
+        /// The URL and cache key of the image. The URL of an image with a cache key is the one that it was fetched
+        /// from.
         public var reference: ImageReference
         public var image: WireImage
-        /// Whether it stays until it is unpinned.
+        /// Whether the image is pinned.
         public var isPinned: Bool
-        /// When the origin gave or validated it.
+        /// When the origin sent or validated the image.
         public var storedAt: Timestamp
-        /// When it was asked for last; may be some seconds behind.
+        /// When the image was last requested. May lag by some seconds.
         public var lastUsedAt: Timestamp
-        /// When it stops being fresh; nil where each use needs a validation.
+        /// When the image becomes stale; nil if each use requires a validation.
         public var expiresAt: Timestamp?
         /// `fresh` or `stale`.
         public var freshness: ImageFreshness
@@ -97,9 +98,9 @@ public enum ImageList: WireMethod, AuthorizedMethod {
 
     /// The result of `image.list`.
     public struct Result: WireResult, Hashable {
-        /// The images, in an order that stays the same while none is added or removed.
+        /// The images, in an order that is stable while no image is added or removed.
         public var images: [Entry]
-        /// What to give as after for the next page; nil for none.
+        /// Value of `after` for the next page; nil on the last page.
         public var next: String?
 
         public init(images: [Entry], next: String?) {

@@ -2,17 +2,17 @@
 
 public import LarderJSON
 
-/// `image.peek`: tells what is held of an image. Never asks the network and changes nothing, not even the time of the
-/// last use. Says what image.get with the same parameters would do, and with explain why.
+/// `image.peek`: shows what is cached for an image. Makes no request and changes nothing, not even the time of the last
+/// use. Returns how image.get would answer the same parameters and, with `explain`, the reasons.
 public enum ImagePeek: WireMethod, AuthorizedMethod {
     public static let name = "image.peek"
 
     /// The parameters of `image.peek`.
     public struct Parameters: WireParameters, Hashable {
         public var image: ImageReference
-        /// Cache or network.
+        /// Whether the cache or the network is preferred.
         public var policy: ImagePolicy
-        /// The oldest image that will do, in seconds; nil for what the policy says.
+        /// The maximum age of the image in seconds; nil to follow the policy.
         public var maximumAgeSeconds: Int?
         /// Whether to list the rules that led to the decision.
         public var explains: Bool
@@ -46,7 +46,8 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// What `image.get` would do. A value that this version does not know is kept as it came.
+    /// The answer that `image.get` would give, or the request that it would make first. Values that this version does
+    /// not know are preserved.
     public struct Decision: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -55,7 +56,7 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
         public static let fresh = Self(rawValue: "fresh")
         /// Answer with the cached image although it is stale.
         public static let stale = Self(rawValue: "stale")
-        /// Ask the origin whether the cached image is still current.
+        /// Validate the cached image with the origin.
         public static let revalidate = Self(rawValue: "revalidate")
         /// Fetch the image.
         public static let fetch = Self(rawValue: "fetch")
@@ -65,22 +66,22 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
         public var description: String { rawValue }
     }
 
-    /// What is cached of an image.
+    /// A cached image.
     public struct Held: Sendable, Hashable {
-        /// The absolute path of the file, on which there is no lease: it may go at any time.
+        /// The absolute path of the file. It may be removed at any time, because there is no lease on it.
         public var path: String
         public var image: WireImage
         /// `fresh` or `stale`, whatever the policy.
         public var freshness: ImageFreshness
-        /// Age by RFC 9111, section 4.2.3.
+        /// Age according to RFC 9111, section 4.2.3.
         public var ageSeconds: Int
-        /// Whether it stays until it is unpinned.
+        /// Whether the image is pinned.
         public var isPinned: Bool
-        /// When the origin gave or validated it.
+        /// When the origin sent or validated the image.
         public var storedAt: Timestamp
-        /// When it was asked for last; may be some seconds behind.
+        /// When the image was last requested. May lag by some seconds.
         public var lastUsedAt: Timestamp
-        /// When it stops being fresh; nil where each use needs a validation.
+        /// When the image becomes stale; nil if each use requires a validation.
         public var expiresAt: Timestamp?
 
         public init(
@@ -108,7 +109,7 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
             expiresAt = try reader.timestamp("expiresAt")
         }
 
-        /// Writes the members into an object that is open.
+        /// Writes the members into the object that the writer has begun.
         func writeMembers(to writer: inout JSONWriter) {
             writer.member("path", path)
             image.writeMembers(to: &writer)
@@ -121,11 +122,11 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// A rule that was checked on the way to the decision.
+    /// A rule that was applied for the decision.
     public struct Rule: Sendable, Hashable {
-        /// Short, stable word.
+        /// A short, stable identifier.
         public var name: String
-        /// What it came to, for people.
+        /// The outcome, for people.
         public var text: String
 
         public init(name: String, text: String) {
@@ -148,13 +149,13 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
 
     /// The result of `image.peek`.
     public struct Result: WireResult, Hashable {
-        /// What is cached; nil for nothing.
+        /// The cached image; nil if the image is not cached.
         public var held: Held?
-        /// What image.get would do.
+        /// The answer that image.get would give, or the request that it would make first.
         public var decision: Decision
-        /// Whether it would ask the origin after it has answered.
+        /// Whether image.get would ask the origin after it has answered.
         public var revalidates: Bool
-        /// The rules in the order that they were looked at; nil without explain.
+        /// The rules in the order in which they were applied; nil without `explain`.
         public var rules: [Rule]?
 
         public init(held: Held?, decision: Decision, revalidates: Bool, rules: [Rule]? = nil) {

@@ -2,8 +2,8 @@
 
 public import LarderJSON
 
-/// `image.pin`: keeps an image until it is unpinned. Fetches it first where it is not held. It then stays whatever room
-/// is needed, also over restarts; it is still validated and replaced by what the origin says.
+/// `image.pin`: keeps an image until it is unpinned. Fetches the image first if it is not cached. It is then never
+/// evicted, not even after a restart. It is still validated, and replaced if its origin sends a new version.
 public enum ImagePin: WireMethod, AuthorizedMethod {
     public static let name = "image.pin"
     public typealias Parameters = ImageReference

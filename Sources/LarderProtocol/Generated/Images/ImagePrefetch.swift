@@ -2,19 +2,19 @@
 
 public import LarderJSON
 
-/// `image.prefetch`: brings many images into the cache. Fetches what is not held or not fresh, behind the requests that
-/// somebody waits for, and tells how it goes by image.progress.
+/// `image.prefetch`: fetches many images into the cache. Fetches images that are not cached or not fresh, after all
+/// requests that clients wait for. Reports its progress by image.progress.
 public enum ImagePrefetch: WireMethod, AuthorizedMethod {
     public static let name = "image.prefetch"
 
     /// The parameters of `image.prefetch`.
     public struct Parameters: WireParameters, Hashable {
-        /// The most images of one request.
+        /// The maximum number of images in one request.
         public static let maxItems = 10_000
 
         /// The images.
         public var items: [Item]
-        /// How many to fetch at once. Nil: 16. The settings' limits on downloads apply as well.
+        /// Maximum number of concurrent fetches. Nil: 16. The settings' limits on downloads apply as well.
         public var concurrency: Int?
         /// Whether to send image.progress.
         public var reportsProgress: Bool
@@ -45,11 +45,11 @@ public enum ImagePrefetch: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// An image that could not be had: the error that image.get would give.
+    /// An image that could not be cached, with the error that image.get would return.
     public struct Failure: Sendable, Hashable {
-        /// URL as it was requested.
+        /// The URL as requested.
         public var url: String
-        /// What happened: the error that `image.get` would have answered with.
+        /// The error that `image.get` would return.
         public var error: WireError
 
         public init(url: String, error: WireError) {
@@ -72,22 +72,22 @@ public enum ImagePrefetch: WireMethod, AuthorizedMethod {
 
     /// The result of `image.prefetch`.
     public struct Result: WireResult, Hashable {
-        /// The most failures that are listed.
+        /// The maximum number of failures that are listed.
         public static let maxFailures = 1000
 
-        /// Images asked for.
+        /// Number of requested images.
         public var total: Int
         /// Images that were fetched or validated.
         public var fetched: Int
-        /// Images that were cached and good.
+        /// Images that were cached and usable.
         public var held: Int
-        /// Images that could not be had.
+        /// Images that failed.
         public var failed: Int
         /// Bytes fetched.
         public var bytes: Int
         /// The first failures, in the order of the list.
         public var failures: [Failure]
-        /// Failures that are not among them.
+        /// The number of further failures.
         public var failuresOmitted: Int
 
         public init(

@@ -2,22 +2,22 @@
 
 public import LarderJSON
 
-/// `image.put`: stores an image under a URL or key of the client. Replaces what is held there. The same checks and
-/// limits apply as to a download. Needs the right images, too.
+/// `image.put`: stores an image under a URL or key of the client. Replaces an image that is cached there. The checks
+/// and limits of a download apply. Also needs the right `images`.
 public enum ImagePut: WireMethod, AuthorizedMethod {
     public static let name = "image.put"
 
     /// The parameters of `image.put`.
     public struct Parameters: WireParameters, Hashable {
-        /// How long an image is fresh if the client does not say: a year, in seconds.
+        /// How long an image is fresh by default, in seconds: a year.
         public static let defaultLifetime = 31_536_000
 
         public var image: ImageReference
-        /// How the bytes of the whole file come.
+        /// How the content of the file is sent.
         public var content: Content
-        /// What the bytes must be; anything else is refused.
+        /// The SHA-256 that the image must have. An image with another digest is rejected.
         public var expectedDigest: WireDigest?
-        /// For how many seconds it is fresh. The origin of its URL is asked after that.
+        /// For how many seconds the image is fresh. After that, its origin is asked.
         public var lifetimeSeconds: Int
 
         public static var positional: [String] {

@@ -2,8 +2,8 @@
 
 public import LarderJSON
 
-/// `image.release`: gives a lease back. Each image.get counts: the lease ends when it was given back as often as it was
-/// taken, after its time, or with its connection.
+/// `image.release`: releases a lease. A lease ends when it has been released as often as image.get returned it, when
+/// its time has passed, or with its connection.
 public enum ImageRelease: WireMethod, AuthorizedMethod {
     public static let name = "image.release"
 

@@ -2,16 +2,16 @@
 
 public import LarderJSON
 
-/// `image.remove`: takes one image out of the cache, or all below a prefix. Pinned or not. A client with a lease keeps
-/// the file until the lease ends.
+/// `image.remove`: removes one image, or all images below a prefix, from the cache. Removes pinned images, too. A
+/// client with a lease keeps the file until the lease ends.
 public enum ImageRemove: WireMethod, AuthorizedMethod {
     public static let name = "image.remove"
 
     /// The parameters of `image.remove`.
     public struct Parameters: WireParameters, Hashable {
-        /// Which images.
+        /// The images to remove.
         public var selection: Selection
-        /// Whether nothing is removed.
+        /// Whether to only report what would be removed.
         public var isDryRun: Bool
 
         public static var positional: [String] { ["url", "cacheKey", "prefix", "dryRun"] }
@@ -38,9 +38,10 @@ public enum ImageRemove: WireMethod, AuthorizedMethod {
     public struct Result: WireResult, Hashable {
         /// Whether an image was removed.
         public var removed: Bool
-        /// The number of images that were removed, or would be in a dry run. Older agents do not say it.
+        /// The number of images that were removed or, in a dry run, would be. Older agents do not report it; then it is
+        /// 1 if an image was removed, otherwise 0.
         public var images: Int
-        /// The bytes of their files.
+        /// The total size in bytes of the files that only these images use.
         public var bytes: Int
 
         public init(removed: Bool, images: Int, bytes: Int) {

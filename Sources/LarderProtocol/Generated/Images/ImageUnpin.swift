@@ -2,7 +2,7 @@
 
 public import LarderJSON
 
-/// `image.unpin`: takes a pin away. The image stays as others do, until its place is needed.
+/// `image.unpin`: unpins an image. The image can then be evicted like others.
 public enum ImageUnpin: WireMethod, AuthorizedMethod {
     public static let name = "image.unpin"
     public typealias Parameters = ImageReference

@@ -2,7 +2,7 @@
 
 /// The methods of the protocol.
 package enum AllMethods {
-    /// Every method of the protocol.
+    /// All methods of the protocol.
     package static var types: [any AuthorizedMethod.Type] {
         [
             AgentClients.self, AgentInfo.self, AgentPing.self, AgentStats.self, ConfigAcknowledge.self,

@@ -2,15 +2,15 @@
 
 public import LarderJSON
 
-/// The result of a change of the configuration: the snapshot that has it.
+/// The result of a configuration change: the snapshot that contains it.
 public struct ConfigChange: WireResult, Equatable {
-    /// The first revision with the change in it; the current one if nothing changed.
+    /// The first revision that contains the change; the current one if nothing changed.
     public var revision: Int
     /// The epoch in which the revision counts.
     public var epoch: String
     /// Whether the resolved configuration differs from before.
     public var changed: Bool
-    /// When the override that `config.set` made ends; nil if it does not end by itself, and for other changes.
+    /// When the override that `config.set` made expires; nil if it does not expire, and for other changes.
     public var expiresAt: Timestamp?
     /// Whether `config.set` replaced an override that had another `expiresAt`, or none.
     public var lifetimeChanged: Bool

@@ -2,17 +2,17 @@
 
 public import LarderJSON
 
-/// Which image is meant: the parameters that the methods on one image share.
+/// Identifies an image. The methods for a single image share these parameters.
 public struct ImageReference: WireParameters, Hashable {
-    /// The most bytes that a URL may have.
+    /// The maximum length of a URL in bytes.
     public static let longestURL = 8192
-    /// The most bytes that a cache key may have.
+    /// The maximum length of a cache key in bytes.
     public static let longestCacheKey = 512
 
     /// An absolute `http` or `https` URL.
     public var url: String
-    /// What the image is looked up by instead of the URL, within the URL's origin: for signed URLs, which are never the
-    /// same twice. 1 to 512 bytes.
+    /// The key under which the image is cached instead of its URL, within the URL's origin. For signed URLs, which
+    /// differ in each request. 1 to 512 bytes.
     public var cacheKey: String?
 
     public static var positional: [String] { ["url", "cacheKey"] }
@@ -33,7 +33,7 @@ public struct ImageReference: WireParameters, Hashable {
         writer.endObject()
     }
 
-    /// Writes the members into an object that is open.
+    /// Writes the members into the object that the writer has begun.
     func writeMembers(to writer: inout JSONWriter) {
         writer.member("url", url)
         writer.member("cacheKey", cacheKey)

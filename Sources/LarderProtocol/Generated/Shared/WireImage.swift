@@ -2,19 +2,20 @@
 
 import LarderJSON
 
-/// What an image is, as its bytes say.
+/// The properties of an image, determined from its bytes.
 public struct WireImage: Sendable, Hashable {
     /// The SHA-256 of its bytes.
     public var digest: WireDigest
-    /// The media type of its format, such as `image/png`: read from the bytes, whatever the origin called it.
+    /// The media type of its format, such as `image/png`. It is determined from the bytes, not from the origin's
+    /// response.
     public var mediaType: String
-    /// The width in pixels, as it is meant to be seen.
+    /// The width in pixels, after the orientation is applied.
     public var width: Int
-    /// The height in pixels, as it is meant to be seen.
+    /// The height in pixels, after the orientation is applied.
     public var height: Int
     /// The size of its file in bytes.
     public var bytes: Int
-    /// What else its header and its origin tell.
+    /// Further properties from its header and its origin.
     public var details: WireImageDetails
 
     public init(
@@ -38,7 +39,7 @@ public struct WireImage: Sendable, Hashable {
         details = try WireImageDetails(from: reader)
     }
 
-    /// Writes the members into an object that is open.
+    /// Writes the members into the object that the writer has begun.
     func writeMembers(to writer: inout JSONWriter) {
         writer.member("digest", digest.description)
         writer.member("mediaType", mediaType)

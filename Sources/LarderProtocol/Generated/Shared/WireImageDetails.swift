@@ -2,17 +2,17 @@
 
 import LarderJSON
 
-/// What the header of an image and its origin tell besides its type and size. What is unknown is nil.
+/// Properties of an image from its header and its origin, besides its type and size. Unknown ones are nil.
 public struct WireImageDetails: Sendable, Hashable {
     public var frames: Int?
-    /// Whether it is an animation. Nil if only the whole file would tell.
+    /// Whether the image is an animation. Nil if only the whole file shows it.
     public var isAnimation: Bool?
-    /// Whether pixels may be transparent. Nil if the header does not tell.
+    /// Whether pixels may be transparent. Nil if the header does not show it.
     public var hasAlpha: Bool?
     public var orientation: Int?
-    /// When it was changed last, as its origin says. Nil if the origin does not say.
+    /// When the image was last modified, according to its origin. Nil if the origin does not report it.
     public var lastModified: Timestamp?
-    /// Entity tag of its origin, with its quotes. Nil if it has none.
+    /// Entity tag from the origin, with its quotes. Nil if it sent none.
     public var etag: String?
 
     public init(
@@ -36,7 +36,7 @@ public struct WireImageDetails: Sendable, Hashable {
         etag = try reader.string("etag")
     }
 
-    /// Writes the members into an object that is open.
+    /// Writes the members into the object that the writer has begun.
     func writeMembers(to writer: inout JSONWriter) {
         writer.member("frames", frames)
         writer.member("animation", isAnimation)

@@ -2,11 +2,11 @@
 
 import LarderJSON
 
-/// The local process that a change came from, as it was when it connected.
+/// The local process that made a change, as it was when it connected.
 public struct WirePeer: Sendable, Hashable {
-    /// Process id; 0 where the kernel does not tell.
+    /// Process ID; 0 if the kernel does not report it.
     public var pid: Int
-    /// Effective user id.
+    /// Effective user ID.
     public var uid: Int
     /// Short name of the process; "" if unknown.
     public var command: String
@@ -29,7 +29,7 @@ public struct WirePeer: Sendable, Hashable {
         writer.endObject()
     }
 
-    /// Writes the members into an object that is open.
+    /// Writes the members into the object that the writer has begun.
     func writeMembers(to writer: inout JSONWriter) {
         writer.member("pid", pid)
         writer.member("uid", uid)

@@ -3,7 +3,7 @@
 import LarderProtocol
 
 extension MethodRegistry {
-    /// Every method of the protocol.
+    /// All methods of the protocol.
     static var agent: MethodRegistry {
         var registry = MethodRegistry()
         registry.register(AgentClients.self)
