@@ -141,7 +141,7 @@ extension Integration {
                 try agent.reload()
                 #expect(try permissions(path(home)) == 0o600)
                 try agent.ask("config.set", ["path": "a", "value": 2])
-                #expect(try agent.waitForLog("missing or old").contains("default.json.tmp"))
+                #expect(try agent.waitForLog("missing or outdated").contains("default.json.tmp"))
                 #expect(try agent.stop() == .exit(0))
                 #expect(try copy(home) == ["a": 1])
 

@@ -109,7 +109,7 @@ extension Integration {
                 #expect(listen(other.number, 8) == 0)
                 let agent = try home.startInVain()
                 #expect(agent.end == .exit(1))
-                #expect(agent.log.contains("answers on \(home.socket)"), "\(agent.log)")
+                #expect(agent.log.contains("is listening on \(home.socket)"), "\(agent.log)")
                 #expect(home.exists(home.socket))
             }
         }
@@ -143,7 +143,7 @@ extension Integration {
                 try home.write("sock", "precious")
                 let agent = try home.startInVain()
                 #expect(agent.end == .exit(1))
-                #expect(agent.log.contains("\(home.socket) exists and is no socket"), "\(agent.log)")
+                #expect(agent.log.contains("\(home.socket) exists but is not a socket"), "\(agent.log)")
                 #expect(try String(contentsOfFile: home.socket, encoding: .utf8) == "precious")
             }
         }

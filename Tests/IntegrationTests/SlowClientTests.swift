@@ -20,7 +20,7 @@ extension Integration {
                 try client.call("config.set", ["path": "large", "value": Self.large])
                 _ = try nonReader.request("config.subscribe", ["large"])
                 try idle.call("config.subscribe", ["n"])
-                let line = try agent.waitForLog("does not read was dropped")
+                let line = try agent.waitForLog("disconnected a client that does not read")
                 let command = try String(contentsOfFile: "/proc/self/comm", encoding: .utf8).trimmingCharacters(
                     in: .newlines)
                 #expect(line.contains("peer_pid=\(getpid())"), "\(line)")
@@ -45,7 +45,7 @@ extension Integration {
                     LineClient.text(id: 2, "config.set", ["path": "late", "value": 1]),
                 ]
                 try nonReader.send(requests.joined(separator: "\n"))
-                _ = try agent.waitForLog("does not read was dropped")
+                _ = try agent.waitForLog("disconnected a client that does not read")
                 try client.call("agent.stats", until: { $0["connections"]?["open"] == 1 })
                 #expect(try client.refusal("config.get", ["late"]).name == "notFound")
                 nonReader.close()

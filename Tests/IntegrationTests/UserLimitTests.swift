@@ -112,7 +112,7 @@ extension Integration {
                 #expect(refusal?.contains("limits.queuedBytesPerUser") == true, "\(refusal ?? "")")
                 try client.call(
                     "agent.stats", until: { ($0["refused"]?["queuedConnections"]?.int ?? 0) > 0 })
-                _ = try agent.waitForLog("more waits for its user than limits.queuedBytesPerUser")
+                _ = try agent.waitForLog("its user exceeds limits.queuedBytesPerUser")
                 let refused = try client.call("agent.stats")["refused"] ?? .null
                 #expect((refused["queuedBytes"]?.int ?? 0) > 0)
                 // When the other clients have disconnected, large replies are sent again.

@@ -71,7 +71,7 @@ extension Integration {
 
                 try home.write(settings: settings)
                 try agent.reload()
-                let note = "needs the right read in namespace shop"
+                let note = "requires the right \"read\" in namespace \"shop\""
                 for process in [exec, render] {
                     #expect(try process.waitForLog(note).hasSuffix("; asking again until it may be read"))
                 }

@@ -214,7 +214,8 @@ struct ConfigSnapshotsTests {
                 #expect(again.params?["since"] == 1)
                 try await connection.snapshot(1, revision: 2, "two")
                 try await connection.end(2, revision: 2, reason: "denied")
-                try await connection.fail(connection.request("config.subscribe"), .denied, "needs the right read")
+                try await connection.fail(
+                    connection.request("config.subscribe"), .denied, "requires the right \"read\"")
             }()
             var received: [Int] = []
             let failure = await error { for try await snapshot in snapshots { received.append(snapshot.revision) } }

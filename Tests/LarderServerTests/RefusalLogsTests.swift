@@ -26,7 +26,7 @@ struct RefusalLogsTests {
         #expect(line.map(\.level) == [.notice])
         #expect(
             line.map(\.message) == [
-                "config.set was refused to user 1, process 17 (sh): it needs the right write in namespace a"
+                #"config.set was denied to user 1, process 17 (sh): it requires the right "write" in namespace "a""#
             ])
         #expect(
             line.first?.fields == [
@@ -52,8 +52,8 @@ struct RefusalLogsTests {
         #expect(combined.map(\.level) == [.notice])
         #expect(
             combined.map(\.message) == [
-                "config.set was refused to user 1, process 17 (sh) (500 times in 10 s): it needs the right write in "
-                    + "namespaces a, b"
+                #"config.set was denied to user 1, process 17 (sh) (500 times in 10 s): it requires the right "write" "#
+                    + "in namespaces a, b"
             ])
         #expect(combined.first?.fields["refused"] == "500" && combined.first?.fields["namespaces"] == "a, b")
     }
@@ -91,10 +91,10 @@ struct RefusalLogsTests {
         log.flush()
         let taken = lines.take()
         #expect(taken.allSatisfy { $0.level == .warning })
-        let tooMany = "connections were refused: there are as many as limits.connections allows"
+        let tooMany = "connections were refused: limits.connections is reached"
         #expect(
             taken.map(\.message) == [
-                tooMany, "connections were refused: the limit of open files allows no more", tooMany,
+                tooMany, "connections were refused: the limit of open files is reached", tooMany,
             ])
         #expect(taken.map { $0.fields["refused"] } == ["1", "1", "499"])
         #expect(taken[1].fields["limit"] == "7")

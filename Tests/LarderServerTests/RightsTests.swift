@@ -74,14 +74,15 @@ struct RightsTests {
                 let rules = Self.rules(general, ["x": []])
                 let (hidden, absent) = (refusal(rules, right, "x"), refusal(rules, right, "y"))
                 #expect(hidden?.code == .denied && hidden?.right == right && hidden?.namespace == "x")
-                #expect(absent?.detail == hidden?.detail.replacing("namespace x", with: "namespace y"))
+                #expect(absent?.detail == hidden?.detail.replacing("\"x\"", with: "\"y\""))
                 #expect(absent?.code == .denied && absent?.right == right && absent?.namespace == "y")
             }
             let (existing, missing) = (refusal(Self.rules([]), .read, "default"), refusal(Self.rules([]), .read, "y"))
-            #expect(existing?.detail == missing?.detail.replacing("namespace y", with: "namespace default"))
+            #expect(existing?.detail == missing?.detail.replacing("\"y\"", with: "\"default\""))
             let unknown = refusal(Self.rules(reader), .write, "y")
-            #expect(unknown?.code == .unknownNamespace && unknown?.detail.contains("declared are: default") == true)
-            #expect(refusal(Self.rules(reader), .write, "default")?.detail.contains("if there is one") == false)
+            #expect(
+                unknown?.code == .unknownNamespace && unknown?.detail.contains("declared namespaces: default") == true)
+            #expect(refusal(Self.rules(reader), .write, "default")?.detail.contains("if that exists") == false)
             #expect(refusal(Self.rules(reader, ["default": reader]), .read, "default") == nil)
             // The general right `administer` does not apply in a namespace that grants no rights.
             let administrator = Self.rules(Rights([.administer]), ["x": []])

@@ -71,8 +71,8 @@ struct Authorizer: Sendable {
     /// The error for a namespace that does not exist. It lists the namespaces that the peer may know.
     func unknownNamespace(_ name: String, _ rights: PeerRights) -> WireError {
         let known = namespaces.all.map(\.name).filter(rights.mayKnow)
-        let others = known.isEmpty ? "" : "; declared are: \(known.joined(separator: ", "))"
-        return WireError(.unknownNamespace, "\"\(name)\" is not declared in the settings\(others)")
+        let others = known.isEmpty ? "" : "; declared namespaces: \(known.joined(separator: ", "))"
+        return WireError(.unknownNamespace, "namespace \"\(name)\" is not declared in the settings\(others)")
     }
 }
 
@@ -90,22 +90,24 @@ extension Denial {
         Denial(
             error: WireError(
                 lacking: right, in: nil,
-                "needs the right \(right.rawValue); the settings give it by access, see larder.json(5)"))
+                "requires the right \"\(right.rawValue)\"; grant it with \"access\" in the settings, see larder.json(5)"
+            ))
     }
 
     fileprivate static func lacking(_ right: Right, in namespace: String, mayNotExist: Bool) -> Denial {
         Denial(
             error: WireError(
                 lacking: right, in: namespace,
-                "needs the right \(right.rawValue) in namespace \(namespace)\(mayNotExist ? ", if there is one" : ""); "
-                    + "the settings give it by access, see larder.json(5)"))
+                "requires the right \"\(right.rawValue)\" in namespace \"\(namespace)\""
+                    + (mayNotExist ? ", if that exists" : "")
+                    + "; grant it with \"access\" in the settings, see larder.json(5)"))
     }
 
     fileprivate static func notUser(of origin: ImageOrigin) -> Denial {
         Denial(
             error: WireError(
                 .denied,
-                "the agent shows \(origin.name) a credential that is not meant for everybody; have your user or one of "
-                    + "your groups named in images.origins[\"\(origin.name)\"] of the settings"))
+                "images of \(origin.name) are restricted, because the agent sends it a credential; add your user or "
+                    + "one of your groups to images.origins[\"\(origin.name)\"] in the settings"))
     }
 }

@@ -74,7 +74,9 @@ final class Connection: EpollTarget {
         do {
             try state.registration.add(socket, of: self, to: loop.epoll)
         } catch {
-            loop.server.logger.warning("a connection was refused", metadata: logMetadata(["error": "\(error)"]))
+            loop.server.logger.warning(
+                "cannot watch the socket of a new connection; the connection was closed",
+                metadata: logMetadata(["error": "\(error)"]))
             close()
         }
     }
@@ -169,7 +171,7 @@ final class Connection: EpollTarget {
     /// Cancels the pending requests that are not committed, because the agent stops or the client has disconnected.
     private func cancelUncommitted() {
         if state.pending.isEmpty { return }
-        let reason = WireError(.shuttingDown, "the agent is stopping; ask again once it is back")
+        let reason = WireError(.shuttingDown, "the agent is stopping; retry after it has restarted")
         for ticket in state.pending.tickets(.connection) { state.pending[ticket]?.cancel(reason) }
     }
 

@@ -78,7 +78,8 @@ struct ConnectionUsage {
                 limit: .subscriptions,
                 error: WireError(
                     .limitExceeded,
-                    "a connection may have \(limits.subscriptionsPerConnection) subscriptions; end one or connect again"
+                    "this connection has \(limits.subscriptionsPerConnection) subscriptions "
+                        + "(limits.subscriptionsPerConnection); end one, or open another connection"
                 ))
         }
         do throws(WireError) {

@@ -204,7 +204,9 @@ struct SocketReader {
             loop.traffic.refused.lines += 1
             let limit = connection.state.usage.limits.lineBytes
             connection.output.refuse(
-                WireError(.lineTooLong, "a line may have \(limit) bytes; this one was dropped up to its line end"))
+                WireError(
+                    .lineTooLong,
+                    "the line has more than \(limit) bytes (limits.lineBytes); it was discarded up to its line end"))
             return true
         }
     }

@@ -49,5 +49,5 @@ extension WireError {
     }
 
     /// The error of a request whose client has disconnected.
-    static let disconnected = WireError(.cancelled, "the connection is gone")
+    static let disconnected = WireError(.cancelled, "the client has disconnected")
 }

@@ -52,7 +52,9 @@ extension CachePolicy {
 extension WireDigest {
     /// Converts a digest of the cache.
     init(_ digest: BlobDigest) {
-        guard let read = WireDigest(digest.description) else { preconditionFailure("it is 64 hexadecimal digits") }
+        guard let read = WireDigest(digest.description) else {
+            preconditionFailure("a digest has 64 hexadecimal digits")
+        }
         self = read
     }
 }
@@ -139,8 +141,8 @@ extension ImagePeek.Result {
     /// A rule that describes the download in progress, if there is one.
     private static func flight(_ explanation: ImageExplanation) -> [ImagePeek.Rule] {
         guard let flight = explanation.flight else { return [] }
-        let state = flight.isQueued ? "waits for its turn" : "is under way with \(flight.receivedBytes) bytes so far"
-        return [ImagePeek.Rule(name: "flight", text: "a fetch \(state), for \(flight.waiters) requests")]
+        let state = flight.isQueued ? "queued" : "in progress, with \(flight.receivedBytes) bytes received"
+        return [ImagePeek.Rule(name: "flight", text: "a download is \(state); \(flight.waiters) requests wait for it")]
     }
 }
 

@@ -62,7 +62,7 @@ final class BatchReply {
     static var noRoom: WireError {
         WireError(
             .limitExceeded,
-            "the replies to this batch come to more than \(maxBytes) bytes already; ask for this outside the batch")
+            "the replies to this batch exceed \(maxBytes) bytes; send this request outside the batch")
     }
 
     /// The next request to start, and the slot of its reply.

@@ -66,11 +66,14 @@ struct RequestDispatcher {
 
     private func dispatchBatch(_ message: JSONValue) {
         let count = message.count
-        if count == 0 { return output.refuse(WireError(.invalidRequest, "a batch has at least one request")) }
+        if count == 0 {
+            return output.refuse(
+                WireError(.invalidRequest, "the batch is empty; send 1 to \(Self.maxBatchRequests) requests"))
+        }
         if count > Self.maxBatchRequests {
             return output.refuse(
                 WireError(
-                    .invalidRequest, "a batch has at most \(Self.maxBatchRequests) requests, this one has \(count)"))
+                    .invalidRequest, "the batch has \(count) requests; send at most \(Self.maxBatchRequests)"))
         }
         let lineBytes = connection.state.usage.lineBytes
         let isLong = lineBytes > UserUsage.largeBytes
@@ -102,7 +105,7 @@ struct RequestDispatcher {
     /// Returns why a request of a batch is refused, if it is: it waited too long, or there is no room for its result.
     private func refusal(of request: Request, in batch: BatchReply) -> WireError? {
         if connection.state.phase == .draining {
-            return WireError(.shuttingDown, "the agent is stopping; ask again once it is back")
+            return WireError(.shuttingDown, "the agent is stopping; retry after it has restarted")
         }
         if request.id == nil { return nil }
         if batch.heldBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() { return error }
@@ -125,7 +128,8 @@ struct RequestDispatcher {
         }
         guard let handler = loop.methods[request.method] else {
             let error = WireError(
-                .methodNotFound, "there is no method \(request.method.compactText); rpc.discover lists them")
+                .methodNotFound,
+                "unknown method \(request.method.compactText); call rpc.discover for a list of the methods")
             return output.reply(id: request.id, error, in: slot)
         }
         if connection.state.phase == .closed, handler.lifetime == .connection { return }

@@ -24,7 +24,7 @@ final class ExportDirectory: Sendable {
     init(path: String, mode: UInt32, group: gid_t) throws(ExportError) {
         (self.path, self.group) = (path, group)
         guard uninterrupted({ mkdir(path, 0o700) }) == 0 || errno == EEXIST else {
-            throw ExportError("make directory", path)
+            throw ExportError("create directory", path)
         }
         lock = try Self.open(path)
         // Clients that may read the copies may list and enter the directory.
@@ -141,15 +141,16 @@ final class ExportDirectory: Sendable {
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_uid == geteuid() else {
             close(descriptor)
-            throw ExportError("\(path) belongs to user \(status.st_uid); remove it, or move the socket elsewhere")
+            throw ExportError(
+                "\(path) belongs to user \(status.st_uid); remove it, or move the socket to another directory")
         }
         do throws(FileLock.Failure) {
             return try FileLock(descriptor)
         } catch {
             if case .failed(let error) = error { throw ExportError("lock", path, error) }
             throw ExportError(
-                "another agent keeps its copies in \(path); give each agent's socket a directory of its own, or set "
-                    + "current.enabled to false for one")
+                "another agent uses \(path) for its plain copies; put the sockets into separate directories, or set "
+                    + "current.enabled to false for one of the agents")
         }
     }
 
@@ -157,7 +158,7 @@ final class ExportDirectory: Sendable {
         var status = stat()
         guard fstat(file, &status) == 0 else { throw ExportError("stat", path) }
         if status.st_gid != group, fchown(file, uid_t.max, group) != 0 {
-            throw ExportError("give to the socket's group (\(group))", path)
+            throw ExportError("set the group to \(group) on", path)
         }
         guard uninterrupted({ fchmod(file, mode) }) == 0 else { throw ExportError("change the mode of", path) }
     }

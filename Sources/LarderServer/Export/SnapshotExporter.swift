@@ -185,7 +185,7 @@ package final class SnapshotExporter: Sendable {
             state.withLock { $0.group = group }
             return group
         }
-        let failure = ExportError("find the socket", socket)
+        let failure = ExportError("stat the socket", socket)
         guard let group = state.withLock({ $0.group }) else { throw failure }
         return group
     }
@@ -225,7 +225,7 @@ package final class SnapshotExporter: Sendable {
         guard problem != previous else { return }
         if let problem {
             logger.warning(
-                "the plain copies of the configuration are missing or old; everything else goes on",
+                "cannot update the plain copies of the configuration; they are missing or outdated",
                 metadata: ["error": "\(problem)"])
         } else {
             logger.notice("the plain copies of the configuration are up to date again")

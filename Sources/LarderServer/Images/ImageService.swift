@@ -55,9 +55,9 @@ extension ServerContext {
         if let images { return images }
         if let imageProblem {
             throw WireError(
-                .unavailable, "the agent runs without its image cache: \(imageProblem); then restart the agent")
+                .unavailable, "the image cache is unavailable: \(imageProblem); then restart the agent")
         }
         throw WireError(
-            .unavailable, "the settings switch the image cache off; set images.enabled to true and restart the agent")
+            .unavailable, "the settings disable the image cache; set images.enabled to true and restart the agent")
     }
 }

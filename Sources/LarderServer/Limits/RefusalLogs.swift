@@ -16,8 +16,8 @@ final class RefusalLogs: Sendable {
         connections = RateLimitedLog(every: Self.interval, clock: clock) { isBoundByDescriptors, limit, count in
             logger.warning(
                 isBoundByDescriptors
-                    ? "connections were refused: the limit of open files allows no more"
-                    : "connections were refused: there are as many as limits.connections allows",
+                    ? "connections were refused: the limit of open files is reached"
+                    : "connections were refused: limits.connections is reached",
                 metadata: ["refused": "\(count)", "limit": "\(limit)"])
         }
         usage = RateLimitedLog(every: Self.interval, clock: clock) { exceeded, client, count in
@@ -120,13 +120,13 @@ private struct DeniedClient {
         let place =
             switch namespaces.count {
             case 0: ""
-            case 1: " in namespace \(names)"
+            case 1: " in namespace \"\(names)\""
             default: " in namespaces \(names)\(hasMoreNamespaces ? " and others" : "")"
             }
         logger.notice(
             """
-            \(denied.method) was refused to user \(denied.uid), process \(peer.pid)\(command)\(times): it needs the right \
-            \(denied.right.rawValue)\(place)
+            \(denied.method) was denied to user \(denied.uid), process \(peer.pid)\(command)\(times): it requires the \
+            right "\(denied.right.rawValue)"\(place)
             """,
             metadata: metadata)
     }

@@ -40,7 +40,7 @@ final class UserUsage: Sendable {
     func addSubscription(_ limits: ConnectionLimits) throws(WireError) {
         if Self.take(subscriptions, upTo: isTrusted ? .max : limits.subscriptionsPerUser) { return }
         throw exceeded(
-            "subscriptions", limits.subscriptionsPerUser, "subscriptionsPerUser", "end some that are not needed")
+            "subscriptions", limits.subscriptionsPerUser, "subscriptionsPerUser", "end some")
     }
 
     /// Releases the place of a subscription.
@@ -53,8 +53,8 @@ final class UserUsage: Sendable {
     func addRequest(_ limits: ConnectionLimits) throws(WireError) {
         if Self.take(requests, upTo: isTrusted ? .max : limits.requestsInFlightPerUser) { return }
         throw exceeded(
-            "requests that wait for their reply", limits.requestsInFlightPerUser, "requestsInFlightPerUser",
-            "send it again when others are answered")
+            "unanswered requests", limits.requestsInFlightPerUser, "requestsInFlightPerUser",
+            "retry after some have been answered")
     }
 
     /// Reserves a place regardless of the limit, for a committed request whose client has disconnected.
@@ -89,8 +89,8 @@ final class UserUsage: Sendable {
     func tooMuch(_ limits: ConnectionLimits) -> WireError {
         WireError(
             .limitExceeded,
-            "more than limits.queuedBytesPerUser (\(limits.queuedBytesPerUser) bytes) wait for the connections of user "
-                + "\(user); let them read what they asked for, and send it again")
+            "user \(user) has more than \(limits.queuedBytesPerUser) bytes queued (limits.queuedBytesPerUser); read "
+                + "the pending replies, then retry")
     }
 
     // MARK: Files
@@ -108,15 +108,15 @@ final class UserUsage: Sendable {
         if isTrusted || files.load(ordering: .relaxed) < most { return nil }
         return WireError(
             .limitExceeded,
-            "\(most) open files wait for the connections of user \(user), as many as they may have connections by "
-                + "limits.connectionsPerUser; receive those first, or ask for paths")
+            "user \(user) has \(most) open files that its connections have not received (limits.connectionsPerUser); "
+                + "receive them first, or request paths instead of descriptors")
     }
 
     private func exceeded(_ things: String, _ limit: Int, _ setting: String, _ advice: String) -> WireError {
         WireError(
             .limitExceeded,
-            "the connections of user \(user) have \(limit) \(things), as many as limits.\(setting) allows; \(advice), or "
-                + "have the administrator raise it")
+            "user \(user) has \(limit) \(things) (limits.\(setting)); \(advice), or ask the administrator to raise the "
+                + "limit")
     }
 
     private static func take(_ count: borrowing Atomic<Int>, upTo limit: Int) -> Bool {
@@ -168,7 +168,7 @@ final class UserUsageTable: Sendable {
     static func refusal(of peer: PeerCredentials, _ limits: ConnectionLimits) -> WireError {
         WireError(
             .limitExceeded,
-            "user \(peer.uid) has \(limits.effectiveConnectionsPerUser) connections, as many as limits.connectionsPerUser "
-                + "allows; close some, or have the administrator raise it")
+            "user \(peer.uid) has \(limits.effectiveConnectionsPerUser) connections (limits.connectionsPerUser); close "
+                + "some, or ask the administrator to raise the limit")
     }
 }

@@ -11,9 +11,9 @@ enum ConnectionRefusal {
             socket,
             WireError(
                 .limitExceeded,
-                "the agent has \(limits.connections) connections, its limit; close some, or raise "
+                "the agent has \(limits.connections) connections, the maximum; close some, or raise "
                     + (limits.isBoundByDescriptors
-                        ? "the limit of open files that it runs with (LimitNOFILE= of its service, ulimit -n)"
+                        ? "its limit of open files (LimitNOFILE= of its service, ulimit -n)"
                         : "limits.connections")))
     }
 

@@ -97,15 +97,15 @@ package final class ListeningSocket: Sendable {
         guard lstat(path, &information) == 0 else { return }
         guard information.st_mode & S_IFMT == S_IFSOCK else {
             throw ServerError(
-                .cannotListen, "\(path) exists and is no socket; remove it, or choose another path with --socket")
+                .cannotListen, "\(path) exists but is not a socket; remove it, or choose another path with --socket")
         }
         let probe = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
-        guard probe >= 0 else { throw failure("open a socket for", path) }
+        guard probe >= 0 else { throw failure("create a socket for", path) }
         defer { close(probe) }
         if try withAddress(path, { connect(probe, $0, $1) }) == 0 {
             throw ServerError(
                 .alreadyRunning,
-                "another agent answers on \(path); stop it, or choose another path with --socket")
+                "another agent is listening on \(path); stop it, or choose another path with --socket")
         }
         guard errno == ECONNREFUSED else { throw failure("probe", path) }
         guard unlink(path) == 0 || errno == ENOENT else { throw failure("remove the stale socket", path) }
@@ -114,7 +114,7 @@ package final class ListeningSocket: Sendable {
     private static func bind(_ path: String, mode: UInt32) throws(ServerError) -> CInt {
         let descriptor = socket(
             AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
-        guard descriptor >= 0 else { throw failure("open a socket for", path) }
+        guard descriptor >= 0 else { throw failure("create a socket for", path) }
         do throws(ServerError) {
             // bind(2) gives the file the mode of the descriptor, so the file never has wider permissions.
             guard fchmod(descriptor, mode) == 0 else { throw failure("set the mode of", path) }
@@ -131,10 +131,10 @@ package final class ListeningSocket: Sendable {
     private static func give(_ path: String, to group: String, mode: UInt32) throws(ServerError) {
         guard let number = gid_t(group) ?? getgrnam(group)?.pointee.gr_gid else {
             throw ServerError(
-                .cannotListen, "there is no group \"\(group)\", which socket.group names; create it first")
+                .cannotListen, "group \"\(group)\" does not exist (socket.group); create it, or name another group")
         }
         guard chown(path, uid_t.max, number) == 0 else {
-            throw failure("give to group \(group)", path)
+            throw failure("set group \"\(group)\" on", path)
         }
     }
 
@@ -146,7 +146,7 @@ package final class ListeningSocket: Sendable {
         let bytes = Array(path.utf8)
         guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else {
             throw ServerError(
-                .cannotListen, "the socket path \(path) has \(bytes.count) bytes; at most 107 are possible (unix(7))")
+                .cannotListen, "the socket path \(path) has \(bytes.count) bytes; use at most 107 (unix(7))")
         }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
         return withUnsafePointer(to: &address) {

@@ -80,7 +80,7 @@ final class StallMonitor {
         else { return }
         connection.loop.traffic.connectionsStalled += 1
         connection.loop.server.logger.warning(
-            "a client that does not read was dropped",
+            "disconnected a client that does not read",
             metadata: connection.logMetadata([
                 "seconds": "\(stalled.nanoseconds / 1_000_000_000)",
                 "pending_bytes": "\(connection.state.outbound.pendingBytes)",
@@ -91,7 +91,7 @@ final class StallMonitor {
     private func closeOverLimit(_ connection: Connection) {
         connection.loop.traffic.refused.queuedConnections += 1
         connection.loop.server.logger.warning(
-            "a client that does not read was dropped: more waits for its user than limits.queuedBytesPerUser allows",
+            "disconnected a client that does not read, because its user exceeds limits.queuedBytesPerUser",
             metadata: connection.logMetadata(["pending_bytes": "\(connection.state.outbound.pendingBytes)"]))
         connection.close()
     }

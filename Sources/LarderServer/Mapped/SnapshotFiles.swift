@@ -116,7 +116,7 @@ final class SnapshotFiles: Sendable {
                 name: "larder \(publication.namespace) \(snapshot.revision)")
             return OpenedSnapshot(revision: snapshot.revision, byteCount: file.byteCount, file: PassedFile(file))
         } catch {
-            throw WireError(.limitExceeded, "\(error.reason); config.get needs no file")
+            throw WireError(.limitExceeded, "\(error.reason); use config.get, which needs no file")
         }
     }
 }

@@ -47,10 +47,10 @@ extension ConfigGet: Method {
         if current.awaitsSource {
             return WireError(
                 .unavailable,
-                "nothing is at \"\(path)\" of namespace \"\(namespace)\", whose remote source has not given a usable "
-                    + "answer yet; config.status says why")
+                "no value at \"\(path)\" in namespace \"\(namespace)\": its remote source has not delivered a valid "
+                    + "document yet; call config.status for the reason")
         }
-        return WireError(.notFound, "nothing is at \"\(path)\" of namespace \"\(namespace)\"")
+        return WireError(.notFound, "no value at \"\(path)\" in namespace \"\(namespace)\"")
     }
 }
 
@@ -72,8 +72,10 @@ extension ConfigNamespace {
             guard error.code == .upstreamFailed || error.code == .rejected else { throw WireError(error) }
             let age = publication.status.age(at: WallClock.system.now)
             if let age, let allowed, age <= allowed { return }
-            let held = age.map { "what is held was confirmed \(Int($0)) s ago" } ?? "nothing of it was ever confirmed"
-            throw WireError(WireError(error).code, "\(error.message); \(held)")
+            let cached =
+                age.map { "the cached document was confirmed \(Int($0)) s ago" }
+                ?? "the age of the cached document is unknown"
+            throw WireError(WireError(error).code, "\(error.message); \(cached)")
         }
     }
 }

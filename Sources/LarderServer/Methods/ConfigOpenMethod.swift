@@ -9,7 +9,7 @@ extension ConfigOpen: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         if call.isInBatch {
             throw WireError(
-                .invalidParams, "a batch has one reply, with which no descriptors come; open it outside the batch")
+                .invalidParams, "the reply to a batch carries no descriptors; send config.open outside the batch")
         }
         let publication = try call.namespace(call.parameters.namespace).publication
         guard publication.current.snapshot.revision > 0 else {

@@ -12,7 +12,7 @@ extension ImageGet: Method {
         let query = ImageQuery(call.parameters, images)
         if query.wantsDescriptor, call.isInBatch {
             throw WireError(
-                .invalidParams, "a batch has one reply, with which no descriptors come; ask for them outside the batch")
+                .invalidParams, "the reply to a batch carries no descriptors; send the request outside the batch")
         }
         if let template = call.template { call.loop.caches.imageQueries.store(query, for: template) }
         let request = ImageGetRequest(connection: call.connection, query: query, images: images)
@@ -115,7 +115,7 @@ private struct ImageGetRequest {
         reply.deadline = query.deadline.map { deadline in
             ReplyDeadline(
                 time: .milliseconds(Int64(deadline)),
-                error: WireError(.timeout, "the image was not there within \(deadline) ms"))
+                error: WireError(.timeout, "the image was not available within \(deadline) ms (deadlineMilliseconds)"))
         }
         return reply
     }
@@ -150,7 +150,7 @@ private struct ImageGetRequest {
         guard connection.state.leases.hasRoom(for: delivery.image.digest) else {
             return WireError(
                 .limitExceeded,
-                "a connection may have \(ImageLeases.max) leases; give some back by image.release")
+                "this connection has \(ImageLeases.max) leases, the maximum; release some with image.release")
         }
         guard delivery.file != nil,
             let refusal = connection.state.usage.user.refusalOfFile(connection.state.usage.limits)

@@ -148,6 +148,7 @@ extension ImageService {
 
     private static let notKept = ImageError(
         .notHeld,
-        "the image was fetched and cannot be pinned, because it was not kept: its origin forbids that (Cache-Control: "
-            + "no-store, or Vary: *), or it was removed at once; have the origin allow it, or use image.get each time")
+        "the image was downloaded but cannot be pinned, because it is not in the cache: its origin forbids caching it "
+            + "(Cache-Control: no-store, or Vary: *), or it was removed again; allow caching at the origin, or call "
+            + "image.get for each use")
 }

@@ -79,7 +79,7 @@ extension ImagePrefetch: Method {
             let reason = cancellation ?? WireError(.cancelled, "the prefetch was cancelled")
             let (done, total) = (outcome.progress.done, outcome.progress.total)
             return .failure(
-                WireError(reason.code, "\(reason.detail); \(done) of \(total) images are complete and stay"))
+                WireError(reason.code, "\(reason.detail); \(done) of \(total) images are complete and stay cached"))
         }
     }
 }

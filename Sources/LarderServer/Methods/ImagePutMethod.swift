@@ -10,7 +10,7 @@ extension ImagePut: Method {
         case .descriptor:
             if call.isInBatch {
                 throw WireError(
-                    .invalidParams, "no descriptor belongs to a request of a batch; send it outside the batch")
+                    .invalidParams, "a batch cannot carry a descriptor; send image.put outside the batch")
             }
             content = .file(try receivedFile(call.connection))
         }
@@ -29,18 +29,18 @@ extension ImagePut: Method {
         switch connection.state.reader.descriptors?.take() {
         case .file(let file): return file
         case .several:
-            throw WireError(.invalidParams, "several descriptors came with the request; pass one")
+            throw WireError(.invalidParams, "the request came with several descriptors; pass one")
         case .lost:
             connection.loop.traffic.refused.requests += 1
             throw WireError(
                 .limitExceeded,
-                "the limit of open files is reached, for this connection, this user or the agent; send it again when other "
-                    + "requests are answered")
+                "the limit of open files of this connection, of its user or of the agent is reached; retry after other "
+                    + "requests have been answered")
         case nil:
             throw WireError(
                 .invalidParams,
-                "no descriptor came with the request; pass one with the first byte of its line (SCM_RIGHTS), not through a "
-                    + "relay")
+                "the request came without a descriptor; pass one with the first byte of its line (SCM_RIGHTS), not "
+                    + "through a relay")
         }
     }
 }

@@ -11,7 +11,7 @@ extension ConfigSubscribe: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (parameters, connection, loop) = (call.parameters, call.connection, call.loop)
         if connection.state.phase == .draining {
-            throw WireError(.shuttingDown, "the agent is stopping; subscribe again once it is back")
+            throw WireError(.shuttingDown, "the agent is stopping; subscribe again after it has restarted")
         }
         let publication = try call.namespace(parameters.namespace).publication
         let heldBytes: Int
@@ -63,12 +63,14 @@ extension ConfigAcknowledge: Method {
         if let epoch = parameters.epoch, epoch != publication.epoch {
             throw WireError(
                 .invalidParams,
-                "\"epoch\" is \(epoch), and revisions now count in \(publication.epoch); take the current snapshot")
+                "\"epoch\" is \"\(epoch)\", but the current epoch is \"\(publication.epoch)\"; get the current snapshot"
+            )
         }
         let newest = publication.current.snapshot.revision
         guard parameters.revision <= newest else {
             throw WireError(
-                .invalidParams, "\"revision\" is \(parameters.revision), and the newest snapshot is \(newest)")
+                .invalidParams, "\"revision\" is \(parameters.revision), but the newest snapshot has revision \(newest)"
+            )
         }
         call.loop.registry.acknowledgements.note(
             AcknowledgementBook.Entry(

@@ -71,7 +71,7 @@ final class SnapshotWait {
         let milliseconds = (timeout?.nanoseconds ?? 0) / 1_000_000
         return WireError(
             .timeout,
-            "what was waited for at \"\(path)\" of namespace \"\(publication.namespace)\" did not come about within "
+            "\"\(path)\" in namespace \"\(publication.namespace)\" did not meet the condition within "
                 + "\(milliseconds) ms")
     }
 }

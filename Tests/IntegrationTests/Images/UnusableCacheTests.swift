@@ -17,7 +17,7 @@ extension Integration {
                 #expect(try client.call("config.get", ["path": "n"])["value"] == 1)
                 let refusal = try client.imageRefusal("http://127.0.0.1/a.png")
                 #expect(refusal.name == "unavailable")
-                #expect(refusal.detail.contains("the agent runs without its image cache"))
+                #expect(refusal.detail.contains("the image cache is unavailable: "))
                 #expect(refusal.detail.contains("restart the agent"))
                 let info = try client.call("agent.info")
                 #expect(info["imageDirectory"]?.isNull == true)
