@@ -142,7 +142,7 @@ struct CommandFormatTests {
     @Test("status names omitted experiments")
     func omittedExperiments() {
         var status = status()
-        let problem = "list, which declares experiments, is no array"
+        let problem = "invalid experiments: list must be an array of overlays"
         status.layers = [
             .init(name: "experiment", present: false, bytes: 0, origin: "", updatedAt: nil, problem: problem)
         ]

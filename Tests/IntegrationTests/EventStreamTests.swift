@@ -102,7 +102,7 @@ extension Integration {
                 let client = try agent.connect()
                 try client.call("config.subscribe", ["v"])
                 #expect(try client.refusal("config.get", ["v"]).name == "unavailable")
-                try agent.waitForLog("the source gave no usable answer; it has never given")
+                try agent.waitForLog("no valid document from the source; it has not delivered")
                 #expect(try agent.status()["state"] == "failed")
                 origin.listen()
                 try client.events(until: 1)
@@ -173,7 +173,7 @@ extension Integration {
                     origin.disconnect()
                     try client.events(until: .int(number))
                 }
-                #expect(!agent.log.contains("no usable answer"), "\(agent.log)")
+                #expect(!agent.log.contains("no valid document"), "\(agent.log)")
                 #expect(try agent.status()["upstream"]?["consecutiveFailures"] == 0)
             }
         }

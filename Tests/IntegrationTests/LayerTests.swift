@@ -102,8 +102,8 @@ extension Integration {
                 #expect(refusal.name == "denied")
                 #expect(
                     refusal.detail
-                        == "search.limit is locked in \(home.settings) to what \(home.directory)/config.d/20-site.json:3 "
-                        + "says; change it there, or unlock it")
+                        == "\"search.limit\" is locked in \(home.settings) to the value in "
+                        + "\(home.directory)/config.d/20-site.json:3; change it there, or remove the lock")
             }
         }
 

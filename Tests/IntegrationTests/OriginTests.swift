@@ -200,7 +200,7 @@ extension Integration {
                 #expect(["failed", "refreshing"].contains(status["state"]?.string))
                 #expect(status["lastError"]?["name"] == "upstreamFailed")
                 #expect(status["digest"]?.isNull == true)
-                try agent.waitForLog("the source gave no usable answer; it has never given")
+                try agent.waitForLog("no valid document from the source; it has not delivered")
 
                 origin.listen()
                 let event = try client.event()

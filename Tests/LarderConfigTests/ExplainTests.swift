@@ -211,11 +211,11 @@ struct ExplainTests {
             let refusal = await scene.explainer.refusal(JSONPath(["s", "n"]), layers)
             #expect(
                 refusal.message
-                    == "s.n is locked in /etc/larder/larder.json to what \(scene.directory.at("config.d/10.json")):4 "
-                    + "says; change it there, or unlock it")
+                    == "\"s.n\" is locked in /etc/larder/larder.json to the value in "
+                    + "\(scene.directory.at("config.d/10.json")):4; change it there, or remove the lock")
             #expect(refusal.code == .locked)
             let absent = await scene.explainer.refusal(JSONPath(["gone"]), layers)
-            #expect(absent.message.contains("stays absent because neither defaults nor host files say anything there"))
+            #expect(absent.message.contains("neither the defaults nor the host files have a value there"))
         }
     }
 

@@ -214,7 +214,7 @@ struct ArchivedSnapshotsTests {
             #expect(await store.pastSnapshots().map(\.revision) == [7, 6, 5])
             var error = await #expect(throws: ConfigError.self) { try await store.rollBack(toRevision: 4, by: nil) }
             #expect(error?.code == .notFound)
-            #expect(error?.message.contains("known are: 5, 6, 7") ?? false)
+            #expect(error?.message.contains("known revisions: 5, 6, 7") ?? false)
             error = await #expect(throws: ConfigError.self) { try await store.pin(true, revision: 4) }
             #expect(error?.code == .notFound)
             #expect(try await store.rollBack(toRevision: 5, by: nil).changed)

@@ -132,7 +132,7 @@ struct LayersTests {
             try await push(store, ["a": 2, "experiments": [["name": "x", "values": ["secret": "hunter2"]]]])
         }
         #expect(error?.code == .rejected)
-        #expect(error?.message.hasPrefix("experiments[0], which declares experiments, needs \"percentage\"") == true)
+        #expect(error?.message.hasPrefix("invalid experiments: experiments[0] must have \"percentage\"") == true)
         #expect(error?.message.contains("hunter2") == false)
         #expect(store.value == ["a": 1])
         #expect(store.publication.status.refused?.reason == error?.message)
@@ -152,7 +152,7 @@ struct LayersTests {
         #expect(store.value == ["a": 1, "b": 1])
         #expect(await store.validator(ofOrigin: "scripted:source") == nil)
         func problem(_ store: ConfigStore) -> String? { store.publication.status.layers[3].problem }
-        #expect(problem(store)?.contains("list, which declares experiments, ") ?? false)
+        #expect(problem(store)?.contains("invalid experiments: list ") ?? false)
         await store.stop()
         fixture.rules = try rules(member: "list")
         let next = try await fixture.open()

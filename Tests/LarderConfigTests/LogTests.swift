@@ -26,7 +26,7 @@ struct LogTests {
         #expect(line?.level == .info)
         #expect(
             line?.message
-                == "namespace shop: revision 7 published: set search.limit by larder, pid 4711, uid 1000")
+                == "namespace shop: published revision 7: set search.limit by larder, pid 4711, uid 1000")
         #expect(
             line?.fields == [
                 "namespace": "shop", "revision": "7", "digest": "0123456789ab", "bytes": "17", "cause": "set",
@@ -49,8 +49,8 @@ struct LogTests {
         }
         #expect(
             reasons == [
-                "another document from http://origin/a", "rolled back to revision 3 by larder, pid 4711, uid 1000",
-                "unset x?y by a?b, pid 1, uid 0", "the host's files changed, and 1 more",
+                "new document from http://origin/a", "rolled back to revision 3 by larder, pid 4711, uid 1000",
+                "unset x?y by a?b, pid 1, uid 0", "the host files changed, and 1 more",
             ])
     }
 
@@ -62,7 +62,7 @@ struct LogTests {
         #expect(lines.take().compactMap { $0.fields["revision"] } == ["1", "2", "3", "4", "5"])
         log.flush()
         let line = lines.take().first
-        #expect(line?.message.hasPrefix("namespace a: revision 100, with 94 before it, published") == true)
+        #expect(line?.message.hasPrefix("namespace a: published revision 100 and 94 earlier ones: ") == true)
         #expect(line?.fields["joined"] == "94")
     }
 
@@ -73,7 +73,7 @@ struct LogTests {
         var status = NamespaceStatus(source: ("http", "http://origin/a"))
         status.remoteAnswered(changed: true, now: 1_000)
         log.note(status, now: 1_000)
-        #expect(lines.take().map(\.message) == ["namespace a: the source answers"])
+        #expect(lines.take().map(\.message) == ["namespace a: the source responds"])
         for time in 2...50 {
             status.failed(ConfigError(.upstreamFailed, "refused"), heldSince: 1_000, now: time * 1_000)
             log.note(status, now: time * 1_000)
@@ -82,7 +82,7 @@ struct LogTests {
         #expect(line.map(\.level) == [.warning])
         #expect(
             line.first?.message
-                == "namespace a: the source gave no usable answer; the last good snapshot stays: refused")
+                == "namespace a: no valid document from the source; the last good snapshot stays: refused")
         #expect(
             line.first?.fields == [
                 "namespace": "a", "source": "http://origin/a", "state": "stale", "error": "refused",
@@ -94,7 +94,7 @@ struct LogTests {
         log.note(status, now: 302_000)
         let end = lines.take()
         #expect(end.map(\.level) == [.notice])
-        #expect(end.first?.message == "namespace a: the source answers again, after 5 min")
+        #expect(end.first?.message == "namespace a: the source responds again after 5 min")
         #expect(end.first?.fields["state"] == "fresh")
     }
 
@@ -118,13 +118,13 @@ struct LogTests {
         let status = NamespaceStatus(source: ("http", "http://origin/a"), staleIfError: .seconds(10))
         for (heldSince, text) in [
             (1_000, "the last document has expired (staleIfErrorSeconds) and is still served"),
-            (nil, "it has never given a document that could be served"),
+            (nil, "it has not delivered a valid document yet"),
         ] {
             let logged = lines(status) { log, status in
                 status.failed(ConfigError(.upstreamFailed, "refused"), heldSince: heldSince, now: 60_000)
                 log.note(status, now: 60_000)
             }
-            #expect(logged == ["namespace a: the source gave no usable answer; \(text): refused"])
+            #expect(logged == ["namespace a: no valid document from the source; \(text): refused"])
         }
     }
 
@@ -170,10 +170,10 @@ struct LogTests {
         }
         #expect(
             lines.take().map(\.message) == [
-                "namespace a: files of layer host cannot be read; its last good content stays: 20.json: no JSON"
+                "namespace a: cannot read files of layer host; its last good content stays: 20.json: no JSON"
             ])
         status.filesRead(.host, problem: nil, now: 2)
         log.note(status, now: 2)
-        #expect(lines.take().map(\.message) == ["namespace a: the files of layer host can be read again"])
+        #expect(lines.take().map(\.message) == ["namespace a: the files of layer host are readable again"])
     }
 }

@@ -104,7 +104,9 @@ struct RollbackTests {
             #expect(commit.hold == rule)
             let reason = try #require(store.publication.status.hold).reason
             #expect(
-                reason == (rule == .untilNewer ? "the source's versions can be ordered" : "the rollback asked for it"))
+                reason
+                    == (rule == .untilNewer ? "the versions of the source can be ordered" : "the rollback requested it")
+            )
             _ = try await answer(refresher, source, ["v": 3], version: "3")
             #expect(store.value == (rule == .untilNewer ? ["v": 3] : ["v": 1]))
             #expect((store.publication.status.hold == nil) == (rule == .untilNewer))

@@ -44,18 +44,18 @@ struct SeenVersionsTests {
             _ = try await accepted([(1, "15"), (2, nil)], .onceSeen, refresher, source)
             #expect(
                 store.publication.status.refused?.reason
-                    == "the document has no version, and an earlier one of this source had version 15; correct the "
-                    + "source, set versionRequired to false, or force it if that is intended")
+                    == "the document has no version, but an earlier one of this source had version 15; correct the "
+                    + "source, set versionRequired to false, or use force if that is intended")
             _ = try await accepted([(3, "1")], .onceSeen, refresher, source)
             #expect(
                 store.publication.status.refused?.reason
-                    == "version 1 is older than version 15, which was accepted before; force it if that is intended")
+                    == "version 1 is older than version 15, which was accepted before; use force if that is intended")
         }
         let document = SourceDocument(
             value: ["version": .null], versionPath: JSONPath(["version"]), requirement: .always, validator: nil)
         let error = #expect(throws: ConfigError.self) { try SeenVersions().check(document, from: "x") }
         #expect(
-            error?.message.hasPrefix("the document has no version at /version, and the settings require one") == true)
+            error?.message.hasPrefix("the document has no version at /version, but the settings require one") == true)
     }
 
     @Test(

@@ -307,27 +307,30 @@ struct SettingsErrorTests {
         arguments: [
             ("5", "1:48: namespaces.a.experiments.overlays must be an array of overlays"),
             ("[5]", "1:49: namespaces.a.experiments.overlays[0] must be an object with"),
-            ("[{name:'x',percentage:5}]", "1:49: namespaces.a.experiments.overlays[0] needs \"values\", an object"),
-            ("[{name:'x',values:{}}]", "1:49: namespaces.a.experiments.overlays[0] needs \"percentage\" or \"units\""),
+            ("[{name:'x',percentage:5}]", "1:49: namespaces.a.experiments.overlays[0] must have \"values\", an object"),
+            (
+                "[{name:'x',values:{}}]",
+                "1:49: namespaces.a.experiments.overlays[0] must have \"percentage\" or \"units\""
+            ),
             (
                 "[{name:'x',percentage:101,values:{a:'hunter2'}}]",
-                "1:49: namespaces.a.experiments.overlays[0] must have a number from 0 to 100 for \"percentage\""
+                "1:49: namespaces.a.experiments.overlays[0] must have a number from 0 to 100 as \"percentage\""
             ),
             (
                 "[{name:'x',percentage:[50,20],values:{a:'hunter2'}}]",
-                "1:49: namespaces.a.experiments.overlays[0] must have a number from 0 to 100 for \"percentage\""
+                "1:49: namespaces.a.experiments.overlays[0] must have a number from 0 to 100 as \"percentage\""
             ),
             (
                 "[{name:'x',units:[7],values:{}}]",
-                "1:49: namespaces.a.experiments.overlays[0] must have an array of strings for \"units\""
+                "1:49: namespaces.a.experiments.overlays[0] must have an array of strings as \"units\""
             ),
             (
                 "[{name:'x',percent:5,values:{}}]",
-                "1:49: namespaces.a.experiments.overlays[0] has the member \"percent\", which is not known"
+                "1:49: namespaces.a.experiments.overlays[0] has the unknown member \"percent\""
             ),
             (
                 "[{name:'x',units:[],values:{}},{name:'x',units:[],values:{}}]",
-                "1:79: namespaces.a.experiments.overlays[1] has the name of another overlay, \"x\""
+                "1:79: namespaces.a.experiments.overlays[1] has the same name as another overlay, \"x\""
             ),
         ])
     func overlays(text: String, message: String) {

@@ -134,11 +134,12 @@ struct ConfigExplainer: Sendable {
         guard let file = lock?.file else {
             return ConfigError(
                 .locked,
-                "\(locked) is locked in \(settings), and stays absent because neither defaults nor host files say "
-                    + "anything there; set it in one of these, or unlock it")
+                "\"\(locked)\" is locked in \(settings), and neither the defaults nor the host files have a value "
+                    + "there; set it in one of these, or remove the lock")
         }
         let location = lock?.line.map { "\(file):\($0)" } ?? file
         return ConfigError(
-            .locked, "\(locked) is locked in \(settings) to what \(location) says; change it there, or unlock it")
+            .locked,
+            "\"\(locked)\" is locked in \(settings) to the value in \(location); change it there, or remove the lock")
     }
 }

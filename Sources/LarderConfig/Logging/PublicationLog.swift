@@ -53,9 +53,9 @@ struct PublicationLog: Sendable {
             reason = ": \(cause.sentence)\(more > 0 ? ", and \(more) more" : "")"
         }
         if others > 0 { metadata["joined"] = "\(others)" }
-        let before = others > 0 ? ", with \(others) before it," : ""
+        let before = others > 0 ? " and \(others) earlier ones" : ""
         logger.info(
-            "namespace \(namespace): revision \(entry.revision)\(before) published\(reason)", metadata: metadata)
+            "namespace \(namespace): published revision \(entry.revision)\(before)\(reason)", metadata: metadata)
     }
 }
 
@@ -68,14 +68,14 @@ extension ChangeCause {
             case .start: "the agent started"
             case .set: "set\(place)"
             case .unset: "unset\(place)"
-            case .expiry: "overrides ended"
-            case .host: "the host's files changed"
+            case .expiry: "overrides expired"
+            case .host: "the host files changed"
             case .defaults: "the defaults changed"
             case .settings: "the settings changed"
-            case .refresh: "another document from \(origin ?? "the source")"
+            case .refresh: "new document from \(origin ?? "the source")"
             case .push: "pushed"
             case .rollback: "rolled back to revision \(revision ?? 0)"
-            case .release: "released"
+            case .release: "released a rollback"
             }
         guard let peer else { return words.printable }
         return "\(words) by \(peer.command.isEmpty ? "a process" : peer.command), pid \(peer.pid), uid \(peer.uid)"

@@ -63,14 +63,14 @@ struct SourceLog: Sendable {
             metadata["error"] = "\(error)"
             failingSince = failingSince ?? now
             logger.warning(
-                "namespace \(namespace): the source gave no usable answer; \(Self.consequence(of: failure)): \(error)",
+                "namespace \(namespace): no valid document from the source; \(Self.consequence(of: failure)): \(error)",
                 metadata: metadata)
         case .answering:
             if let failingSince {
                 let time = Self.text(seconds: (now - failingSince) / 1000)
-                logger.notice("namespace \(namespace): the source answers again, after \(time)", metadata: metadata)
+                logger.notice("namespace \(namespace): the source responds again after \(time)", metadata: metadata)
             } else {
-                logger.info("namespace \(namespace): the source answers", metadata: metadata)
+                logger.info("namespace \(namespace): the source responds", metadata: metadata)
             }
             failingSince = nil
             failuresLoggedAt = [:]
@@ -83,11 +83,11 @@ struct SourceLog: Sendable {
             let metadata: Logger.Metadata = ["namespace": "\(namespace)", "layer": "\(layer)"]
             guard let problem = status.fileProblems[layer] else {
                 logger.notice(
-                    "namespace \(namespace): the files of layer \(layer) can be read again", metadata: metadata)
+                    "namespace \(namespace): the files of layer \(layer) are readable again", metadata: metadata)
                 continue
             }
             logger.warning(
-                "namespace \(namespace): files of layer \(layer) cannot be read; its last good content stays: \(problem)",
+                "namespace \(namespace): cannot read files of layer \(layer); its last good content stays: \(problem)",
                 metadata: metadata.merging(["error": "\(problem)"]) { $1 })
         }
         fileProblems = status.fileProblems
@@ -107,7 +107,7 @@ struct SourceLog: Sendable {
     private static func consequence(of failure: Failure) -> String {
         switch (failure.state, failure.isServed) {
         case (.failed, true): "the last document has expired (staleIfErrorSeconds) and is still served"
-        case (.failed, false): "it has never given a document that could be served"
+        case (.failed, false): "it has not delivered a valid document yet"
         default: "the last good snapshot stays"
         }
     }

@@ -231,8 +231,8 @@ package final class ConfigNamespace: Sendable {
         let (configuration, now) = (configuration, environment.wallClock.now)
         switch configuration.remote {
         case nil: break
-        case .file(let file): return "follows \(file.path)"
-        case .sse, .etcd: return "follows \(configuration.remote?.location ?? "its source")"
+        case .file(let file): return "watches \(file.path)"
+        case .sse, .etcd: return "watches \(configuration.remote?.location ?? "its source")"
         case .http(let http):
             if http.longPoll != nil { return "waits for changes of \(configuration.remote?.location ?? "its source")" }
             if http.interval <= time { return "polls its source" }

@@ -128,7 +128,7 @@ package final class ConfigNamespaces: Sendable {
                 }
             } catch {
                 environment.logger.error(
-                    "a new namespace cannot be opened and is left out",
+                    "cannot open a new namespace; it is skipped until the next reload",
                     metadata: ["namespace": "\(configuration.name)", "error": "\(error)"])
             }
         }

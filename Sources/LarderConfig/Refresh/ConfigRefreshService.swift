@@ -122,8 +122,9 @@ package actor ConfigRefreshService {
         for id in ids { waiters.removeValue(forKey: id)?.resume(returning: answer) }
     }
 
-    private static let cancelled = ConfigError(.cancelled, "the request was cancelled; nothing was changed")
-    private static let stopped = ConfigError(.stopped, "the namespace is being stopped; try again later")
+    private static let cancelled = ConfigError(
+        .cancelled, "the request was cancelled; a refresh that other requests share continues")
+    private static let stopped = ConfigError(.stopped, "the namespace is stopping; retry later")
 
     /// Whether a command runs or waits.
     var isAtWork: Bool { queue.isAtWork }

@@ -29,7 +29,7 @@ final class ChangeQueue: Sendable {
     private let lastID = Atomic(0)
 
     private static let cancelled = ConfigError(.cancelled, "the request was cancelled; nothing was changed")
-    private static let stopped = ConfigError(.stopped, "the agent is stopping; try again once it is back")
+    private static let stopped = ConfigError(.stopped, "the namespace is stopping; retry later")
 
     /// Returns an ID for a change that is about to be added.
     func newID() -> Int { lastID.wrappingAdd(1, ordering: .relaxed).newValue }

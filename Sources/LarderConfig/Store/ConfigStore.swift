@@ -64,7 +64,7 @@ package actor ConfigStore {
             } catch {
                 opening.endWithProcess(in: StateDirectory.newEpoch())
                 logger.error(
-                    "revisions cannot be reserved on disk; what is held is served under an epoch that ends with the agent",
+                    "cannot reserve revisions on disk; the state is served under an epoch that ends with the agent",
                     metadata: ["namespace": "\(storage.namespace)", "epoch": "\(opening.epoch)", "error": "\(error)"])
             }
         }
@@ -147,13 +147,13 @@ package actor ConfigStore {
     /// Applies the locks and experiments of new settings. A failure is logged.
     func follow(_ rules: LayerRules) async {
         if core.layers.rules == rules { return }
-        await commit(.rules(rules), orLog: "locks and experiments of the new settings could not be taken over")
+        await commit(.rules(rules), orLog: "cannot apply the locks and experiments of the new settings")
     }
 
     /// Removes the remote document if `location` is nil (the settings have no remote source). A pushed document stays.
     func dropRemote(unlessFrom location: String?) async {
         guard let origin = core.layers.remote?.origin, origin != SourceOrigin.push, location == nil else { return }
-        await commit(.dropRemote, orLog: "the remote layer could not be removed")
+        await commit(.dropRemote, orLog: "cannot remove the remote layer")
     }
 
     private func commit(_ change: LayerChange, orLog problem: Logger.Message) async {
@@ -206,7 +206,7 @@ package actor ConfigStore {
         } catch {
             log.storageFailed(error)
             let refusal = ConfigError(
-                .storageFailed, "\(error); nothing was changed. Free space or repair the disk, then try again")
+                .storageFailed, "\(error); nothing was changed; free space or repair the disk, then retry")
             report { $0.storageFailed(refusal, now: $1) }
             commit.refuse(refusal)
             return false
@@ -252,7 +252,7 @@ package actor ConfigStore {
         do {
             try await expireOverrides()
         } catch {
-            log.failed("cannot remove expired overrides; the next attempt is in a minute", error)
+            log.failed("cannot remove expired overrides; retrying in 60 s", error)
             expiry.postpone()
         }
         armExpiry()
@@ -394,7 +394,7 @@ package actor ConfigStore {
             try await storage.finish(with: core.currentGeneration)
         } catch {
             log.failed(
-                "the journal cannot be shortened; it takes more of the disk than it needs", error, level: .warning)
+                "cannot shorten the journal; it occupies more disk space than it needs", error, level: .warning)
         }
     }
 }

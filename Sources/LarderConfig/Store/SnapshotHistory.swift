@@ -47,8 +47,8 @@ package struct SnapshotHistory: Sendable {
         let known = await snapshots().reversed().map { String($0.revision) }.joined(separator: ", ")
         throw ConfigError(
             .notFound,
-            "revision \(revision) of namespace \"\(publication.namespace)\" is not known, or no longer; known are: "
-                + (known.isEmpty ? "none, since nothing was published yet" : known))
+            "revision \(revision) of namespace \"\(publication.namespace)\" is not in the history; known revisions: "
+                + (known.isEmpty ? "none, because nothing has been published yet" : known))
     }
 
     /// Pins or unpins a snapshot. A pinned snapshot is kept regardless of its age and of the number of newer ones.
@@ -63,7 +63,7 @@ package struct SnapshotHistory: Sendable {
             result = try await storage.pin(isPinned, generation)
         } catch {
             throw ConfigError(
-                .storageFailed, "\(error); nothing was changed. Free space or repair the disk, then try again")
+                .storageFailed, "\(error); nothing was changed; free space or repair the disk, then retry")
         }
         switch result {
         case .changed: return true
@@ -71,8 +71,8 @@ package struct SnapshotHistory: Sendable {
         case .tooLarge(let bytes, let limit):
             throw ConfigError(
                 .rejected,
-                "with revision \(revision) the pinned snapshots would take \(bytes) bytes, and half of history.maximumBytes "
-                    + "in the settings allows \(limit); unpin another one or raise that setting")
+                "with revision \(revision) the pinned snapshots would take \(bytes) bytes, more than \(limit) (half of "
+                    + "history.maximumBytes); unpin another snapshot, or raise that setting")
         }
     }
 

@@ -19,7 +19,7 @@ final class StoreLog {
         sources = SourceLog(namespace: namespace, logger: logger)
         storageProblems = RateLimitedLog(every: .seconds(60), clock: clock) { _, error, count in
             logger.error(
-                "namespace \(namespace): a change could not be put on disk and was not made: \(error)",
+                "namespace \(namespace): cannot write a change to disk; it was refused: \(error)",
                 metadata: ["namespace": "\(namespace)", "error": "\(error)", "before": "\(count - 1)"])
         }
     }
@@ -47,7 +47,7 @@ final class StoreLog {
 
     func experimentsLeftOut(_ problem: String) {
         logger.warning(
-            "the experiments of the remote document are left out; correct it, or experiments.member in the settings",
+            "the invalid experiments of the remote document are ignored; correct it, or experiments.member",
             metadata: ["namespace": "\(namespace)", "error": "\(problem)"])
     }
 

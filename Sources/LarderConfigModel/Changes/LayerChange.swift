@@ -69,7 +69,10 @@ package indirect enum LayerChange: Sendable {
         case .set(let path, let value, let timeToLive, let peer):
             try Self.checkShape(path, value)
             if let locked = layers.locks.touched(by: value, at: path) {
-                throw ConfigError(.locked, "\(locked) is locked by the settings; change it where they pin it")
+                throw ConfigError(
+                    .locked,
+                    "\"\(locked)\" is locked in the settings; change the defaults or the host files, or remove the lock"
+                )
             }
             try Self.checkWay(path, context.resolved)
             let entry = OverrideEntry(
@@ -143,18 +146,23 @@ package indirect enum LayerChange: Sendable {
     }
 
     private static func tooLarge(_ bytes: Int, _ maximum: Int, _ what: String) -> ConfigError {
-        ConfigError(.rejected, "\(what) \(bytes) bytes; limits.documentBytes in the settings allows \(maximum)")
+        ConfigError(
+            .rejected,
+            "\(what) \(bytes) bytes, more than \(maximum) (limits.documentBytes); reduce it or raise the limit")
     }
 
     /// Checks the requirements that do not depend on the layers.
     private static func checkShape(_ path: [String], _ value: JSONValue) throws(ConfigError) {
         if path.isEmpty, value.kind != .object {
             throw ConfigError(
-                .invalidChange, "the whole configuration is an object; set a member of it, as in: set search.limit 20")
+                .invalidChange,
+                "the whole configuration must be an object; set a member, as in: larder set search.limit 20")
         }
         guard path.count + value.depth <= JSONParser.defaultMaximumDepth else {
             throw ConfigError(
-                .rejected, "the configuration would be nested deeper than \(JSONParser.defaultMaximumDepth)")
+                .rejected,
+                "the configuration would be nested deeper than \(JSONParser.defaultMaximumDepth) levels"
+            )
         }
     }
 
@@ -165,7 +173,7 @@ package indirect enum LayerChange: Sendable {
             if place.kind == .array {
                 throw ConfigError(
                     .invalidChange,
-                    "\(JSONPath(Array(path[..<length]))) is an array, whose elements cannot be overridden one by one; "
+                    "\"\(JSONPath(Array(path[..<length])))\" is an array, and elements of arrays cannot be overridden; "
                         + "set the whole array")
             }
             guard let next = place[name] else { return }

@@ -17,7 +17,8 @@ struct RemoteReplacement: Sendable {
     /// - Throws: `rejected`; `layers` is unchanged then.
     func apply(to layers: inout Layers) throws(ConfigError) -> ChangeEffect? {
         guard document.value.kind == .object else {
-            throw ConfigError(.rejected, "a configuration is a JSON object, this is \(document.value.kind)")
+            throw ConfigError(
+                .rejected, "the document is \(document.value.kind); a configuration must be a JSON object")
         }
         let isSameSeries = Self.isComparable(origin, layers.remote?.origin)
         let held = layers.remote
@@ -69,8 +70,8 @@ struct RemoteReplacement: Sendable {
         guard deletion.exceeds(percent: maximum) else { return }
         throw ConfigError(
             .rejected,
-            "the document would remove \(deletion.removed) of \(deletion.members) members, and maximumDeletionPercent "
-                + "in the settings is \(maximum); force it if that is intended",
+            "the document would remove \(deletion.removed) of \(deletion.members) members, more than \(maximum) % "
+                + "(maximumDeletionPercent); use force if that is intended",
             deletion: deletion)
     }
 

@@ -27,7 +27,7 @@ extension SeenVersions {
             guard let highest, version.isOlder(than: highest) else { return }
             throw ConfigError(
                 .rejected,
-                "version \(version) is older than version \(highest), which was accepted before; force it if that is "
+                "version \(version) is older than version \(highest), which was accepted before; use force if that is "
                     + "intended")
         }
         let place = document.versionPath.map { " at \($0.pointer)" } ?? ""
@@ -35,16 +35,16 @@ extension SeenVersions {
         case .never: return
         case .onceSeen:
             guard source == origin else { return }
-            let former = highest.map { "version \($0)" } ?? "one"
+            let previous = highest.map { "version \($0)" } ?? "one"
             throw ConfigError(
                 .rejected,
-                "the document has no version\(place), and an earlier one of this source had \(former); correct the "
-                    + "source, set versionRequired to false, or force it if that is intended")
+                "the document has no version\(place), but an earlier one of this source had \(previous); correct the "
+                    + "source, set versionRequired to false, or use force if that is intended")
         case .always:
             throw ConfigError(
                 .rejected,
-                "the document has no version\(place), and the settings require one; correct the source or versionPath, "
-                    + "set versionRequired to false, or force it if that is intended")
+                "the document has no version\(place), but the settings require one; correct the source or versionPath, "
+                    + "set versionRequired to false, or use force if that is intended")
         }
     }
 

@@ -21,7 +21,7 @@ extension ExperimentOverlay {
             do throws(Wrong) {
                 let overlay = try ExperimentOverlay(element)
                 if overlays.contains(where: { $0.name == overlay.name }) {
-                    throw Wrong("has the name of another overlay, \"\(overlay.name)\"; each needs its own")
+                    throw Wrong("has the same name as another overlay, \"\(overlay.name)\"; use unique names")
                 }
                 overlays.append(overlay)
             } catch {
@@ -45,18 +45,18 @@ extension ExperimentOverlay {
         }
         if let stranger = value.members.first(where: { !Self.known.contains($0.name) }) {
             let names = Self.known.map { "\"\($0)\"" }.joined(separator: ", ")
-            throw Wrong("has the member \"\(stranger.name)\", which is not known; known are \(names)")
+            throw Wrong("has the unknown member \"\(stranger.name)\"; known members: \(names)")
         }
         guard let name = value["name"]?.string, !name.isEmpty, name.utf8.count <= 128 else {
-            throw Wrong("needs \"name\", a text of at most 128 bytes")
+            throw Wrong("must have \"name\", a string of 1 to 128 bytes")
         }
-        if let salt = value["salt"], salt.kind != .string { throw Wrong("must have a string for \"salt\"") }
+        if let salt = value["salt"], salt.kind != .string { throw Wrong("must have a string as \"salt\"") }
         guard let values = value["values"], values.kind == .object else {
-            throw Wrong("needs \"values\", an object of what the overlay says")
+            throw Wrong("must have \"values\", an object")
         }
         let (share, units) = (try Self.share(value["percentage"]), try Self.units(value["units"]))
         if share == nil, units == nil {
-            throw Wrong("needs \"percentage\" or \"units\", which say what hosts it is for")
+            throw Wrong("must have \"percentage\" or \"units\", which select the hosts")
         }
         self.init(
             name: name, salt: value["salt"]?.string, share: share, units: units ?? [], values: values.detached())
@@ -66,7 +66,7 @@ extension ExperimentOverlay {
         guard let value else { return nil }
         let ends = value.kind == .array ? value.elements.map(\.double) : [0, value.double]
         guard ends.count == 2, let from = ends[0], let to = ends[1], let share = Share(from: from, to: to) else {
-            throw Wrong("must have a number from 0 to 100 for \"percentage\", or two such as in [25, 50]")
+            throw Wrong("must have a number from 0 to 100 as \"percentage\", or a range such as [25, 50]")
         }
         return share
     }
@@ -75,7 +75,7 @@ extension ExperimentOverlay {
         guard let value else { return nil }
         let units = value.elements.compactMap(\.string)
         guard value.kind == .array, units.count == value.count else {
-            throw Wrong("must have an array of strings for \"units\"")
+            throw Wrong("must have an array of strings as \"units\"")
         }
         return Set(units)
     }

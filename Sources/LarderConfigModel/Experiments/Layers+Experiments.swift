@@ -86,7 +86,7 @@ extension RemoteDocument {
             return try ExperimentOverlay.all(in: list)
         } catch {
             let place = member + (error.index.map { "[\($0)]" } ?? "")
-            throw ConfigError(.rejected, "\(place), which declares experiments, \(error.reason)")
+            throw ConfigError(.rejected, "invalid experiments: \(place) \(error.reason)")
         }
     }
 }

@@ -66,20 +66,20 @@ package struct RollbackHold: Sendable {
 
     /// Why no document is known to be newer than the refused one; nil if their versions can be ordered.
     private var unorderedReason: String? {
-        if !files.isEmpty { return "files have no versions, so a later change is not known to be newer" }
+        if !files.isEmpty { return "files have no versions, so later content is not known to be newer" }
         guard let version = refused?.version else {
-            return "the refused document has no version, so a later one is not known to be newer"
+            return "the refused document has no version, so a later document is not known to be newer"
         }
         // If no other document is shown, there is no other version to compare with.
         let shown = remote?.content.map(\.version) ?? version
         if let shown, version.isOrdered(with: shown) { return nil }
-        return "version \"\(version)\" has no order, so a later one is not known to be newer"
+        return "version \"\(version)\" cannot be ordered, so a later document is not known to be newer"
     }
 
     /// Why the hold has its rule, as text for people.
     package var reason: String {
-        if rule != defaultRule { return "the rollback asked for it" }
-        return unorderedReason ?? "the source's versions can be ordered"
+        if rule != defaultRule { return "the rollback requested it" }
+        return unorderedReason ?? "the versions of the source can be ordered"
     }
 
     /// The held layers, lowest first.
