@@ -32,7 +32,7 @@ struct DocumentReader: Sendable {
         do {
             return try JSONValue(parsing: body)
         } catch {
-            throw ConfigError(.rejected, "\(location) did not answer with JSON: \(error)")
+            throw ConfigError(.rejected, "\(location) did not return JSON: \(error)")
         }
     }
 
@@ -45,21 +45,23 @@ struct DocumentReader: Sendable {
             let isPartial = partialData == .refuse && value?.kind == .object
             throw ConfigError(
                 .upstreamFailed,
-                "\(location) answered with \(errors.text(without: secrets))"
-                    + (isPartial ? "; set partialData to \"accept\" to use data that comes with errors" : ""))
+                "\(location) returned \(errors.text(without: secrets))"
+                    + (isPartial ? "; set partialData to \"accept\" to use the data of responses with errors" : ""))
         }
-        guard let answerPath else { return try document(answer, "answered with", validator) }
+        guard let answerPath else { return try document(answer, "returned", validator) }
         guard let value else {
-            throw ConfigError(.rejected, "the answer of \(location) has nothing at \(answerPath); correct answerPath")
+            throw ConfigError(
+                .rejected, "the response of \(location) has no value at \"\(answerPath)\"; correct answerPath")
         }
-        return try document(value, "has at \(answerPath)", validator)
+        return try document(value, "has at \"\(answerPath)\"", validator)
     }
 
     private func document(
         _ value: JSONValue, _ how: String, _ validator: Validator?
     ) throws(ConfigError) -> SourceDocument {
         guard value.kind == .object else {
-            throw ConfigError(.rejected, "\(location) \(how) \(value.kind); a configuration is a JSON object")
+            throw ConfigError(
+                .rejected, "\(location) \(how) \(value.kind.article); a configuration must be a JSON object")
         }
         return SourceDocument(
             value: value, versionPath: versionPath, requirement: versionRequirement, validator: validator)

@@ -39,7 +39,7 @@ package struct RevisionReservation: Sendable {
             return revision
         }
         logger.error(
-            "the file of reserved revisions is damaged; numbering goes on far behind the newest generation",
+            "the file of reserved revisions is damaged; numbering continues far above the newest generation",
             metadata: ["namespace": "\(namespace)", "file": "\(path)"])
         return highestName + Self.unknownRevisions
     }

@@ -19,7 +19,7 @@ package struct UnsafeDirectory: Error, CustomStringConvertible {
         if status.st_mode & S_IFMT == S_IFLNK {
             throw UnsafeDirectory(
                 description:
-                    "\(path) is a symbolic link, which is not followed here; move what it leads to into its place, "
+                    "\(path) is a symbolic link, which is not followed here; replace it with its target, "
                     + "or name another directory in the settings")
         }
         let (user, owner, mode) = (geteuid(), status.st_uid, status.st_mode & 0o7777)

@@ -49,7 +49,8 @@ private struct BadStream: Sendable, CustomTestStringConvertible {
             error: "upstreamFailed", message: "closed the connection"),
         BadStream(
             testDescription: "no document",
-            answer: .stream(event("{}", type: "config")), error: "upstreamFailed", message: "event \"config\""),
+            answer: .stream(event("{}", type: "config")), error: "upstreamFailed",
+            message: "events of type \"config\""),
         BadStream(testDescription: "silence", answer: .stream(), error: "upstreamFailed", message: "sent no"),
         BadStream(
             testDescription: "the status for no reconnection", answer: .text("HTTP/1.1 204 No Content\r\n\r\n"),

@@ -89,7 +89,8 @@ extension Integration {
                     let path = home.directory + "/" + name
                     chmod(path, 0)
                     let status = try client.status { $0["state"] == "stale" }
-                    #expect(status["lastError"]?["message"]?.string?.contains("let the agent's user read it") == true)
+                    #expect(
+                        status["lastError"]?["message"]?.string?.contains("allow the agent's user to read it") == true)
                     #expect(try client.call("config.get", ["n"])["value"]?.int == number)
                     chmod(path, 0o755)
                     try client.status { $0["state"] == "fresh" }

@@ -83,8 +83,8 @@ extension Integration {
                         #"{"data":{"config":{"v":null}},"errors":[{"message":"v is down"}]}"#, "upstreamFailed",
                         "v is down"
                     ),
-                    (#"{"data":{}}"#, "rejected", "nothing at"), (#"{"data":{"config":[]}}"#, "rejected", "array"),
-                    ("[]", "rejected", "nothing at"),
+                    (#"{"data":{}}"#, "rejected", "no value at"), (#"{"data":{"config":[]}}"#, "rejected", "array"),
+                    ("[]", "rejected", "no value at"),
                 ] {
                     origin.answer(.document(answer))
                     let refusal = try client.refusal("config.refresh")

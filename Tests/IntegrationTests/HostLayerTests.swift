@@ -131,11 +131,11 @@ extension Integration {
                 }
                 rename(directory, directory + ".aside")
                 #expect(try client.refusal("config.refresh").name == "rejected")
-                try expectProblem(agent, "config.d: the directory was there and is gone")
+                try expectProblem(agent, "config.d: the directory existed before and is missing")
                 client.close()
                 #expect(try agent.stop() == .exit(0))
                 let next = try home.start()
-                try expectProblem(next, "config.d: the directory was there and is gone")
+                try expectProblem(next, "config.d: the directory existed before and is missing")
                 rename(directory + ".aside", directory)
                 #expect(try next.ask("config.refresh")["state"] == "fresh")
                 mkfifo(directory + "/20.json", 0o600)

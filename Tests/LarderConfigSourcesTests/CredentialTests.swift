@@ -102,6 +102,6 @@ struct CredentialTests {
         }
         #expect(try message(TLSFiles(certificateAuthority: garbage)).hasPrefix("\(garbage) holds no certificate"))
         #expect(try message(TLSFiles(certificateAuthority: scratch.at("none"))).hasPrefix(scratch.at("none")))
-        #expect(try message(TLSFiles(certificate: garbage, privateKey: key)).hasPrefix("\(key): it holds a secret"))
+        #expect(try message(TLSFiles(certificate: garbage, privateKey: key)).hasPrefix("\(key): it contains a secret"))
     }
 }

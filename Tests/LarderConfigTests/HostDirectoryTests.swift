@@ -133,7 +133,7 @@ struct HostDirectoryTests {
         try scratch.write(text, to: "config.d/20.json")
         let error = try #require(failure())
         #expect(error.description.contains("config.d/20.json:1:1: "), "\(error)")
-        #expect(error.reason.hasSuffix("rename it to *.json5 if it is to have comments"))
+        #expect(error.reason.hasSuffix("rename it to *.json5 to use comments"))
         try scratch.remove("config.d/20.json")
         try scratch.write("{\n  a: 1,\n  a: 2,\n}", to: "config.d/20.json5")
         #expect(failure()?.description.contains("config.d/20.json5:3:3: a is given twice, first in line 2") == true)

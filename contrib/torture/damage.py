@@ -132,7 +132,7 @@ def look(known, larderd, origin, directory):
         witness.problems.append("a crash")
     if witness.problems:
         return Outcome("lost", "; ".join(witness.problems) + "\n" + agent.last_words(12))
-    said = [line for line in agent.log_text().splitlines() if "damaged" in line or "no record" in line]
+    said = [line for line in agent.log_text().splitlines() if "damaged" in line or "invalid record" in line]
     return Outcome("older" if said else "right", said[0] if said else "")
 
 

@@ -17,7 +17,8 @@ import larder_agent
 
 HERE = pathlib.Path(__file__).resolve().parent
 # What larderd says when it serves less than it had, or not what a file says.
-ANNOUNCEMENTS = ("damaged", "no record", "set aside", "cannot be read", "made again", "are gone", "could not be")
+ANNOUNCEMENTS = ("damaged", "invalid record", "set aside", "cannot be read", "cannot read", "made again", "are gone",
+                 "could not be")
 
 
 def compiled(source, directory):

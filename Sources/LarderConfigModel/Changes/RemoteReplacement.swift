@@ -18,7 +18,7 @@ struct RemoteReplacement: Sendable {
     func apply(to layers: inout Layers) throws(ConfigError) -> ChangeEffect? {
         guard document.value.kind == .object else {
             throw ConfigError(
-                .rejected, "the document is \(document.value.kind); a configuration must be a JSON object")
+                .rejected, "the document is \(document.value.kind.article); a configuration must be a JSON object")
         }
         let isSameSeries = Self.isComparable(origin, layers.remote?.origin)
         let held = layers.remote

@@ -55,7 +55,7 @@ final class EtcdClient: Sendable {
         guard endpoints.all.count > 1 else { throw failure }
         throw EtcdError(
             .unavailable,
-            "none of the \(endpoints.all.count) endpoints of etcd answers; the last one: \(failure.message)")
+            "none of the \(endpoints.all.count) etcd endpoints responds; the last error: \(failure.message)")
     }
 
     private func read(from endpoint: String) async throws(EtcdError) -> EtcdKeyspace {

@@ -24,13 +24,13 @@ struct EtcdDocument: Sendable {
         switch keys {
         case .key(let key):
             guard let value = entries[Array(key.utf8)] else {
-                throw Self.rejected("there is no key \(Self.shown(Array(key.utf8))); put the document there")
+                throw Self.rejected("key \(Self.shown(Array(key.utf8))) does not exist; put the document there")
             }
             return try whole(value, Array(key.utf8))
         case .prefix(let prefix):
             guard mayBeEmpty || !isEmpty(entries) else {
                 throw Self.rejected(
-                    "no key with a value begins with \(Self.shown(Array(prefix.utf8))); put one there or correct the prefix, "
+                    "no key with a value begins with \(Self.shown(Array(prefix.utf8))); add one, correct the prefix, "
                         + "or force a refresh if an empty configuration is intended")
             }
             return try nested(leaves(of: entries), under: prefix)
@@ -75,7 +75,7 @@ struct EtcdDocument: Sendable {
         }
         guard value.kind == .object else {
             throw Self.rejected(
-                "the value of key \(Self.shown(key)) is \(value.kind); a configuration is a JSON object")
+                "the value of key \(Self.shown(key)) is \(value.kind.article); a configuration must be a JSON object")
         }
         return value
     }
@@ -143,14 +143,14 @@ struct EtcdDocument: Sendable {
         do {
             return try JSONValue(parsing: writer.bytes)
         } catch {
-            throw Self.rejected("the keys make no document: \(error)")
+            throw Self.rejected("the keys do not form a document: \(error)")
         }
     }
 
     private func name(_ segment: ArraySlice<UInt8>, _ key: [UInt8]) throws(ConfigError) -> String {
         guard !segment.isEmpty else {
             throw Self.rejected(
-                "key \(Self.shown(key)) has an empty segment; write it without a doubled \"/\" or one at its end")
+                "key \(Self.shown(key)) has an empty segment; remove doubled and trailing slashes from it")
         }
         guard let name = String(validating: segment, as: UTF8.self) else {
             throw Self.rejected("key \(Self.shown(key)) is not UTF-8; rename it")
@@ -179,7 +179,7 @@ struct EtcdDocument: Sendable {
             }
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw Self.rejected("the value of key \(Self.shown(key)) is not UTF-8; encode it as text")
+            throw Self.rejected("the value of key \(Self.shown(key)) is not UTF-8; store it as UTF-8 text")
         }
         return .string(text)
     }
@@ -193,7 +193,7 @@ struct EtcdDocument: Sendable {
 
     /// The error for keys that exceed the maximum size.
     static func tooLarge(_ maximumBytes: Int) -> ConfigError {
-        rejected("the keys have more than \(maximumBytes) bytes, which limits.documentBytes in the settings allows")
+        rejected("the keys have more than \(maximumBytes) bytes (limits.documentBytes); remove some or raise the limit")
     }
 
     private static func rejected(_ message: String) -> ConfigError { ConfigError(.rejected, "etcd: " + message) }

@@ -70,12 +70,12 @@ struct EtcdComplaint: Sendable, Equatable {
 
     /// - Parameter status: the HTTP status of the response; nil in a watch
     func error(from endpoint: String, status: Int? = nil) -> EtcdError {
-        let said = "etcd at \(endpoint) says: \(Self.line(text))"
+        let said = "etcd at \(endpoint) reported: \(Self.line(text))"
         if text.contains("auth token") || text.contains("auth store is old") || text.contains("user name is empty") {
-            return EtcdError(.unauthenticated, said + "; check user and password of the settings")
+            return EtcdError(.unauthenticated, said + "; check the user and password in the settings")
         }
         switch code {
-        case 16: return EtcdError(.unauthenticated, said + "; check user and password of the settings")
+        case 16: return EtcdError(.unauthenticated, said + "; check the user and password in the settings")
         case 11: return EtcdError(.compacted, said)
         case 7: return EtcdError(.refused, said + "; grant the user's role to read these keys")
         case 3, 5, 6, 9, 12: return EtcdError(.refused, said)

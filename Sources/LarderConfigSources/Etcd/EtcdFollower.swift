@@ -145,15 +145,15 @@ struct EtcdFollower: Sendable {
         }
         if let reason = message.cancelReason {
             throw EtcdComplaint(cancelReason: reason.isEmpty ? "the watch was cancelled" : reason)
-                .error(from: "the watch's endpoint")
+                .error(from: "the watched endpoint")
         }
         guard message.header.cluster == cluster else {
-            throw EtcdError(.compacted, "the watch is answered by another cluster than the keys were read from")
+            throw EtcdError(.compacted, "the watch is connected to another cluster than the keys were read from")
         }
         if message.isCreated {
             // On a member that lags behind, the watch could wait for a revision that it never reaches.
             guard message.header.revision >= after else {
-                throw EtcdError(.compacted, "the watch is answered from a revision before \(after)")
+                throw EtcdError(.compacted, "the watch begins at a revision before \(after)")
             }
             hasBegun = true
             return []

@@ -88,9 +88,9 @@ final class EtcdGateway: Sendable {
         }
         if head.status == 404 {
             return EtcdError(
-                .unavailable, "\(endpoint) has no etcd gateway at /v3; the endpoint must be etcd 3.4 or newer")
+                .unavailable, "\(endpoint) has no etcd gateway at /v3; use etcd 3.4 or newer")
         }
-        return EtcdError(.unavailable, head.problem?.message ?? "\(endpoint) answered \(head.status)")
+        return EtcdError(.unavailable, head.problem?.message ?? "\(endpoint) returned status \(head.status)")
     }
 
     /// Reads the whole body. Returns nil if it has more than `limit` bytes.
@@ -129,7 +129,8 @@ final class EtcdGateway: Sendable {
                 return nil
             }
             guard error.kind == .refused else { throw error }
-            throw EtcdError(.refused, "\(error.message); check the user \(user.name) of the settings and its password")
+            throw EtcdError(
+                .refused, "\(error.message); check the user \"\(user.name)\" and its password in the settings")
         }
         guard let text = answer["token"]?.string else { throw notEtcd(endpoint) }
         token.withLock { $0 = .text(text) }
@@ -154,7 +155,7 @@ final class EtcdGateway: Sendable {
 
     /// The error for a response that is not in the format of etcd.
     func notEtcd(_ endpoint: String) -> EtcdError {
-        EtcdError(.unavailable, "\(endpoint) does not answer as etcd does; check the endpoint and proxies on the way")
+        EtcdError(.unavailable, "the response of \(endpoint) is not one of etcd; check the endpoint and any proxies")
     }
 
     /// The error for keys that exceed the maximum size of a document.

@@ -68,7 +68,7 @@ final class EtcdSource: ConfigSource {
     private func answer(_ validator: Validator?, mayBeEmpty: Bool) async throws(ConfigError) -> SourceAnswer {
         if let answer = try answerByEditing(validator) { return answer }
         guard let known = state.withLock({ $0.follower.known }) else {
-            throw ConfigError(.upstreamFailed, "\(location) was not read yet; ask again")
+            throw ConfigError(.upstreamFailed, "\(location) has not been read yet; retry")
         }
         let head = head(of: known)
         if validator != nil, validator == head.validator { return .notModified }
@@ -126,7 +126,7 @@ final class EtcdSource: ConfigSource {
             let previous = state.withLock { $0.follower.known?.cluster }
             if let previous, previous != reading.cluster {
                 logger.notice(
-                    "the endpoints belong to another cluster than before; its revisions are counted anew",
+                    "the endpoints belong to another cluster than before, with its own revisions",
                     metadata: ["source": "\(location)"])
             }
             let isElsewhere = client.isWatchElsewhere

@@ -39,7 +39,7 @@ struct DocumentDirectory: Sendable, Hashable {
             return DocumentFiles(files: files)
         }
         throw FileReadError(
-            .unstable, path, "it changed each time while it was read; write it less often or exchange it as a whole")
+            .unstable, path, "it changed during every read; change it less often, or replace it as a whole")
     }
 
     /// Reads all files; nil if one of them changed during the read.

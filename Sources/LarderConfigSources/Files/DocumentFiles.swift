@@ -66,7 +66,7 @@ package struct DocumentFiles: Sendable {
                 1 + before.count { $0 == UInt8(ascii: "\n") }, 1 + before[start...].count { $0 & 0xC0 != 0x80 }
             )
             let isCommented = bytes.dropFirst(error.offset).first == UInt8(ascii: "/")
-            let advice = isCommented ? "; rename it to *.json5 if it is to have comments" : ""
+            let advice = isCommented ? "; rename it to *.json5 to use comments" : ""
             throw FileReadError(.invalidJSON, path, error.reason + advice, at: place)
         }
     }

@@ -68,10 +68,11 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
         let (code, advice): (Code, String) =
             switch number {
             case ENOENT: (.notFound, "create it or correct the path")
-            case EACCES, EPERM: (.permissionDenied, "let the agent's user read it and search the directories above it")
+            case EACCES, EPERM:
+                (.permissionDenied, "allow the agent's user to read it and to search the directories above it")
             case ENOTDIR, EISDIR, ENXIO: (.notAFile, "correct the path")
             case ELOOP: (.ioFailed, "repair the symbolic links")
-            default: (.ioFailed, "see the kernel's log")
+            default: (.ioFailed, "see the kernel log")
             }
         // strerror(3) is safe here: glibc gives a constant or thread-local text for every number.
         self.init(

@@ -49,11 +49,13 @@ package final class HostDirectory: Sendable {
     /// because an empty layer is not intended then.
     private func missing() throws(FileReadError) -> ComposedPatch {
         if fileStatus(path.cPath, followingLinks: false) != nil {
-            throw FileReadError(.notFound, path, "the symbolic link leads nowhere; repair or remove it", errno: ENOENT)
+            throw FileReadError(
+                .notFound, path, "the target of the symbolic link does not exist; repair or remove the link",
+                errno: ENOENT)
         }
         if wasThere.load(ordering: .relaxed) {
             throw FileReadError(
-                .notFound, path, "the directory was there and is gone; bring it back, empty if nothing is to be in it",
+                .notFound, path, "the directory existed before and is missing; restore it, even if it is to be empty",
                 errno: ENOENT)
         }
         if !isNamed { return .empty }
@@ -63,7 +65,7 @@ package final class HostDirectory: Sendable {
         parent = parent.lastIndex(of: "/").map { parent[...$0] } ?? "."
         guard fileStatus(String(parent).cPath)?.fileType == S_IFDIR else {
             throw FileReadError(
-                .parentMissing, path, "neither it nor the directory above it exists; correct the path or mount it",
+                .parentMissing, path, "neither it nor its parent directory exists; correct the path or mount it",
                 errno: ENOENT)
         }
         return .empty

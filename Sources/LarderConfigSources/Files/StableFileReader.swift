@@ -60,7 +60,7 @@ struct StableFileReader {
         }
         throw dangling
             ?? FileReadError(
-                .unstable, path, "it changed each time while it was read; write it less often or rename it into place")
+                .unstable, path, "it changed during every read; write it less often, or rename it into place")
     }
 
     private func check(_ status: stat) throws(FileReadError) {
@@ -76,14 +76,15 @@ struct StableFileReader {
         guard isRoots || status.st_uid == geteuid() else {
             throw FileReadError(
                 .exposed, path,
-                "it holds a secret but belongs to user \(status.st_uid); chown it to root or to the agent's user")
+                "it contains a secret but belongs to user \(status.st_uid); chown it to root or the agent's user"
+            )
         }
         // A group may read a file of root, so that an agent that does not run as root can use it.
         guard status.st_mode & (isRoots ? 0o037 : 0o077) == 0 else {
             throw FileReadError(
                 .exposed, path,
-                "it holds a secret that others may read or change; chmod 600 it"
-                    + (isRoots ? ", or 640 with a group of the agent's" : ""))
+                "it contains a secret that other users can read or change; run: chmod 600 \(path)"
+                    + (isRoots ? ", or chmod 640 with a group of the agent" : ""))
         }
     }
 
@@ -114,7 +115,8 @@ struct StableFileReader {
         guard number == ENOENT, fileStatus(name, in: directory, followingLinks: false)?.fileType == S_IFLNK else {
             throw FileReadError(path, errno: number)
         }
-        return FileReadError(.notFound, path, "the symbolic link leads nowhere; repair or remove it", errno: number)
+        return FileReadError(
+            .notFound, path, "the target of the symbolic link does not exist; repair or remove the link", errno: number)
     }
 }
 

@@ -25,8 +25,8 @@ package enum Credential: Sendable, Equatable {
             guard let directory else {
                 throw ConfigError(
                     .upstreamFailed,
-                    "there is no credential \(name): systemd gave the agent none; add LoadCredential=\(name):FILE to its "
-                        + "unit, or name a file")
+                    "there is no credential \"\(name)\": systemd passed none to the agent; add "
+                        + "LoadCredential=\(name):FILE to its unit, or name a file")
             }
             path = directory + "/" + name
         }
@@ -37,10 +37,10 @@ package enum Credential: Sendable, Equatable {
                 name: path.cPath, path: path, maximumBytes: Self.maximumBytes, mustBePrivate: !isGuarded
             ).read().bytes
             guard let text = String(validating: bytes, as: UTF8.self) else {
-                throw FileReadError(.ioFailed, path, "it is not text in UTF-8; replace it")
+                throw FileReadError(.ioFailed, path, "it is not UTF-8 text; replace it")
             }
             let secret = text.trimmingLineEnds
-            guard !secret.isEmpty else { throw FileReadError(.empty, path, "it is empty; put the secret into it") }
+            guard !secret.isEmpty else { throw FileReadError(.empty, path, "it is empty; write the secret to it") }
             return secret
         } catch {
             throw ConfigError(.upstreamFailed, "\(error)")

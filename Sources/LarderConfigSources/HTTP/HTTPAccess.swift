@@ -40,8 +40,8 @@ package struct HTTPAccess: Sendable, Equatable {
         guard secret.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
             throw ConfigError(
                 .upstreamFailed,
-                "\(token.map(Self.name) ?? "the token") holds spaces or other characters that no token has; "
-                    + "replace it")
+                "\(token.map(Self.name) ?? "the token") contains spaces or other characters that are not "
+                    + "allowed in a token; replace it")
         }
         return fields + [("Authorization", "Bearer \(secret)")]
     }

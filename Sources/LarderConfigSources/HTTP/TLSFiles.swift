@@ -35,7 +35,7 @@ package struct TLSFiles: Sendable, Equatable {
         } catch let error as UpstreamError {
             throw ConfigError(.upstreamFailed, error.message)
         } catch {
-            throw ConfigError(.upstreamFailed, "the certificates cannot be read")
+            throw ConfigError(.upstreamFailed, "cannot read the certificates")
         }
     }
 

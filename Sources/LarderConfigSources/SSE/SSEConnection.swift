@@ -64,24 +64,25 @@ final class SSEConnection: Sendable {
     /// The error for a stream that does not begin with a whole document.
     private var noDocument: ConfigError {
         let skipped =
-            awaited.withLock { $0.skippedType }.map { "; what came as event \"\($0)\" was passed over" } ?? ""
+            awaited.withLock { $0.skippedType }.map { "; events of type \"\($0)\" were ignored" } ?? ""
         return ConfigError(
             .upstreamFailed,
-            "\(source.location) sent no whole document within \(source.configuration.timeout)\(skipped); a new stream "
-                + "must begin with one, as an event without a type, or pollUrl say where it is")
+            "\(source.location) sent no whole document within \(source.configuration.timeout)\(skipped); begin each "
+                + "stream with one, in an event without a type, or set pollUrl")
     }
 
     private func read(_ head: StreamHead, _ body: inout StreamBody) async throws(ConfigError) -> SSEStreamEnd {
         if head.status == 204 {
             return .parked(
                 ConfigError(
-                    .upstreamFailed, "\(source.location) answered 204: it wants no connection before the next refresh"))
+                    .upstreamFailed,
+                    "\(source.location) returned status 204; the next connection is opened at the next refresh"))
         }
         if let problem = head.problem { throw ConfigError(problem) }
         guard head.metadata.mediaType == "text/event-stream" else {
-            let type = head.metadata.mediaType.map { "\"\($0.prefix(60))\"" } ?? "no type"
+            let type = head.metadata.mediaType.map { "\"\($0.prefix(60))\"" } ?? "no media type"
             throw ConfigError(
-                .upstreamFailed, "\(source.location) answered with \(type), not with an event stream; check the url")
+                .upstreamFailed, "\(source.location) returned \(type) instead of an event stream; check the url")
         }
         var hasDocument = try await begin(body)
         var parser = EventStreamParser(
@@ -95,7 +96,8 @@ final class SSEConnection: Sendable {
             }
             guard let bytes else {
                 if source.state.withLock({ $0.isGood }), !parser.isInsideEvent { return .ended }
-                throw ConfigError(.upstreamFailed, "\(source.location) ended its stream; it is opened again in a while")
+                throw ConfigError(
+                    .upstreamFailed, "\(source.location) ended its stream; it is opened again after a delay")
             }
             for event in parser.parse(bytes) {
                 guard try apply(event, hasDocument: hasDocument) else { continue }
@@ -106,7 +108,7 @@ final class SSEConnection: Sendable {
                 throw ConfigError(
                     .rejected,
                     "\(source.location) sent an event of more than \(source.configuration.maximumBytes) bytes; raise "
-                        + "limits.documentBytes or send less")
+                        + "limits.documentBytes, or send a smaller event")
             }
             source.state.withLock { $0.remember(parser.lastEventID, parser.retry, for: consumer) }
         }

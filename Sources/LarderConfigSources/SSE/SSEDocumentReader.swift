@@ -23,17 +23,22 @@ struct SSEDocumentReader: Sendable {
         if patchEvents.contains(event.type) {
             guard let base else {
                 throw ConfigError(
-                    .rejected, "\(location) sent a patch before any whole document; a stream must begin with one")
+                    .rejected, "\(location) sent a patch before any whole document; begin each stream with one")
             }
             let patched = MergePatch.apply(try value(of: event, "a patch"), to: base)
             guard patched.kind == .object else {
                 throw ConfigError(
                     .rejected,
-                    "\(location) sent a patch that makes \(patched.kind) of the configuration; it must stay an object")
+                    "\(location) sent a patch that makes the configuration \(patched.kind.article); it must remain "
+                        + "an object"
+                )
             }
             guard patched.textSize <= maximumBytes else {
                 throw ConfigError(
-                    .rejected, "\(location) sent a patch after which the document has more than \(maximumBytes) bytes")
+                    .rejected,
+                    "\(location) sent a patch after which the document has more than "
+                        + "\(maximumBytes) bytes (limits.documentBytes)"
+                )
             }
             return source(patched)
         }
@@ -41,7 +46,8 @@ struct SSEDocumentReader: Sendable {
         let document = try value(of: event, "an event")
         guard document.kind == .object else {
             throw ConfigError(
-                .rejected, "\(location) sent an event with \(document.kind); a configuration is a JSON object")
+                .rejected,
+                "\(location) sent an event with \(document.kind.article); a configuration must be a JSON object")
         }
         return source(document)
     }
@@ -54,7 +60,7 @@ struct SSEDocumentReader: Sendable {
         do {
             return try JSONValue(parsing: event.data)
         } catch {
-            let advice = event.data.isEmpty ? "; a sign of life is better sent as a comment" : ""
+            let advice = event.data.isEmpty ? "; send heartbeats as comments" : ""
             throw ConfigError(.rejected, "\(location) sent \(what) that is not JSON: \(error)\(advice)")
         }
     }

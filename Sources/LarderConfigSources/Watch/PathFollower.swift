@@ -67,7 +67,8 @@ struct PathFollower: Sendable {
         report(unavailability.map(queueProblem) ?? survey.refusal.map(watchProblem))
         guard problem.message != nil else {
             if survey.isBlind {
-                logger?.debug("a part of the way cannot be watched and is polled", metadata: ["path": "\(path)"])
+                logger?.debug(
+                    "a part of the path cannot be watched and is polled instead", metadata: ["path": "\(path)"])
             }
             return nil
         }
@@ -100,10 +101,10 @@ struct PathFollower: Sendable {
     private func watchProblem(_ number: Int32) -> String {
         number == ENOSPC
             ? unwatched("this user has no inotify watches left", "raise fs.inotify.max_user_watches, see sysctl(8)")
-            : unwatched("the kernel grants no inotify watch: \(String(cString: strerror(number)))", "free memory")
+            : unwatched("the kernel refused an inotify watch: \(String(cString: strerror(number)))", "free memory")
     }
 
     private func unwatched(_ cause: String, _ advice: String) -> String {
-        "changes are not watched, \(cause); the files are read every \(timing.retry) instead. To correct it, \(advice)"
+        "changes are not watched: \(cause); the files are read every \(timing.retry) instead; \(advice)"
     }
 }

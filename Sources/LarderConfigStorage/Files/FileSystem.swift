@@ -86,7 +86,7 @@ package struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
     package var description: String {
         if let reason { return "\(operation) \(path): \(reason)" }
         // With ProtectSystem=strict a unit can write only to the paths that it lists (systemd.exec(5)).
-        let advice = errno == EROFS ? "; a service of systemd needs ReadWritePaths= for it (systemctl edit)" : ""
+        let advice = errno == EROFS ? "; for a systemd service, add it to ReadWritePaths= (systemctl edit)" : ""
         return "\(operation) \(path): \(Errno(number: errno))\(advice)"
     }
 }

@@ -14,15 +14,15 @@ package struct LocalFileSystem: FileSystem {
 
     package func createDirectory(_ path: String) throws(FileError) {
         if try makeDirectory(path) { return }
-        guard let parent = Self.parent(path) else { throw FileError("make directory", path, errno: ENOENT) }
+        guard let parent = Self.parent(path) else { throw FileError("create directory", path, errno: ENOENT) }
         try createDirectory(parent)
-        guard try makeDirectory(path) else { throw FileError("make directory", path, errno: ENOENT) }
+        guard try makeDirectory(path) else { throw FileError("create directory", path, errno: ENOENT) }
     }
 
     /// - Returns: false if the parent does not exist
     private func makeDirectory(_ path: String) throws(FileError) -> Bool {
         do throws(FileError) {
-            try inParent(of: path, "make directory", OpenBeneath.placeFlags) { parent, name in
+            try inParent(of: path, "create directory", OpenBeneath.placeFlags) { parent, name in
                 uninterrupted { mkdirat(parent, name, 0o700) } == 0 || errno == EEXIST
             }
             return true
@@ -222,8 +222,8 @@ extension LocalFileSystem {
             guard information.st_mode & S_IFMT == S_IFLNK else { continue }
             return FileError(
                 operation, path, errno: number,
-                reason: "\(place) is a symbolic link, and none is followed below \(root); "
-                    + "move what it leads to into its place")
+                reason: "\(place) is a symbolic link, and links below \(root) are not followed; "
+                    + "replace it with its target")
         }
         return FileError(operation, path, errno: number)
     }

@@ -65,7 +65,7 @@ package final class GenerationDirectory: Sendable {
                 try fileSystem.remove(path + "/" + name)
             } catch {
                 logger.warning(
-                    "a file that is of no use any more cannot be removed",
+                    "cannot remove an obsolete file",
                     metadata: ["namespace": "\(namespace)", "error": "\(error)"])
             }
         }
@@ -87,7 +87,7 @@ package final class GenerationDirectory: Sendable {
                     throw FileError(
                         notOursYet: path,
                         "another version of larderd wrote it, in format \(format), and this version reads format "
-                            + "\(GenerationFile.format); run that version, or move the file away to use the state before it"
+                            + "\(GenerationFile.format); run that version, or move the file away to use the state before"
                     )
                 }
                 reason = error.reason
@@ -102,7 +102,7 @@ package final class GenerationDirectory: Sendable {
         } catch {
             metadata["remains"] = "\(error)"
         }
-        logger.error("a saved generation is damaged and set aside; the one before it is used", metadata: metadata)
+        logger.error("a saved generation is damaged and set aside; the previous one is used", metadata: metadata)
         return nil
     }
 

@@ -56,13 +56,13 @@ package enum GenerationFile {
     ///   format, so that a damaged format can be distinguished from another version.
     static func decode(_ bytes: [UInt8]) throws(Damage) -> Generation {
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-        guard lines.count == 3, lines[2].isEmpty else { throw Damage("it does not have its two lines") }
+        guard lines.count == 3, lines[2].isEmpty else { throw Damage("it does not have two lines") }
         let header: JSONValue
         let body: JSONValue
         do {
             header = try JSONValue(parsing: Array(lines[0]))
             guard header["sha256"]?.string == SHA256.hash(data: lines[1]).hex else {
-                throw Damage("its content does not have the digest that its header names")
+                throw Damage("its content does not match the digest in its header")
             }
             body = try JSONValue(parsing: Array(lines[1]), maximumDepth: 256)
         } catch let damage as Damage {
@@ -78,11 +78,11 @@ package enum GenerationFile {
             let publishedAt = body["publishedAt"]?.int, let journal = body["journal"]?.int,
             let released = body["released"]?.int, let layers = body["layers"].flatMap(Layers.init),
             [revision, journal, released].allSatisfy(ExactIntegers.range.contains)
-        else { throw Damage("a member is missing or cannot be what it says") }
+        else { throw Damage("a member is missing or invalid") }
         var published: Layers?
         if let value = body["published"] {
             published = Layers(value)
-            if published == nil { throw Damage("what it was published with cannot be what it says") }
+            if published == nil { throw Damage("the member \"published\" is invalid") }
         }
         return Generation(
             revision: revision, digest: SnapshotDigest(known: digest), publishedAt: publishedAt,

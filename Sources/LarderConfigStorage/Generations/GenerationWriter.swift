@@ -37,7 +37,7 @@ package final class GenerationWriter: Sendable {
         self.clock = clock
         problems = RateLimitedLog(every: .seconds(60), clock: clock) { [name = generations.namespace] _, error, count in
             logger.error(
-                "namespace \(name): a generation could not be written; it is tried again: \(error)",
+                "namespace \(name): cannot write a generation; retrying: \(error)",
                 metadata: ["namespace": "\(name)", "error": "\(error)", "before": "\(count - 1)"])
         }
     }

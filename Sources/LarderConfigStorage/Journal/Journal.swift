@@ -59,7 +59,7 @@ package final class Journal: Sendable {
         if reader.isOfAnotherVersion {
             throw FileError(
                 notOursYet: path,
-                "it has a change of a kind that this version of larderd does not know; run the version that wrote it, or move the file away to go on without its changes"
+                "it has a change of a kind that this version of larderd does not know; run the version that wrote it, or move the file away to continue without its changes"
             )
         }
         state.withLock { state in
@@ -84,11 +84,11 @@ package final class Journal: Sendable {
         }
         guard case .damaged = reader.ending else {
             return logger.warning(
-                "the journal ends in what is no record: a write that a crash cut off, of which nobody was told, or damage to the last changes",
+                "the journal ends with an invalid record: a crash cut off an unacknowledged write, or the last changes are damaged",
                 metadata: metadata)
         }
         logger.error(
-            "the journal is damaged and changes are missing; those that are whole are used", metadata: metadata)
+            "the journal is damaged and changes are missing; the intact ones are used", metadata: metadata)
     }
 
     // MARK: Records
@@ -165,7 +165,7 @@ package final class Journal: Sendable {
             state.size = size
         } catch {
             logger.warning(
-                "the journal cannot be shortened; it takes more of the disk than it needs",
+                "cannot shorten the journal; it occupies more disk space than it needs",
                 metadata: ["namespace": "\(namespace)", "error": "\(error)"])
         }
     }

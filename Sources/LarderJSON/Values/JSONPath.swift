@@ -218,7 +218,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
 
 extension JSONValue.Kind {
     /// The name of the kind, with its article.
-    var article: String {
+    package var article: String {
         switch self {
         case .null: "null"
         case .bool: "a boolean"

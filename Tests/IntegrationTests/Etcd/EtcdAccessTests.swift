@@ -22,7 +22,7 @@ extension Integration {
                 chmod(home.directory + "/password", 0o644)
                 let (agent, client) = try home.startFollowing([etcd], Self.access)
                 let exposed = try client.refusal("config.refresh")
-                #expect(exposed.detail.contains("holds a secret that others may read"), "\(exposed)")
+                #expect(exposed.detail.contains("contains a secret that other users can read"), "\(exposed)")
                 chmod(home.directory + "/password", 0o600)
                 let wrong = try client.refusal("config.refresh")
                 #expect(wrong.name == "upstreamFailed")

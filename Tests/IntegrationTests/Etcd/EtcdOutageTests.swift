@@ -20,26 +20,26 @@ struct BadEtcdAnswer: Sendable, CustomTestStringConvertible {
     }
 
     static let all = [
-        Self(testDescription: "HTML", answer: .document("<html>"), message: "does not answer as etcd does"),
-        Self(testDescription: "another JSON", answer: .document("{}"), message: "does not answer as etcd does"),
+        Self(testDescription: "HTML", answer: .document("<html>"), message: "is not one of etcd"),
+        Self(testDescription: "another JSON", answer: .document("{}"), message: "is not one of etcd"),
         Self(testDescription: "no gateway", answer: .status("404 Not Found", "x"), message: "no etcd gateway at /v3"),
         Self(testDescription: "a proxy's error", answer: .status("502 Bad Gateway", "<html>"), message: "502"),
         Self(
             testDescription: "an error of 3.4",
             answer: .status("503 Service Unavailable", #"{"error":"no leader","message":"no leader","code":14}"#),
-            message: "says: no leader"),
+            message: "reported: no leader"),
         Self(
             testDescription: "an error of 3.6",
             answer: .status("503 Service Unavailable", #"{"code":14,"message":"no leader","details":[]}"#),
-            message: "says: no leader"),
+            message: "reported: no leader"),
         Self(
             testDescription: "an invalid token",
             answer: .status("401 Unauthorized", #"{"code":16,"message":"etcdserver: invalid auth token"}"#),
-            message: "check user and password"),
+            message: "check the user and password"),
         Self(
             testDescription: "a key that is not base64",
             answer: .document(#"{"header":{"cluster_id":"1","revision":"9"},"kvs":[{"key":"%","mod_revision":"1"}]}"#),
-            message: "does not answer as etcd does"),
+            message: "is not one of etcd"),
         Self(
             testDescription: "no key",
             answer: .document(#"{"header":{"cluster_id":"1","revision":"9"}}"#), message: "no key with a value",

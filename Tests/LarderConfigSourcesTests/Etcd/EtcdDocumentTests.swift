@@ -77,7 +77,7 @@ struct EtcdDocumentTests {
             #expect(try refusal { try document([key: "1"]) }.contains("\"\(key)\" has an empty segment"))
         }
         let deep = "/c/" + Array(repeating: "a", count: 200).joined(separator: "/")
-        #expect(try refusal { try document([deep: "1"]) }.contains("make no document"))
+        #expect(try refusal { try document([deep: "1"]) }.contains("do not form a document"))
         let mapping = EtcdDocument(keys: .prefix("/c/"), format: .json, maximumBytes: 1000)
         let message = try refusal {
             try mapping.value(of: [Array("/c/".utf8) + [0xff]: Array("1".utf8)], mayBeEmpty: false)
@@ -148,8 +148,8 @@ struct EtcdDocumentTests {
             try mapping.value(of: text.map { [Array("/c".utf8): Array($0.utf8)] } ?? [:], mayBeEmpty: true)
         }
         #expect(try value("{\"a\":{\"b\":1}}") == ["a": ["b": 1]])
-        #expect(try refusal { try value(nil) }.contains("there is no key \"/c\""))
-        #expect(try refusal { try value("[]") }.contains("is array"))
+        #expect(try refusal { try value(nil) }.contains("key \"/c\" does not exist"))
+        #expect(try refusal { try value("[]") }.contains("is an array"))
         #expect(try refusal { try value("") }.contains("is not JSON"))
         #expect(try refusal { try value("{\"a\":\"\(String(repeating: "x", count: 100))\"}") }.contains("100 bytes"))
     }

@@ -90,7 +90,7 @@ struct EtcdMessagesTests {
         let complaint = try #require(EtcdComplaint(try JSONValue(parsing: text)))
         let error = complaint.error(from: "http://a:1")
         #expect(error.kind == kind)
-        #expect(error.message.hasPrefix("etcd at http://a:1 says: TEXT"))
+        #expect(error.message.hasPrefix("etcd at http://a:1 reported: TEXT"))
     }
 
     @Test(

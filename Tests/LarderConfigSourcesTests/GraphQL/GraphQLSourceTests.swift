@@ -69,7 +69,7 @@ struct GraphQLSourceTests {
             }
             let error = try failure(result)
             #expect(error.code == .upstreamFailed)
-            #expect(error.message.contains("answered with \(text); set partialData to \"accept\""), "\(error)")
+            #expect(error.message.contains("returned \(text); set partialData to \"accept\""), "\(error)")
         }
     }
 
@@ -91,7 +91,7 @@ struct GraphQLSourceTests {
             if let expected {
                 #expect(try document(result) == expected)
             } else {
-                #expect(try failure(result).message.hasSuffix("answered with an error: no stock"))
+                #expect(try failure(result).message.hasSuffix("returned an error: no stock"))
             }
         }
     }
