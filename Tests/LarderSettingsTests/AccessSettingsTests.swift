@@ -80,8 +80,8 @@ struct AccessSettingsTests {
             ("{access: {groups: {a: 'read'}}}", "access.groups.a", "must be an array of rights"),
             ("{access: {others: [1]}}", "access.others[0]", "must be a right, not 1"),
             ("{access: {users: ['alice']}}", "access.users", "must be an object"),
-            ("{access: {users: {'a b': ['read']}}}", "access.users[\"a b\"]", "no name of an account"),
-            ("{access: {users: {'4294967295': ['read']}}}", "access.users.4294967295", "no number"),
+            ("{access: {users: {'a b': ['read']}}}", "access.users[\"a b\"]", "not a valid account name"),
+            ("{access: {users: {'4294967295': ['read']}}}", "access.users.4294967295", "not a valid account number"),
             ("{access: {user: {}}}", "access.user", "did you mean \"users\"?"),
             (
                 "{namespaces: {a: {access: {others: ['images']}}}}", "namespaces.a.access.others[0]",

@@ -58,13 +58,13 @@ struct EtcdSettingsTests {
             ("prefix: '/c'", " needs \"endpoints\""),
             ("endpoints: [], prefix: '/c'", ".endpoints needs \"endpoints\""),
             ("endpoints: 'http://h', prefix: '/c'", ".endpoints must be an array of strings"),
-            ("endpoints: ['h:2379'], prefix: '/c'", ".endpoints is wrong: its element 1 must begin with"),
-            ("endpoints: ['http://h', 'http://h/v3'], prefix: '/c'", "its element 2 must end behind its host and port"),
-            ("endpoints: ['http://h?x=1'], prefix: '/c'", "its element 1 must end behind"),
+            ("endpoints: ['h:2379'], prefix: '/c'", ".endpoints is invalid: element 1 must begin with"),
+            ("endpoints: ['http://h', 'http://h/v3'], prefix: '/c'", "element 2 must end after the host and port"),
+            ("endpoints: ['http://h?x=1'], prefix: '/c'", "element 1 must end after"),
             ("endpoints: ['http://h']", " names no keys; give \"prefix\""),
-            ("endpoints: ['http://h'], prefix: '/c', key: '/d'", " names keys twice"),
+            ("endpoints: ['http://h'], prefix: '/c', key: '/d'", " has both \"prefix\" and \"key\""),
             ("endpoints: ['http://h'], key: ''", ".key must be a text of at least one character"),
-            ("endpoints: ['http://h'], key: '/d', format: 'text'", ".format goes with \"prefix\" only"),
+            ("endpoints: ['http://h'], key: '/d', format: 'text'", ".format applies only to \"prefix\""),
             (
                 "endpoints: ['http://h'], prefix: '/c', format: 'yaml'",
                 ".format must be one of \"json\", \"text\", \"auto\""
@@ -73,7 +73,7 @@ struct EtcdSettingsTests {
             ("endpoints: ['http://h'], prefix: '/c', passwordFile: '/p'", " has a password but no \"user\""),
             (
                 "endpoints: ['http://h'], prefix: '/c', user: 'u', passwordFile: '/p', passwordCredential: 'p'",
-                ".passwordCredential is one too many"
+                ".passwordCredential cannot be combined with \"passwordFile\""
             ),
             (
                 "endpoints: ['http://h'], prefix: '/c', user: 'u', passwordCredential: '../p'",
@@ -81,7 +81,7 @@ struct EtcdSettingsTests {
             ),
             (
                 "endpoints: ['https://h'], prefix: '/c', certificate: '/c'",
-                ".certificate needs \"privateKey\" beside it"
+                ".certificate needs \"privateKey\" too"
             ),
             (
                 "endpoints: ['http://h'], prefix: '/c', certificateAuthority: '/c'",
@@ -100,7 +100,7 @@ struct EtcdSettingsTests {
         let error = #expect(throws: SettingsError.self) {
             try etcd("endpoints: ['http://u:hidden@h'], prefix: '/c'")
         }
-        #expect(error?.description.contains("must not hold a user name or password") == true)
+        #expect(error?.description.contains("must not contain a user name or password") == true)
         #expect(error?.description.contains("hidden") == false)
     }
 
@@ -110,6 +110,6 @@ struct EtcdSettingsTests {
             try settings(
                 "{namespaces: {a: {remote: {etcd: {endpoints: ['http://h'], prefix: ''}, file: {path: '/x'}}}}}")
         }
-        #expect(error?.description.contains("names more than one upstream") == true)
+        #expect(error?.description.contains("has more than one upstream") == true)
     }
 }

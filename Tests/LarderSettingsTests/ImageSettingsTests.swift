@@ -75,27 +75,27 @@ struct ImageSettingsTests {
             ("maximumBytes: 1", ".maximumBytes must be a whole number from 65536 to"),
             ("maximumBytes: 100000, imageBytes: 100001", ".imageBytes is 100001, more than maximumBytes (100000)"),
             ("excludedTypes: ['svgz']", ".excludedTypes[0] must be one of \"png\""),
-            ("allowNetworks: ['10.0.0.0/33']", ".allowNetworks[0] must be an address or a block of them such as"),
+            ("allowNetworks: ['10.0.0.0/33']", ".allowNetworks[0] must be an address or a block of addresses such as"),
             ("allowNetworks: '10.0.0.0/8'", ".allowNetworks must be an array of strings"),
             ("failures: {notFoundSeconds: -1}", ".notFoundSeconds must be a whole number from 0 to 86400"),
             ("failures: {notFound: 1}", ".notFound is not a setting; did you mean \"notFoundSeconds\"?"),
             ("concurrencyPerUser: 0", ".concurrencyPerUser must be a whole number from 1 to 256"),
             ("leaseSeconds: 0", ".leaseSeconds must be a whole number from 1 to 86400"),
             ("origins: {'img.example.org': {}}", "[\"img.example.org\"] must begin with \"http://\" or \"https://\""),
-            ("origins: {'http://h/a': {}}", "must end behind its host and port"),
-            ("origins: {'http://h?x': {}}", "must end behind its host and port"),
+            ("origins: {'http://h/a': {}}", "must end after the host and port"),
+            ("origins: {'http://h?x': {}}", "must end after the host and port"),
             ("origins: {'http://h': {}, 'http://H:80': {}}", "is the same origin as another one here"),
             ("origins: {'http://h': {user: ['a']}}", ".user is not a setting; did you mean \"users\"?"),
-            ("origins: {'http://h': {users: ['a']}}", ".users is of no use without \"headers\""),
+            ("origins: {'http://h': {users: ['a']}}", ".users has no effect without \"headers\""),
             (
                 "origins: {'http://h': {tokenFile: '/t', users: 'a'}}",
                 ".users must be an array of names such as \"alice\" and numbers, not \"a\""
             ),
             (
                 "origins: {'http://h': {tokenFile: '/t', groups: [-1]}}",
-                ".groups must hold names such as \"www-data\" and numbers, not -1"
+                ".groups must contain names such as \"www-data\" and numbers, not -1"
             ),
-            ("origins: {'http://h': {tokenFile: '/t', users: [1.5]}}", ".users must hold names"),
+            ("origins: {'http://h': {tokenFile: '/t', users: [1.5]}}", ".users must contain names"),
             ("origins: {'http://h': {ignoreQuery: ['*']}}", ".ignoreQuery[0] must be the name of a query member"),
             ("origins: {'http://h': {ignoreQuery: ['a&b']}}", ".ignoreQuery[0] must be the name of a query member"),
             ("origins: {'http://h': {certificate: '/c'}}", ".certificate is not a setting"),

@@ -252,7 +252,7 @@ struct SettingsErrorTests {
     func namespaceNames(name: String) {
         let error = #expect(throws: SettingsError.self) { try settings("{namespaces: {'\(name)': {}}}") }
         #expect(error?.code == .invalidValue)
-        #expect(error?.reason.contains("is no name of a namespace") == true)
+        #expect(error?.reason.contains("is not a valid namespace name") == true)
     }
 
     @Test("valid namespace names are accepted")

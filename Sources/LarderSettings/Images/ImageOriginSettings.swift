@@ -32,13 +32,13 @@ extension ImageOriginSettings {
         ignoredQuery =
             try reader.strings(
                 "ignoreQuery",
-                each: "the name of a query member such as \"sig\", or how some begin, such as \"X-Amz-*\"",
+                each: "the name of a query member such as \"sig\", or a prefix such as \"X-Amz-*\"",
                 where: Self.isQueryPattern) ?? []
         if !hasCredential, let name = ["users", "groups"].first(where: reader.has) {
             throw reader.failure(
                 name,
-                "is of no use without \"headers\", \"tokenFile\" or \"tokenCredential\": all may have what anybody can "
-                    + "fetch")
+                "has no effect without \"headers\", \"tokenFile\" or \"tokenCredential\", because images without "
+                    + "credentials are for all users; remove it")
         }
     }
 
@@ -57,7 +57,7 @@ extension ImageOriginSettings {
             if let problem = problem(ofOrigin: name) { throw reader.failure(name, problem) }
             let origin = normalized(name)
             guard origins[origin] == nil else {
-                throw reader.failure(name, "is the same origin as another one here; put them together")
+                throw reader.failure(name, "is the same origin as another one here; merge the two")
             }
             origins[origin] =
                 try reader.section(name) { (value, path) throws(SettingsError) in
@@ -72,7 +72,7 @@ extension ImageOriginSettings {
         if let problem = HTTPURLCheck.problem(of: name) { return problem }
         let rest = name.dropFirst(name.lowercased().hasPrefix("https:") ? 8 : 7)
         guard !rest.utf8.contains(where: { "/?".utf8.contains($0) }) else {
-            return "must end behind its host and port; it is meant for all paths"
+            return "must end after the host and port; it applies to all paths"
         }
         return nil
     }
@@ -103,7 +103,7 @@ extension SettingsReader {
                 guard let id = Int(exactly: number), Account.isNumber(id) else { fallthrough }
                 accounts.append(.number(id))
             default:
-                throw failure(name, "must hold names such as \(example) and numbers, not \(element.shown)")
+                throw failure(name, "must contain names such as \(example) and numbers, not \(element.shown)")
             }
         }
         return accounts

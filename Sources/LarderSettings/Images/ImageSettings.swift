@@ -57,7 +57,7 @@ extension ImageSettings {
             where: types.contains)
         if let excluded { limits.excludedTypes = Set(excluded.compactMap(ImageType.init(rawValue:))) }
         let networks = try reader.strings(
-            "allowNetworks", each: "an address or a block of them such as \"10.0.0.0/8\" or \"fd00::/8\"",
+            "allowNetworks", each: "an address or a block of addresses such as \"10.0.0.0/8\" or \"fd00::/8\"",
             where: { AddressRange($0) != nil })
         allowedNetworks = (networks ?? []).compactMap(AddressRange.init)
         let total = try reader.integer("concurrency", in: 1...256) ?? flights.total
@@ -94,7 +94,7 @@ extension ImageSettings {
             try reader.integer("imageBytes", in: 1024...Int(UInt32.max)) ?? min(usual.bytesPerImage, bytes)
         guard bytesPerImage <= bytes else {
             throw reader.failure(
-                "imageBytes", "is \(bytesPerImage), more than maximumBytes (\(bytes)) has room for; lower it")
+                "imageBytes", "is \(bytesPerImage), more than maximumBytes (\(bytes)); lower it")
         }
         return SpaceLimits(
             bytes: bytes, count: try reader.integer("maximumImages", in: 1...10_000_000) ?? usual.count,

@@ -36,7 +36,7 @@ package struct DefaultPaths: Sendable, Equatable {
             guard let directory = absolute("XDG_RUNTIME_DIR") else {
                 throw SettingsError(
                     .noDefaultPath,
-                    "no place for the socket is known, as XDG_RUNTIME_DIR is not set; "
+                    "there is no default path of the socket, because XDG_RUNTIME_DIR is not set to an absolute path; "
                         + "set it, or give --socket or \"socket.path\"")
             }
             return "\(directory)/larder/larder.sock"

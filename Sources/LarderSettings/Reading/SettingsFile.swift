@@ -71,7 +71,8 @@ enum SettingsFile {
             guard content.count <= Settings.maximumFileBytes else {
                 throw SettingsError(
                     .fileTooLarge,
-                    "the settings are larger than \(Settings.maximumFileBytes) bytes; is this the right file?")
+                    "the settings are larger than \(Settings.maximumFileBytes) bytes; check whether this is the right file"
+                )
             }
         }
     }
@@ -83,10 +84,10 @@ enum SettingsFile {
         case EISDIR:
             SettingsError(.fileUnreadable, "this is a directory; name the settings file in it")
         case EACCES, EPERM:
-            SettingsError(.fileUnreadable, "the settings may not be read by user \(geteuid()); change the file's mode")
+            SettingsError(.fileUnreadable, "user \(geteuid()) may not read the settings; change the mode of the file")
         default:
             // glibc's strerror is thread-safe since 2.32.
-            SettingsError(.fileUnreadable, "the settings cannot be read: \(String(cString: strerror(number)))")
+            SettingsError(.fileUnreadable, "cannot read the settings: \(String(cString: strerror(number)))")
         }
     }
 }

@@ -13,7 +13,9 @@ extension EtcdSourceSettings {
             ])
         self.init(endpoints: try Self.endpoints(reader), keys: try Self.keys(reader))
         if let word = try reader.choice("format", Format.allCases.map(\.rawValue)) {
-            if case .key = keys { throw reader.failure("format", "goes with \"prefix\" only; a \"key\" holds JSON") }
+            if case .key = keys {
+                throw reader.failure("format", "applies only to \"prefix\"; the value of a \"key\" is always JSON")
+            }
             format = Format(rawValue: word) ?? format
         }
         user = try Self.user(reader)
@@ -34,7 +36,7 @@ extension EtcdSourceSettings {
         for (index, endpoint) in endpoints.enumerated() {
             // The URL is not shown, because it may contain a password.
             if let problem = HTTPURLCheck.problem(of: endpoint) ?? pathProblem(of: endpoint) {
-                throw reader.failure("endpoints", "is wrong: its element \(index + 1) \(problem)")
+                throw reader.failure("endpoints", "is invalid: element \(index + 1) \(problem)")
             }
         }
         return endpoints
@@ -43,7 +45,7 @@ extension EtcdSourceSettings {
     private static func pathProblem(of url: String) -> String? {
         let rest = url.drop { $0 != "/" }.dropFirst(2)
         guard !rest.contains("?"), rest.drop(while: { $0 != "/" }).allSatisfy({ $0 == "/" }) else {
-            return "must end behind its host and port, without a path"
+            return "must end after the host and port, without a path"
         }
         return nil
     }
@@ -60,7 +62,7 @@ extension EtcdSourceSettings {
         case (nil, nil):
             throw reader.failure(
                 nil, "names no keys; give \"prefix\" for one key per value, or \"key\" for one document")
-        case (_?, _?): throw reader.failure(nil, "names keys twice; keep \"prefix\" or \"key\"")
+        case (_?, _?): throw reader.failure(nil, "has both \"prefix\" and \"key\"; keep one of them")
         }
     }
 
@@ -72,14 +74,14 @@ extension EtcdSourceSettings {
         case (let name?, let password?): return User(name: name, password: password)
         case (_?, nil):
             throw reader.failure("user", "needs a password; give \"passwordFile\" or \"passwordCredential\"")
-        case (nil, _?): throw reader.failure(nil, "has a password but no \"user\"")
+        case (nil, _?): throw reader.failure(nil, "has a password but no \"user\"; add it, or remove the password")
         }
     }
 
     private static func tls(_ reader: SettingsReader, _ endpoints: [String]) throws(SettingsError) -> TLSFiles {
         let files = try TLSFiles(reader)
         if files != TLSFiles(), !endpoints.contains(where: { $0.lowercased().hasPrefix("https:") }) {
-            throw reader.failure("endpoints", "must begin with \"https://\" for certificates to count")
+            throw reader.failure("endpoints", "must begin with \"https://\" if certificates are given")
         }
         return files
     }

@@ -12,12 +12,12 @@ extension HTTPAccess {
         headers = try reader.section("headers", Self.headers) ?? [:]
         token = try reader.credential("token")
         if token != nil, headers.keys.contains(where: { $0.lowercased() == "authorization" }) {
-            throw reader.failure("headers", "must not hold \"Authorization\" beside a token; keep one of the two")
+            throw reader.failure("headers", "must not contain \"Authorization\" if there is a token; keep one of them")
         }
         tls = try TLSFiles(reader)
         if tls != TLSFiles(), !url.lowercased().hasPrefix("https:") {
             let name = ["certificateAuthority", "certificate", "privateKey"].first(where: reader.has)
-            throw reader.failure(name, "is of no use without TLS; begin the url with \"https://\"")
+            throw reader.failure(name, "has no effect without TLS; begin the url with \"https://\"")
         }
     }
 
@@ -28,7 +28,7 @@ extension HTTPAccess {
         var headers: [String: String] = [:]
         for name in reader.names where reader.has(name) {
             guard HTTPURLCheck.isHeaderName(name) else {
-                throw reader.failure(name, "is no name of a header; use letters, digits and \"-\"")
+                throw reader.failure(name, "is not a valid header name; use letters, digits and \"-\"")
             }
             headers[name] = try headerValue(name, reader)
         }
@@ -40,7 +40,7 @@ extension HTTPAccess {
         guard let value = reader.unshownString(name) else { throw reader.failure(name, "must be a string in quotes") }
         guard HTTPURLCheck.isHeaderValue(value) else {
             throw reader.failure(
-                name, "must not hold line breaks or other control characters, or spaces at its beginning or end")
+                name, "must not contain line breaks or other control characters, or leading or trailing spaces")
         }
         return value
     }
@@ -58,7 +58,7 @@ extension SettingsReader {
         case (nil, let credential?): return .systemd(credential)
         case (nil, nil): return nil
         case (_?, _?):
-            throw failure("\(name)Credential", "is one too many beside \"\(name)File\"; keep one of the two")
+            throw failure("\(name)Credential", "cannot be combined with \"\(name)File\"; keep one of them")
         }
     }
 }
@@ -70,8 +70,8 @@ extension TLSFiles {
             certificateAuthority: try reader.path("certificateAuthority"),
             certificate: try reader.path("certificate"), privateKey: try reader.path("privateKey"))
         switch (certificate, privateKey) {
-        case (_?, nil): throw reader.failure("certificate", "needs \"privateKey\" beside it")
-        case (nil, _?): throw reader.failure("privateKey", "needs \"certificate\" beside it")
+        case (_?, nil): throw reader.failure("certificate", "needs \"privateKey\" too")
+        case (nil, _?): throw reader.failure("privateKey", "needs \"certificate\" too")
         case (nil, nil), (_?, _?): break
         }
     }

@@ -33,12 +33,12 @@ extension HTTPSourceSettings {
         let method = try reader.choice("method", ["GET", "POST"])
         guard method == "POST" else {
             guard reader.has("body") else { return nil }
-            throw reader.failure("body", "is only sent by POST; add method: \"POST\"")
+            throw reader.failure("body", "is only sent with POST; add method: \"POST\"")
         }
         guard let value = reader.value("body") else { return [] }
         if case .string(let text) = value.content { return Array(text.utf8) }
         guard let json = value.json else {
-            throw reader.failure("body", "holds NaN or Infinity, which JSON does not have; write a text in quotes")
+            throw reader.failure("body", "contains NaN or Infinity, which JSON does not have; write a string in quotes")
         }
         return Array(json.compactText.utf8)
     }

@@ -13,17 +13,19 @@ enum HTTPURLCheck {
         }
         // The messages below do not show the URL, because it may contain a password.
         if let bad = url.unicodeScalars.first(where: { !isURLCharacter($0) }) {
-            return "must not hold \"\(SettingsText.printable(bad))\"; write it percent-encoded (RFC 3986)"
+            return "must not contain \"\(SettingsText.printable(bad))\"; write it percent-encoded (RFC 3986)"
         }
         let rest = url.dropFirst(scheme.count)
         let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         guard !authority.contains("@") else {
-            return "must not hold a user name or password; send them in \"headers\""
+            return "must not contain a user name or password; send them in \"headers\""
         }
-        guard !rest.contains("#") else { return "must not hold a fragment; remove it from the \"#\" on" }
+        guard !rest.contains("#") else {
+            return "must not contain a fragment; remove the \"#\" and everything after it"
+        }
         let (host, port) = split(authority)
-        guard isHost(host) else { return "must name a host behind \"//\"" }
-        guard isPort(port) else { return "must have a port from 1 to 65535 behind its \":\", or none" }
+        guard isHost(host) else { return "must name a host after \"//\"" }
+        guard isPort(port) else { return "must have a port from 1 to 65535 after the \":\", or neither" }
         return nil
     }
 

@@ -38,15 +38,15 @@ extension Settings {
             } else if let failure {
                 logger.warning(
                     """
-                    the group \(Self.usualGroup) could not be looked up; nobody is let in by it until the settings are \
-                    read again
+                    cannot look up the group \(Self.usualGroup); its members have no access until the settings are \
+                    reloaded
                     """,
                     metadata: ["error": "\(String(cString: strerror(failure)))"])
             } else if isForHost {
                 logger.warning(
                     """
-                    only root and the agent's user may do anything: the settings have no access and the host no group \
-                    \(Self.usualGroup); run addgroup --system \(Self.usualGroup) and reload, or set access
+                    only root and the agent's user have access: the settings have no "access", and there is no group \
+                    \(Self.usualGroup); run addgroup --system \(Self.usualGroup) and reload, or set "access"
                     """)
             }
         }
@@ -104,12 +104,12 @@ extension AccessSettings {
             let account: Account
             if name.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), !name.isEmpty {
                 guard let number = Int(name), Account.isNumber(number) else {
-                    throw reader.failure(name, "is no number of an account; they end before 4294967295")
+                    throw reader.failure(name, "is not a valid account number; use 0 to 4294967294")
                 }
                 account = .number(number)
             } else {
                 guard Account.isName(name) else {
-                    throw reader.failure(name, "is no name of an account; use a name such as \"alice\", or a number")
+                    throw reader.failure(name, "is not a valid account name; use a name such as \"alice\", or a number")
                 }
                 account = .name(name)
             }
@@ -158,7 +158,7 @@ extension SettingsReader {
             guard known.contains(right) else {
                 throw failure(
                     name, at: index, element,
-                    "is \(element.shown), a right for the whole agent: give it by access at the top; known here: "
+                    "is \(element.shown), a right for the whole agent; grant it with the top-level \"access\"; known here: "
                         + names.joined(separator: ", "))
             }
             rights.insert(right)

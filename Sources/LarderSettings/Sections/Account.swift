@@ -39,13 +39,11 @@ struct AccountNumbers {
             if let failure {
                 metadata["error"] = "\(String(cString: strerror(failure)))"
                 logger.warning(
-                    """
-                    an account that the settings name could not be looked up; nobody is let in by it until the settings are \
-                    read again
-                    """, metadata: metadata)
+                    "cannot look up an account that the settings name; it has no access until they are reloaded",
+                    metadata: metadata)
             } else {
                 logger.warning(
-                    "the settings name an account that this host does not have; nobody is let in by it",
+                    "the settings name an account that does not exist on this host; it has no effect",
                     metadata: metadata)
             }
             return nil

@@ -7,7 +7,7 @@ extension ExperimentRules {
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(value, at: path, knowing: ["unit", "member", "overlays"])
         self.init(
-            unit: try reader.string("unit", expected: "a text that is not empty", where: { !$0.isEmpty }),
+            unit: try reader.string("unit", expected: "a non-empty text", where: { !$0.isEmpty }),
             member: try reader.string("member", expected: "the name of a member", where: { !$0.isEmpty }),
             overlays: try reader.section("overlays", Self.overlays) ?? [])
     }
@@ -17,7 +17,7 @@ extension ExperimentRules {
     ) throws(SettingsError) -> [ExperimentOverlay] {
         guard let list = value.json else {
             throw SettingsError(
-                .invalidValue, "\(path) must not hold Infinity or NaN, which JSON lacks", member: path,
+                .invalidValue, "\(path) must not contain Infinity or NaN, which JSON does not have", member: path,
                 offset: value.offset)
         }
         do throws(ExperimentOverlay.Problem) {

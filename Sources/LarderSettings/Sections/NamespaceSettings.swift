@@ -63,8 +63,8 @@ extension NamespaceConfiguration {
             guard isName(name) else {
                 throw reader.failure(
                     name,
-                    "is no name of a namespace; use 1 to 64 of a-z, 0-9, \".\", \"_\" and \"-\", "
-                        + "the first a letter or a digit")
+                    "is not a valid namespace name; use 1 to 64 of a-z, 0-9, \".\", \"_\" and \"-\", "
+                        + "beginning with a letter or a digit")
             }
             // A namespace without settings, such as `web: null`, exists with the defaults.
             namespaces[name] =
