@@ -25,7 +25,7 @@ struct FormatSniffer: HeaderParser {
         }
     }
 
-    var tooLong: ImageFormatError { .notAnImage("data of an unknown kind") }
+    var tooLong: ImageFormatError { .notAnImage("data of an unknown type") }
 
     /// The parser for bytes that begin like this; nil if no format matches.
     private static func parser(_ window: Span<UInt8>) -> (any HeaderParser)? {
@@ -69,7 +69,9 @@ struct FormatSniffer: HeaderParser {
         for (bytes, offset, name) in unsupportedImages where window.has(bytes, at: offset) { return .unsupported(name) }
         for (bytes, offset, name) in others where window.has(bytes, at: offset) { return .notAnImage(name) }
         // These signatures contain bytes that are not valid UTF-8 and so cannot be in a `StaticString`.
-        if window[0] == 0x1F, window[1] == 0x8B { return .notAnImage("gzip data; a compressed SVG must be unpacked") }
+        if window[0] == 0x1F, window[1] == 0x8B {
+            return .notAnImage("gzip data (a compressed SVG must be decompressed)")
+        }
         if isUTF16(window) {
             return .unsupported("text in UTF-16 (an SVG must be in UTF-8)")
         }
@@ -77,7 +79,7 @@ struct FormatSniffer: HeaderParser {
         let isText = (0..<min(window.count, signatureLength)).allSatisfy {
             window[$0] >= 0x20 || [0x09, 0x0A, 0x0D].contains(window[$0])
         }
-        return .notAnImage(isText ? "text" : "data of an unknown kind")
+        return .notAnImage(isText ? "text" : "data of an unknown type")
     }
 
     private static func isUTF16(_ window: Span<UInt8>) -> Bool {

@@ -29,29 +29,30 @@ package struct ImageFormatError: Error, Sendable, Hashable, CustomStringConverti
 
 extension ImageFormatError {
     static func damaged(_ type: ImageType, _ what: String) -> ImageFormatError {
-        ImageFormatError(.damagedImage, "the \(type.name) image is damaged: \(what); serve or store a whole one")
+        ImageFormatError(.damagedImage, "the \(type.name) image is damaged: \(what); serve or store an intact image")
     }
 
     /// The image ends within its header.
     static func truncated(_ type: ImageType) -> ImageFormatError {
         ImageFormatError(
-            .truncatedImage, "the \(type.name) image ends within its header; serve or store a whole one")
+            .truncatedImage, "the \(type.name) image ends within its header; serve or store the whole image")
     }
 
     /// The image ends after its header, but before the end that its format defines.
     package static func cutOff(_ type: ImageType, after bytes: Int) -> ImageFormatError {
         ImageFormatError(
             .truncatedImage,
-            "the \(type.name) image does not come to its end in its \(bytes) bytes; serve or store a whole one")
+            "the \(type.name) image is cut off after \(bytes) bytes; serve or store the whole image")
     }
 
     static func headerTooLong(_ type: ImageType, limit: Int) -> ImageFormatError {
-        damaged(type, "its size is not among its first \(limit) bytes")
+        damaged(type, "its size is not within the first \(limit) bytes")
     }
 
     static func notAnImage(_ looksLike: String) -> ImageFormatError {
         ImageFormatError(
-            .notAnImage, "this is not an image but looks like \(looksLike); use the URL of an image, or store an image")
+            .notAnImage, "this is not an image (it looks like \(looksLike)); use the URL of an image, or store an image"
+        )
     }
 
     static func unsupported(_ name: String) -> ImageFormatError {

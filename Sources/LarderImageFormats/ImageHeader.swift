@@ -118,8 +118,8 @@ package struct ImageLimits: Sendable, Hashable {
             let frames = header.frameCount.map { $0 > 1 ? " in \($0) frames" : "" } ?? ""
             throw ImageFormatError(
                 .tooManyPixels,
-                "the image is \(header.width) by \(header.height) pixels\(frames), over the limit of \(maximumPixels) "
-                    + "pixels; raise the limit or serve a smaller one")
+                "the image is \(header.width) by \(header.height) pixels\(frames), more than \(maximumPixels) pixels "
+                    + "(images.imagePixels); raise the limit or serve a smaller image")
         }
     }
 }

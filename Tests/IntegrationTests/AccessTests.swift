@@ -38,7 +38,7 @@ extension Integration {
                 for (settings, word) in [
                     ("certificateAuthority: '@/other.pem'", "set certificateAuthority"),
                     ("", "set certificateAuthority"), ("certificateAuthority: '@/none.pem'", "none.pem"),
-                    ("certificateAuthority: '@/nginx.conf'", "nginx.conf holds no certificate"),
+                    ("certificateAuthority: '@/nginx.conf'", "nginx.conf does not contain a PEM certificate"),
                 ] {
                     try home.write(settings: Self.settings(nginx, settings))
                     try agent.reload()

@@ -100,7 +100,9 @@ struct CredentialTests {
         func message(_ files: TLSFiles) throws -> String {
             try #require(#expect(throws: ConfigError.self) { try files.read() }).message
         }
-        #expect(try message(TLSFiles(certificateAuthority: garbage)).hasPrefix("\(garbage) holds no certificate"))
+        #expect(
+            try message(TLSFiles(certificateAuthority: garbage)).hasPrefix(
+                "\(garbage) does not contain a PEM certificate"))
         #expect(try message(TLSFiles(certificateAuthority: scratch.at("none"))).hasPrefix(scratch.at("none")))
         #expect(try message(TLSFiles(certificate: garbage, privateKey: key)).hasPrefix("\(key): it contains a secret"))
     }

@@ -150,13 +150,13 @@ struct CacheRulesTests {
         #expect(decision == .stale(revalidateInBackground: true))
         #expect(
             explanation.rules.map { "\($0.name): \($0.text)" } == [
-                "initialAge: 20 s when it came: the larger of 20 s (by Date) and 10 s (Age) + 3 s (the request took)",
+                "initialAge: 20 s on arrival: the larger of 20 s (by Date) and 10 s (Age) + 3 s (request time)",
                 "lifetime: 60 s by Cache-Control: max-age",
                 "policy: default",
-                "age: 65 s: 20 s when it came, 45 s since",
+                "age: 65 s: 20 s on arrival, 45 s since then",
                 "freshness: stale by 5 s (lifetime 60 s)",
-                "maximumAge: 65 s of age, 500 s asked for: good",
-                "stale-while-revalidate: stale by 5 s of 30 s allowed: used",
+                "maximumAge: 65 s of age, 500 s allowed: young enough",
+                "stale-while-revalidate: stale by 5 s, 30 s allowed: used",
             ])
     }
 
@@ -164,7 +164,7 @@ struct CacheRulesTests {
     func guess() {
         let stored = response([("Last-Modified", date(-1000))])
         let (_, explanation) = CacheRequest().explain(stored, now: now)
-        #expect(explanation.rules.contains { $0.text.hasPrefix("100 s guessed: a tenth of the 1000 s") })
+        #expect(explanation.rules.contains { $0.text.hasPrefix("100 s by heuristic: a tenth of the 1000 s") })
         let (_, absent) = CacheRequest().explain(nil, now: now)
         #expect(absent.rules.map(\.name) == ["policy", "held"])
     }

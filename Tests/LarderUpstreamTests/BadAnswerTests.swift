@@ -87,7 +87,7 @@ struct BadAnswerTests {
         }
         #expect(error.code == .tooLarge)
         #expect(!error.isRetryable)
-        #expect(error.message.contains("over the limit of 10 bytes; raise limits.documentBytes"))
+        #expect(error.message.contains("sends 11 bytes, more than the limit of 10 bytes; raise limits.documentBytes"))
     }
 
     @Test("an endless body is rejected as soon as it exceeds the limit")

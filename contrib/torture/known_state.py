@@ -17,7 +17,7 @@ import larder_agent
 
 HERE = pathlib.Path(__file__).resolve().parent
 # What larderd says when it serves less than it had, or not what a file says.
-ANNOUNCEMENTS = ("damaged", "invalid record", "set aside", "cannot be read", "cannot read", "made again", "are gone",
+ANNOUNCEMENTS = ("damaged", "invalid record", "set aside", "cannot be read", "cannot read", "made again", "are missing",
                  "could not be")
 
 

@@ -69,12 +69,12 @@ extension CacheRequest {
             return policy == .cacheOnly ? .notHeld : .fetch
         }
         guard policy != .networkOnly else {
-            explanation.note("networkOnly", "what is held is not looked at")
+            explanation.note("networkOnly", "the cached image is ignored")
             return .fetch
         }
         let freshness = held.freshness
         guard held.matchesVariant else {
-            explanation.note("vary", "what is held answers a request with other fields, as its Vary says")
+            explanation.note("vary", "the cached image is for a request with other fields")
             if policy == .cacheOnly { return .notHeld }
             // The origin may validate the entity tag of another variant (RFC 9111, section 4.3.1).
             return freshness.hasTag ? .revalidate : .fetch
@@ -82,15 +82,16 @@ extension CacheRequest {
         let age = freshness.age(at: now)
         let remaining = freshness.lifetime - age
         explanation.note(
-            "age", "\(age) s: \(freshness.initialAge) s when it came, \(age - freshness.initialAge) s since")
+            "age", "\(age) s: \(freshness.initialAge) s on arrival, \(age - freshness.initialAge) s since then")
         explanation.note(
             "freshness",
             remaining > 0
                 ? "fresh for another \(remaining) s" : "stale by \(-remaining) s (lifetime \(freshness.lifetime) s)")
-        if freshness.requiresValidation { explanation.note("no-cache", "each use needs a validation") }
+        if freshness.requiresValidation { explanation.note("no-cache", "each use requires a validation") }
         if let maximumAge {
             explanation.note(
-                "maximumAge", "\(age) s of age, \(maximumAge) s asked for: \(age <= maximumAge ? "good" : "too old")")
+                "maximumAge",
+                "\(age) s of age, \(maximumAge) s allowed: \(age <= maximumAge ? "young enough" : "too old")")
         }
         let toOrigin: CacheDecision = freshness.hasValidator ? .revalidate : .fetch
         guard isYoungEnough(freshness, now) else { return policy == .cacheOnly ? .notHeld : toOrigin }
@@ -100,7 +101,7 @@ extension CacheRequest {
             return isUsable ? .fresh : .stale(revalidateInBackground: false)
         case .networkFirst:
             guard isUsable, freshness.isImmutable else { return toOrigin }
-            explanation.note("immutable", "it cannot have changed while it is fresh (RFC 8246)")
+            explanation.note("immutable", "a fresh image is used without a validation (RFC 8246)")
             return .fresh
         case .default, .staleWhileRevalidate:
             if isUsable { return .fresh }
@@ -117,7 +118,7 @@ extension CacheRequest {
     ) -> Bool {
         if freshness.requiresValidation { return false }
         if freshness.mustRevalidate {
-            explanation.note("must-revalidate", "once stale it is not used without a validation")
+            explanation.note("must-revalidate", "a stale image is not used without a validation")
             return false
         }
         if policy == .staleWhileRevalidate { return true }
@@ -125,7 +126,7 @@ extension CacheRequest {
         guard window > 0 else { return false }
         explanation.note(
             "stale-while-revalidate",
-            "stale by \(staleness) s of \(window) s allowed: \(staleness <= window ? "used" : "too late")")
+            "stale by \(staleness) s, \(window) s allowed: \(staleness <= window ? "used" : "too stale")")
         return staleness <= window
     }
 }

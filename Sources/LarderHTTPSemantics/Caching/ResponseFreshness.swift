@@ -132,8 +132,8 @@ package struct ResponseFreshness: Sendable, Hashable {
         let age = min(max(apparent, declared + delay), CacheControl.longest)
         explanation.note(
             "initialAge",
-            "\(age) s when it came: the larger of \(apparent) s (by \(date == nil ? "no Date" : "Date")) and "
-                + "\(declared) s (Age) + \(delay) s (the request took)")
+            "\(age) s on arrival: the larger of \(apparent) s (\(date == nil ? "no Date" : "by Date")) and "
+                + "\(declared) s (Age) + \(delay) s (request time)")
         return age
     }
 
@@ -154,14 +154,14 @@ package struct ResponseFreshness: Sendable, Hashable {
             return (clamped, .expires)
         }
         guard let changed = date("last-modified", response), difference(sent, changed) > 0 else {
-            explanation.note("lifetime", "0 s: neither max-age nor Expires nor a Last-Modified to guess by")
+            explanation.note("lifetime", "0 s: no max-age, no Expires and no usable Last-Modified")
             return (0, .none)
         }
         let unchanged = difference(sent, changed)
         let guess = min(unchanged / 10, longestHeuristic)
         explanation.note(
             "lifetime",
-            "\(guess) s guessed: a tenth of the \(unchanged) s that it had not changed for, at most \(longestHeuristic) s"
+            "\(guess) s by heuristic: a tenth of the \(unchanged) s since the last change, limited to \(longestHeuristic) s"
         )
         return (guess, .heuristic)
     }

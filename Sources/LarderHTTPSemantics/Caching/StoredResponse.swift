@@ -61,8 +61,8 @@ package struct StoredResponse: Sendable, Hashable {
     /// partial responses are never stored.
     package var reasonNotToStore: String? {
         if status != 200 && status != 203 { return "the status is \(status)" }
-        if cacheControl.forbidsStoring { return "Cache-Control says no-store" }
-        if variant.matchesNothing && validator == nil { return "Vary is * and there is nothing to validate it by" }
+        if cacheControl.forbidsStoring { return "Cache-Control has no-store" }
+        if variant.matchesNothing && validator == nil { return "Vary is * and there is no validator" }
         return nil
     }
 

@@ -11,9 +11,11 @@ struct BMPHeaderParser: TypedHeaderParser {
     mutating func step(_ window: Span<UInt8>) -> HeaderStep {
         guard window.count >= 30 else { return .need(30) }
         let size = window.little32(14)
-        guard Self.knownSizes.contains(size) else { return damaged("its header is \(size) bytes long") }
+        guard Self.knownSizes.contains(size) else {
+            return damaged("its header has an invalid length of \(size) bytes")
+        }
         let isOld = size == 12
-        guard window.little16(isOld ? 22 : 26) == 1 else { return damaged("it does not have one plane") }
+        guard window.little16(isOld ? 22 : 26) == 1 else { return damaged("its number of planes is not 1") }
         if isOld { return found(window.little16(18), window.little16(20), frames: 1, hasAlpha: false) }
         // The alpha mask is used only if the compression field selects masks (BI_BITFIELDS, BI_ALPHABITFIELDS).
         let hasMask = [56, 108, 124].contains(size)

@@ -39,7 +39,7 @@ struct GIFHeaderParser: TypedHeaderParser {
                     max(width, window.little16(1) + window.little16(5)),
                     max(height, window.little16(3) + window.little16(7)), frames: nil,
                     hasAlpha: hasAlpha)
-            case 0x3B: return damaged("it has no picture")
+            case 0x3B: return damaged("it has no image data")
             default: return damaged("a block has an unknown type")
             }
         case .subBlocks:

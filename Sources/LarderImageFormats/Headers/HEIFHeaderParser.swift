@@ -23,7 +23,7 @@ struct HEIFHeaderParser: TypedHeaderParser {
 
     mutating func step(_ window: Span<UInt8>) -> HeaderStep {
         if case .meta(let end) = place, position >= end {
-            return damaged("its meta box names no primary item with properties")
+            return damaged("its meta box has no primary item with properties")
         }
         let box: BoxHeader
         switch BoxHeader.read(window) {
@@ -44,7 +44,7 @@ struct HEIFHeaderParser: TypedHeaderParser {
             place = .meta(end: position + size)
             return consume(headerLength + 4)
         case .meta(let end):
-            guard size <= end - position else { return damaged("a box is longer than the meta box that it is in") }
+            guard size <= end - position else { return damaged("a box is longer than the meta box that contains it") }
             if window.has("pitm", at: 4) { return primary(window, headerLength, size) }
             if window.has("iprp", at: 4) { return keepProperties(window, headerLength, size) }
             return consume(size)
@@ -71,7 +71,7 @@ struct HEIFHeaderParser: TypedHeaderParser {
         }
         guard let first = types.first else {
             let isHEIF = places.contains { window.has("mif1", at: $0) || window.has("msf1", at: $0) }
-            return .refused(isHEIF ? .unsupported("a HEIF image of another coding") : .notAnImage("a video (MP4)"))
+            return .refused(isHEIF ? .unsupported("a HEIF image with another codec") : .notAnImage("a video (MP4)"))
         }
         type = first
         place = .top
@@ -88,7 +88,7 @@ struct HEIFHeaderParser: TypedHeaderParser {
     }
 
     private mutating func keepProperties(_ window: Span<UInt8>, _ headerLength: Int, _ size: Int) -> HeaderStep {
-        guard size <= Self.longestProperties else { return damaged("its properties have \(size) bytes") }
+        guard size <= Self.longestProperties else { return damaged("its properties are too long (\(size) bytes)") }
         guard window.count >= size else { return .need(size) }
         var copy: [UInt8] = []
         copy.reserveCapacity(size - headerLength)

@@ -29,11 +29,11 @@ struct IconHeaderParser: TypedHeaderParser {
     private mutating func directory(_ window: Span<UInt8>) -> HeaderStep {
         guard window.count >= 6 else { return .need(6) }
         let count = window.little16(4)
-        guard count <= Self.maxPictures else { return damaged("it says to have \(count) pictures") }
+        guard count <= Self.maxPictures else { return damaged("it declares \(count) pictures") }
         let end = 6 + 16 * count
         guard window.count >= end else { return .need(end) }
         let found = Set((0..<count).map { window.little32(6 + 16 * $0 + 12) }).sorted()
-        guard let first = found.first, first >= end else { return damaged("a picture lies within its directory") }
+        guard let first = found.first, first >= end else { return damaged("a picture overlaps its directory") }
         offsets = found[...]
         position = end
         return .consume(end)

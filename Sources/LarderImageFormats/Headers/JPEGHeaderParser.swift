@@ -18,7 +18,7 @@ struct JPEGHeaderParser: TypedHeaderParser {
         switch window[1] {
         case 0xFF: return .consume(1)
         case 0x00, 0x01, 0xD0...0xD8: return .consume(2)
-        case 0xD9: return damaged("it ends before its picture")
+        case 0xD9: return damaged("it ends before its image data")
         case 0xDA: return damaged("its scan comes before its frame header")
         case 0xC0...0xCF where ![0xC4, 0xC8, 0xCC].contains(window[1]): return frame(window)
         case 0xE1: return application(window)
@@ -30,7 +30,7 @@ struct JPEGHeaderParser: TypedHeaderParser {
 
     /// Skips a segment. `length` includes its own two bytes but not the marker.
     private func passing(_ length: Int) -> HeaderStep {
-        length >= 2 ? .consume(length + 2) : damaged("a segment says to be \(length) bytes long")
+        length >= 2 ? .consume(length + 2) : damaged("a segment has the invalid length \(length)")
     }
 
     /// B.2.2: length, precision, height, width, components.
@@ -41,7 +41,7 @@ struct JPEGHeaderParser: TypedHeaderParser {
             return damaged("its frame header is invalid")
         }
         // B.2.5 allows the height to follow the first scan, but current encoders do not use this.
-        guard height > 0 else { return damaged("its height is not in its frame header") }
+        guard height > 0 else { return damaged("its frame header has no height") }
         let turned = (orientation ?? 1) >= 5
         return found(
             turned ? height : width, turned ? width : height, frames: 1,

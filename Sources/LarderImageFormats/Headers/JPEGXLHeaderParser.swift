@@ -38,7 +38,7 @@ struct JPEGXLHeaderParser: TypedHeaderParser {
         let headerLength = box.headerLength
         let isPart = window.has("jxlp", at: 4)
         guard isPart || window.has("jxlc", at: 4) else {
-            return box.length.map { .consume($0) } ?? damaged("it has no picture")
+            return box.length.map { .consume($0) } ?? damaged("it has no image data")
         }
         // A `jxlp` box begins with a part number. The codestream begins with its signature.
         let start = headerLength + (isPart ? 4 : 0)

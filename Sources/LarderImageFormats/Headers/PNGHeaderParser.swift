@@ -13,7 +13,7 @@ struct PNGHeaderParser: TypedHeaderParser {
         guard let size else { return header(window) }
         guard window.count >= 8 else { return .need(8) }
         let length = window.big32(0)
-        guard length <= 0x7FFF_FFFF else { return damaged("a chunk says to be \(length) bytes long") }
+        guard length <= 0x7FFF_FFFF else { return damaged("a chunk has the invalid length \(length)") }
         if window.has("IDAT", at: 4) { return found(size.width, size.height, frames: frames, hasAlpha: hasAlpha) }
         if window.has("acTL", at: 4), length == 8 {
             guard window.count >= 16 else { return .need(16) }
@@ -22,7 +22,7 @@ struct PNGHeaderParser: TypedHeaderParser {
             if (1...0x7FFF_FFFF).contains(count) { frames = count }
         }
         if window.has("tRNS", at: 4) { hasAlpha = true }
-        if window.has("IEND", at: 4) { return damaged("it has no picture") }
+        if window.has("IEND", at: 4) { return damaged("it has no image data") }
         let isType = (4..<8).allSatisfy { (0x41...0x5A).contains(window[$0] & 0xDF) }
         guard isType else { return damaged("a chunk has no type") }
         return .consume(length + 12)

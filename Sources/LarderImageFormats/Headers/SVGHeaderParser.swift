@@ -207,7 +207,7 @@ struct SVGHeaderParser: TypedHeaderParser {
 
     private func size() -> HeaderStep {
         let size = SVGSize(width: attributes["width"], height: attributes["height"], viewBox: attributes["viewBox"])
-        guard max(size.width, size.height) <= SVGSize.largest else { return damaged("its size is beyond all measure") }
+        guard max(size.width, size.height) <= SVGSize.largest else { return damaged("its size is too large") }
         return found(Int(max(1, size.width.rounded())), Int(max(1, size.height.rounded())), frames: 1)
     }
 

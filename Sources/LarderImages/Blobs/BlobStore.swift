@@ -211,11 +211,12 @@ package final class BlobStore: Sendable {
             return file
         case .missing:
             setVerified(digest, false)
-            throw ImageError(.damagedBlob, "the file of \(digest) is gone; it is fetched again")
+            throw ImageError(.damagedBlob, "the file of \(digest) is missing; the image is downloaded again")
         case .damaged:
             setVerified(digest, false)
             throw ImageError(
-                .damagedBlob, "the file of \(digest) was damaged on disk and has been removed; it is fetched again")
+                .damagedBlob,
+                "the file of \(digest) was damaged on disk and has been removed; the image is downloaded again")
         }
     }
 

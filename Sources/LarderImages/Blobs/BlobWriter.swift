@@ -62,7 +62,7 @@ package final class BlobWriter: Sendable {
             let total = state.written + bytes.count
             if let declaredLength, total > declaredLength {
                 throw ImageError(
-                    .lengthDisagrees, "the body is longer than the \(declaredLength) bytes that were declared")
+                    .lengthDisagrees, "the body is longer than the declared \(declaredLength) bytes")
             }
             let limit = blobs.withTable { $0.ledger.limits.bytesPerImage }
             guard total <= limit else { throw Self.tooLarge(total, limit: limit) }
@@ -157,7 +157,7 @@ package final class BlobWriter: Sendable {
     private func check(_ state: inout State, _ expected: BlobDigest?) throws(ImageError) -> PublishedBlob {
         if let declaredLength, declaredLength != state.written {
             throw ImageError(
-                .lengthDisagrees, "the body has \(state.written) of the \(declaredLength) bytes that were declared")
+                .lengthDisagrees, "the body has \(state.written) of the declared \(declaredLength) bytes")
         }
         let header: ImageHeader
         switch state.reader.finish() {
@@ -165,13 +165,13 @@ package final class BlobWriter: Sendable {
             // Decoders show an animation with a wrong frame count as a still image.
             header = found.type == .png && found.frameCount != state.end.frameCount ? found.still : found
         case .refused(let error): throw ImageError(error)
-        case .needMore: throw ImageError(.damagedImage, "the image has no header; serve or store a whole one")
+        case .needMore: throw ImageError(.damagedImage, "the image has no header; serve or store the whole image")
         }
         try check(header)
         guard state.end.isComplete else { throw ImageError(.cutOff(header.type, after: state.written)) }
         guard let digest = BlobDigest(Array(state.hash.finalize())) else { throw Self.ended }
         guard expected == nil || expected == digest else {
-            throw ImageError(.digestDisagrees, "the body's SHA-256 is \(digest), not what was expected")
+            throw ImageError(.digestDisagrees, "the SHA-256 of the body is \(digest), not the expected digest")
         }
         return PublishedBlob(digest: digest, size: state.written, header: header)
     }
@@ -200,10 +200,11 @@ package final class BlobWriter: Sendable {
     private static func tooLarge(_ bytes: Int, limit: Int) -> ImageError {
         ImageError(
             .tooLarge,
-            "the image has \(bytes) bytes or more, over the limit of \(limit); raise it or serve a smaller one")
+            "the image has at least \(bytes) bytes, more than \(limit) (images.imageBytes); raise the limit or serve a smaller image"
+        )
     }
 
     private static var ended: ImageError {
-        ImageError(.storageFailed, "the image was finished or given up already; begin another")
+        ImageError(.storageFailed, "the image was finished or discarded already; begin another")
     }
 }

@@ -33,7 +33,7 @@ final class BlobVerifier {
                 isUsable = true
             } catch {
                 guard error.code == .damagedBlob else { return error }
-                log.logger.warning("An image on disk was damaged", metadata: ["error": "\(error)"])
+                log.logger.warning("an image on disk is damaged", metadata: ["error": "\(error)"])
                 // The image may have been downloaded again during the check.
                 isUsable = disk.blobs.isVerified(digest)
             }

@@ -118,7 +118,7 @@ package actor ImageCache {
             case .success(let isRemoved):
                 if isRemoved, self.spaceDemand.exists { Task { await self.noteFreedSpace() } }
             case .failure(let error):
-                log.logger.warning("An image's file could not be removed", metadata: ["error": "\(error)"])
+                log.logger.warning("cannot remove the file of an image", metadata: ["error": "\(error)"])
             }
         }
     }
@@ -256,7 +256,7 @@ package actor ImageCache {
             let recent = downloads.failure(of: request.url, at: location)
         {
             failure = ImageError(
-                recent.error.code, "\(recent.error.message) (not tried again for another \(recent.until - now) s)",
+                recent.error.code, "\(recent.error.message) (not retried for another \(recent.until - now) s)",
                 cause: recent.error.cause)
         }
         guard let failure else { return .download(isUnconditional: decision == .fetch) }
@@ -314,7 +314,8 @@ package actor ImageCache {
             release(blob.digest)
             throw ImageError(
                 .noRoom,
-                "the cache holds \(blobs.limits.count) images and none of them may go; release or unpin some")
+                "the cache has \(blobs.limits.count) images, the maximum, and none can be evicted; release or unpin some"
+            )
         }
         downloads.succeeded(request.url, at: location)
         return CachedImage(
@@ -378,15 +379,15 @@ package actor ImageCache {
     ) async throws(ImageError) -> (rows: [ImageRow], next: String?) {
         let key = after.flatMap { ImageKey(hex: $0) }
         guard after == nil || key != nil else {
-            throw ImageError(.invalidURL, "after is not what a page before gave as next; begin without it")
+            throw ImageError(.invalidURL, "\"after\" is not the \"next\" of an earlier page; start without it")
         }
         return try await rows.list(after: key, limit: limit, prefix: prefix)
     }
 
     static let notHeld = ImageError(
-        .notHeld, "the image is not held, and the request wants no network; ask with another policy")
+        .notHeld, "the image is not cached, and the policy of the request forbids the network; use another policy")
     static let cancelled = ImageError(.cancelled, "the request was cancelled")
-    static let shuttingDown = ImageError(.shuttingDown, "the agent is shutting down; ask again after its restart")
+    static let shuttingDown = ImageError(.shuttingDown, "the agent is shutting down; retry after it has restarted")
 }
 
 extension ImageCache: DownloadOwner {

@@ -24,8 +24,8 @@ struct ImageCacheLog: Sendable {
         guard case .restored(let reason, let rows, let pins) = condition else { return }
         logger.warning(
             rows > 0
-                ? "The image cache's index was damaged or missing and has been restored from its copy"
-                : "The image cache's index was damaged and there is no usable copy; the cache starts empty",
+                ? "the index of the image cache was damaged or missing and has been restored from its copy"
+                : "the index of the image cache was damaged and has no usable copy; the cache starts empty",
             metadata: ["reason": "\(reason)", "images": "\(rows)", "pins": "\(pins)"])
     }
 }

@@ -190,7 +190,7 @@ final class ImageDownloads {
             if let row, row.digest == entry.digest, disk.blobs.isVerified(entry.digest) { return row }
         } catch {
             // The image is then downloaded unconditionally.
-            log.logger.debug("A row of the index could not be read", metadata: ["error": "\(error)"])
+            log.logger.debug("cannot read a row of the image index", metadata: ["error": "\(error)"])
         }
         cache.release(entry.digest)
         return nil
@@ -255,7 +255,7 @@ final class ImageDownloads {
                 isReachable: table.isReachable(download), now: clock.now)
             catalog.count { $0.failures += 1 }
             log.logger.debug(
-                "An image could not be fetched",
+                "cannot download an image",
                 metadata: ["url": "\(download.location.address.display)", "error": "\(error)"])
             fail(removed, error)
         }
@@ -296,11 +296,12 @@ final class ImageDownloads {
         _ now: Int
     ) -> DownloadWaitResult {
         if let expected = waiter.request.expectedDigest, expected != row.digest {
-            let error = ImageError(.digestDisagrees, "the image's SHA-256 is \(row.digest), not what was expected")
+            let error = ImageError(
+                .digestDisagrees, "the SHA-256 of the image is \(row.digest), not the expected digest")
             return waiter.request.url == download.url ? .failed(error) : .retry
         }
         guard !waiter.request.takesReference || disk.blobs.retain(row.digest) else {
-            return .failed(ImageError(.storageFailed, "the image's file is gone; ask again"))
+            return .failed(ImageError(.storageFailed, "the file of the image has been removed; retry"))
         }
         let source: CachedImage.Source = freshness == .revalidated ? .hit : .miss
         return .image(

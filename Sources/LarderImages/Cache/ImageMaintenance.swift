@@ -42,7 +42,7 @@ final class ImageMaintenance {
         do throws(ImageError) {
             try await disk.markClean()
         } catch {
-            log.logger.warning("The image cache could not be marked as left in order", metadata: ["error": "\(error)"])
+            log.logger.warning("cannot mark the image cache as cleanly closed", metadata: ["error": "\(error)"])
         }
     }
 
@@ -53,7 +53,7 @@ final class ImageMaintenance {
         do throws(ImageError) {
             try await cache.reclaimer.enforceLimits(on: cache)
         } catch {
-            log.warn("The image cache is over its limits, and nothing can be removed", error)
+            log.warn("the image cache exceeds its limits, and no image can be evicted", error)
         }
     }
 
@@ -68,7 +68,7 @@ final class ImageMaintenance {
             do throws(ImageError) {
                 try await rows.evict(slice.entries)
             } catch {
-                return log.warn("Images that are too old could not be removed", error)
+                return log.warn("cannot remove images that are too old", error)
             }
         }
     }
@@ -87,7 +87,7 @@ final class ImageMaintenance {
             }
         } catch {
             plan.needsCredentialCheck = true
-            log.warn("Images of credentials that are gone could not be removed", error)
+            log.warn("cannot remove the images of removed credentials", error)
         }
     }
 
@@ -103,7 +103,7 @@ final class ImageMaintenance {
                 do throws(ImageError) {
                     try await cache.verifier.verify(digest, on: cache)
                 } catch {
-                    log.logger.warning("An image on disk could not be read", metadata: ["error": "\(error)"])
+                    log.logger.warning("cannot read an image on disk", metadata: ["error": "\(error)"])
                     return
                 }
             }
@@ -120,7 +120,7 @@ final class ImageMaintenance {
             do throws(ImageError) {
                 try await disk.touch(touches).value()
             } catch {
-                return log.warn("The uses of images could not be written down", error)
+                return log.warn("cannot record the uses of images", error)
             }
         }
     }
@@ -136,7 +136,7 @@ final class ImageMaintenance {
             try await disk.copyIndex()
             plan.copies.succeed(at: clock.now)
         } catch {
-            log.warn("The index of the image cache could not be copied", error)
+            log.warn("cannot copy the index of the image cache", error)
         }
     }
 
@@ -148,7 +148,7 @@ final class ImageMaintenance {
         do throws(ImageError) {
             if let found = try await disk.takeOutdatedContents() {
                 log.logger.notice(
-                    "The image cache was in the format of an older agent and is emptied; images are fetched again when they are requested",
+                    "the image cache has the format of an older agent and is emptied; images are downloaded again on request",
                     metadata: [
                         "format": "\(found.version)", "images": "\(found.contents.map { "\($0.images)" } ?? "unknown")",
                         "pins": "\(found.contents.map { "\($0.pins)" } ?? "unknown")",
@@ -156,7 +156,7 @@ final class ImageMaintenance {
             }
             while plan.hasOutdated, !Task.isCancelled { plan.hasOutdated = try await disk.removeOutdated() }
         } catch {
-            log.warn("The image cache of an older agent could not be removed", error)
+            log.warn("cannot remove the image cache of an older agent", error)
         }
     }
 
@@ -176,11 +176,11 @@ final class ImageMaintenance {
         } catch {
             plan.needsSweep = true
             log.logger.warning(
-                "The image cache could not be searched for leftovers", metadata: ["error": "\(error)"])
+                "cannot search the image cache for orphaned files", metadata: ["error": "\(error)"])
         }
         if removed > 0 {
             log.logger.info(
-                "Leftovers of the image cache were removed", metadata: ["files": "\(removed)", "bytes": "\(bytes)"])
+                "removed orphaned files of the image cache", metadata: ["files": "\(removed)", "bytes": "\(bytes)"])
         }
     }
 
@@ -204,7 +204,7 @@ final class ImageMaintenance {
         }
         if count > 0 {
             log.logger.warning(
-                "Files of the image cache are gone; their images are fetched again when they are wanted",
+                "files of the image cache are missing; their images are downloaded again on request",
                 metadata: ["images": "\(count)"])
         }
     }

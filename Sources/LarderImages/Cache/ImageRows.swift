@@ -44,7 +44,7 @@ final class ImageRows {
         if row.isPinned, let old, old.digest != row.digest, row.size > old.size, !mayPin(row.entry) {
             row.isPinned = false
             log.logger.warning(
-                "An image is not pinned any more: what its origin sent anew is too large for that",
+                "an image was unpinned: its new version is too large to stay pinned",
                 metadata: ["url": "\(ImageAddress(row.url)?.display ?? "")", "bytes": "\(row.size)"])
         }
         disk.blobs.giveToRow(row.digest)
@@ -83,7 +83,7 @@ final class ImageRows {
             // The row of the old blob is no longer on disk.
             if let old { await releaseRows(of: [old.digest]) }
         } catch {
-            log.warn("An image's row could not be written", error)
+            log.warn("cannot write the row of an image", error)
             // The old row may still be on disk, so its blob must stay until that row is removed. If a newer row exists,
             // the blob stays until the next start.
             if catalog.remove(row.entry) { dropSoon((old.map { [$0] } ?? []) + [row.entry], on: cache) }
@@ -149,7 +149,7 @@ final class ImageRows {
             try await finishDrop(entries, removal)
             if isEviction { catalog.count { $0.evictions += entries.count } }
         } catch {
-            log.warn("Rows of the image cache could not be removed", error)
+            log.warn("cannot remove rows of the image index", error)
         }
     }
 
@@ -176,7 +176,7 @@ final class ImageRows {
     @discardableResult
     private func releaseRows(of digests: [BlobDigest]) async -> RemovedFiles {
         let removed = await disk.releaseRows(of: digests)
-        if let failure = removed.failure { log.warn("An image's file could not be removed", failure) }
+        if let failure = removed.failure { log.warn("cannot remove the file of an image", failure) }
         // During a reclamation, the freed space belongs to the caller of ``SpaceReclaimer/reclaim(_:for:on:)``.
         if removed.count > 0, !reclaimer.queue.isReclaiming { reclaimer.spaceFreed() }
         return removed
@@ -253,7 +253,7 @@ final class ImageRows {
         do throws(ImageError) {
             try await disk.compactIndex()
         } catch {
-            log.warn("The index of the image cache could not be compacted", error)
+            log.warn("cannot compact the index of the image cache", error)
         }
         return (images, sizes.reduce(0) { $0 + (disk.blobs.rowCount(of: $1.key) > 0 ? 0 : $1.value) })
     }
@@ -266,7 +266,7 @@ final class ImageRows {
         if isPinned, !entry.isPinned, !mayPin(entry) {
             throw ImageError(
                 .noRoom,
-                "with this image more than three quarters of the cache would be pinned, \(maxPinnedBytes) bytes; unpin others or raise images.maximumBytes"
+                "with this image more than \(maxPinnedBytes) bytes, three quarters of the cache, would be pinned; unpin others or raise images.maximumBytes"
             )
         }
         guard catalog.pin(key, isPinned) else { return false }

@@ -33,22 +33,22 @@ struct ImageAddress: Sendable, Hashable {
     static func refusal(of url: String) -> String {
         let parts = url.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, ["http", "https"].contains(parts[0].lowercased()) else {
-            return "only absolute http and https URLs are fetched; correct the url"
+            return "the url is not an absolute http or https URL; correct it"
         }
         let authority = parts[1].prefix { !"/?#".contains($0) }
         let host = authority.last == "]" ? authority : authority.prefix { $0 != ":" }
         return if authority.contains("@") {
-            "the url has a user or a password in it; take it out, and give the origin a credential in the settings"
+            "the url contains a user or a password; remove it, and give the origin a credential in the settings"
         } else if authority.utf8.contains(where: { $0 >= 0x80 }) {
-            "the url's host has letters beyond ASCII; write it in its ASCII form, which begins with xn--"
+            "the host of the url is not ASCII; write it in its ASCII form, which begins with xn--"
         } else if url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) {
-            "the url has a space or a control character in it; write it as % and two digits"
+            "the url contains a space or a control character; percent-encode it"
         } else if host.isEmpty {
-            "the url names no host; correct it"
+            "the url has no host; correct it"
         } else if Self.authority(host, "http") == nil {
-            "the url's host has characters that no host has; correct it"
+            "the host of the url has invalid characters; correct it"
         } else {
-            "the url's port is no number between 1 and 65535; correct it"
+            "the port of the url is not a number from 1 to 65535; correct it"
         }
     }
 

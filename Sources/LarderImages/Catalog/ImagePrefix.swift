@@ -12,7 +12,7 @@ package struct ImagePrefix: Sendable, Hashable {
         // Images are stored without fragments. Ignoring the fragment would select more images than intended.
         guard !url.utf8.contains(UInt8(ascii: "#")) else {
             throw ImageError(
-                .invalidURL, "the prefix has a fragment, which no image is stored under; end it before \"#\"")
+                .invalidURL, "the prefix has a fragment, but images are stored without; end the prefix before \"#\"")
         }
         origin = address.origin
         text = address.text { _ in false }

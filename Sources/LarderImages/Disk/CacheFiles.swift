@@ -67,13 +67,13 @@ struct CacheFileError: Error, Sendable, Hashable {
         let reason = Errno(number: errno).description
         if isFullDisk {
             return ImageError(
-                .noRoom, "the disk of the cache is full (\(operation) \(name): \(reason)); free some of it")
+                .noRoom, "the disk of the cache is full (\(operation) \(name): \(reason)); free some space")
         }
         // A unit with ProtectSystem=strict can write only to paths that it lists (systemd.exec(5)).
-        let advice = errno == EROFS ? "; a service of systemd needs ReadWritePaths= for it" : ""
+        let advice = errno == EROFS ? "; for a systemd service, add it to ReadWritePaths=" : ""
         return ImageError(
             .storageFailed,
-            "the cache cannot \(operation) \(name): \(reason); check its directory, its owner and the kernel's log"
+            "the cache cannot \(operation) \(name): \(reason); check its directory, its owner and the kernel log"
                 + advice)
     }
 }

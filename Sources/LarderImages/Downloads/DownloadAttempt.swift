@@ -56,8 +56,8 @@ struct DownloadAttempt: Sendable {
             case (304, _): return try await notModified(head, &body, request, sent)
             case (200, _), (203, _): return try await begin(head, &body, response)
             case (206, let part?): return try await resume(head, &body, part)
-            case (416, _?): return .restart(Self.failure(head, "does not have the rest of what it began to send"))
-            case (206, nil): throw Self.failure(head, "answered with a part of the image unasked")
+            case (416, _?): return .restart(Self.failure(head, "cannot send the rest of the image"))
+            case (206, nil): throw Self.failure(head, "sent an unrequested part of the image")
             case (204, _), (205, _): throw Self.empty(head)
             default: throw head.failure(insteadOf: "an image")
             }
@@ -75,7 +75,7 @@ struct DownloadAttempt: Sendable {
         _ head: StreamHead, _ body: inout StreamBody, _ request: FetchRequest, _ sent: Int
     ) async throws(UpstreamError) -> Step {
         guard var response = condition, request.validator != nil else {
-            throw Self.failure(head, "answered 304 to a request without a condition")
+            throw Self.failure(head, "returned 304 to an unconditional request")
         }
         // A 304 response has no body. Reading to its end returns the connection to the pool.
         _ = try await body.next()
@@ -83,7 +83,7 @@ struct DownloadAttempt: Sendable {
             with: ResponseFields(head.fields), request: fields, requestTime: sent, responseTime: now)
         return isSameImage
             ? .notModified(response)
-            : .restart(Self.failure(head, "answered 304 for another image than the one that it was asked about"))
+            : .restart(Self.failure(head, "returned 304 for another image than the requested one"))
     }
 
     private func begin(
@@ -112,7 +112,7 @@ struct DownloadAttempt: Sendable {
         guard lines.count == 1, let range = ContentRange(lines[0].value), range.start == part.writer.written,
             range.total == (part.total ?? range.total), head.metadata.validator?.etag == part.tag
         else {
-            return .restart(Self.failure(head, "answered with another part than the one that it was asked for"))
+            return .restart(Self.failure(head, "sent another part of the image than the requested one"))
         }
         partial.expect(range.total)
         return try await write(head, &body, part.writer)
@@ -153,7 +153,7 @@ struct DownloadAttempt: Sendable {
         guard lines.allSatisfy({ $0 == "identity" || $0.isEmpty }) else {
             throw failure(
                 .unsupportedEncoding, head,
-                "sent the image in content encoding \"\(lines.joined(separator: ", ").prefix(40))\" unasked; serve it as it is"
+                "sent the unrequested content encoding \"\(lines.joined(separator: ", ").prefix(40))\"; serve the image unencoded"
             )
         }
     }
@@ -169,11 +169,11 @@ struct DownloadAttempt: Sendable {
     }
 
     private static func empty(_ head: StreamHead) -> UpstreamError {
-        failure(.empty, head, "answered \(head.status) with an empty body; have it serve the image")
+        failure(.empty, head, "returned \(head.status) with an empty body; serve the image")
     }
 
     private static func failure(_ head: StreamHead, _ text: String) -> UpstreamError {
-        failure(.malformedAnswer, head, text + "; check its server and proxies on the way")
+        failure(.malformedAnswer, head, text + "; check the server and any proxies")
     }
 
     private static func failure(_ code: UpstreamError.Code, _ head: StreamHead, _ text: String) -> UpstreamError {

@@ -93,7 +93,7 @@ struct NegativeCache: Sendable {
     func failure(of image: ImageKey, origin: String, url: String, now: Int) -> Failure? {
         if let outage = outages[origin], outage.until > now {
             let cause = UpstreamError(
-                outage.code, "\(url) was not asked for: \(outage.reason)", originFailure: outage.reason)
+                outage.code, "\(url) was not requested: \(outage.reason)", originFailure: outage.reason)
             return Failure(error: ImageError(cause), until: outage.until)
         }
         if let failure = images[image], failure.until > now { return failure }

@@ -95,7 +95,8 @@ package final class ImageIndex: Sendable {
             if reason != nil { try setAside(store) }
             // Restore before any tables are created, so that the next start tries again if the process is killed here.
             if let restored = try IndexCopy(store).restore(now: now) {
-                condition = .restored(reason: reason ?? "there was none", rows: restored.rows, pins: restored.pins)
+                condition = .restored(
+                    reason: reason ?? "the index was missing", rows: restored.rows, pins: restored.pins)
             } else if let reason {
                 condition = .restored(reason: reason, rows: 0, pins: 0)
             }

@@ -64,7 +64,7 @@ final class IndexDatabase {
         let found = try storedVersion(database)
         if found == version { return false }
         guard found == 0 else {
-            throw SQLiteError.damage("the index has version \(found), this agent knows \(version)")
+            throw SQLiteError.damage("the index has version \(found), but this agent supports version \(version)")
         }
         try database.transaction { () throws(SQLiteError) in
             try database.run(

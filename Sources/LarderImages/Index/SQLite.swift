@@ -22,7 +22,7 @@ struct SQLiteError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The error for users of the cache.
     var asImageError: ImageError {
         if code == SQLITE_FULL {
-            return ImageError(.noRoom, "the disk of the cache is full (its index says: \(message)); free some of it")
+            return ImageError(.noRoom, "the disk of the cache is full (index: \(message)); free some space")
         }
         if isDamage {
             return ImageError(
@@ -31,7 +31,7 @@ struct SQLiteError: Error, Sendable, Hashable, CustomStringConvertible {
             )
         }
         return ImageError(
-            .storageFailed, "the index of the cache cannot be used: \(self); check its directory and the kernel's log")
+            .storageFailed, "cannot use the index of the cache: \(self); check its directory and the kernel log")
     }
 }
 

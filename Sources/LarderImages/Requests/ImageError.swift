@@ -115,7 +115,7 @@ extension ImageError {
             default: .upstreamFailed
             }
         // Other users of the HTTP client append this text, but an image may never have been cached.
-        let kept = "; what was held before stays in use"
+        let kept = "; the last good document stays in use"
         let message = cause.message.hasSuffix(kept) ? String(cause.message.dropLast(kept.count)) : cause.message
         self.init(code, message, cause: cause)
     }

@@ -50,14 +50,16 @@ extension ImageExplanation {
         var rules: CacheTrace? = trace
         if let row, !isUsable {
             if let expected = request.expectedDigest, expected != row.digest {
-                rules.note("expectedDigest", "what is held is another image: \(row.digest)")
+                rules.note("expectedDigest", "the cached image has another digest: \(row.digest)")
             } else {
-                rules.note("maximumAge", "it was stored \(now - row.storedAt) s ago, longer than the settings keep it")
+                rules.note(
+                    "maximumAge",
+                    "it was stored \(now - row.storedAt) s ago, longer than images.maximumAgeSeconds allows")
             }
         }
         if let failure, request.cache.policy != .networkOnly {
             let subject =
-                failure.error.cause?.originFailure == nil ? "this URL is not asked for" : "its origin is not asked"
+                failure.error.cause?.originFailure == nil ? "this URL is not requested" : "its origin is not contacted"
             let needsNetwork = decision == .fetch || decision == .revalidate
             rules.note(
                 "failure",

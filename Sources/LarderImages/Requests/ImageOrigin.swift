@@ -23,7 +23,7 @@ package struct ImageOrigin: Sendable {
     ) throws(ImageError) {
         guard let address = ImageAddress(name), address.path == "/", address.query == nil else {
             throw ImageError(
-                .invalidURL, "\"\(name)\" is not an origin; write https://host or https://host:port, and no path")
+                .invalidURL, "\"\(name)\" is not an origin; write https://host or https://host:port, without a path")
         }
         self.name = address.origin
         self.credential = credential

@@ -100,7 +100,7 @@ package final class PassedInFile: Sendable {
         guard Self.isInMemory(descriptor) else {
             throw ImageError(
                 .unusableFile,
-                "the descriptor is not one of a file in memory; copy the image to one of memfd_create(2), and pass that"
+                "the descriptor is not a file in memory; copy the image to a file of memfd_create(2) and pass that"
             )
         }
         let state = try state()
@@ -149,11 +149,11 @@ package final class PassedInFile: Sendable {
         private var changed: ImageError {
             ImageError(
                 .fileChanged,
-                "the file of \(size) bytes changed while it was read; write it completely before it is passed")
+                "the file of \(size) bytes changed while it was read; write it completely before passing it")
         }
 
         fileprivate static func unreadable(_ code: CInt) -> ImageError {
-            ImageError(.unusableFile, "the file cannot be read: \(String(cString: strerror(code))); pass another one")
+            ImageError(.unusableFile, "cannot read the file: \(String(cString: strerror(code))); pass another one")
         }
     }
 

@@ -28,8 +28,8 @@ package struct AddressGuard: Sendable, Hashable {
         let shown = host == address.description ? host : "\(host) (\(address))"
         throw UpstreamError(
             .forbiddenAddress,
-            "\(shown) is a \(address.kind.rawValue) address, from which nothing is fetched; allow it in the settings or "
-                + "use another origin")
+            "\(shown) is a \(address.kind.rawValue) address, which is not allowed; add it to images.allowNetworks or use "
+                + "another origin")
     }
 
     /// Parses the host of a URL.
@@ -41,14 +41,19 @@ package struct AddressGuard: Sendable, Hashable {
     package static func host(_ text: String) throws(UpstreamError) -> Host {
         if text.contains(":") {
             let inner = text.hasPrefix("[") && text.hasSuffix("]") ? String(text.dropFirst().dropLast()) : text
-            guard let address = IPAddress(inner) else { throw invalid("an IPv6 address has no zone and no port in it") }
+            guard let address = IPAddress(inner) else {
+                throw invalid("write an IPv6 address without a zone and a port")
+            }
             return .address(address)
         }
         let name = (text.hasSuffix(".") ? String(text.dropLast()) : text).lowercased()
         let labels = name.split(separator: ".", omittingEmptySubsequences: false)
         guard name.utf8.count <= 253, labels.allSatisfy({ (1...63).contains($0.utf8.count) }),
             name.utf8.allSatisfy(isNameByte), let last = labels.last
-        else { throw invalid("a host's name has letters, digits, hyphens and dots; write others in their xn-- form") }
+        else {
+            throw invalid(
+                "a host name consists of letters, digits, hyphens and dots; write other characters in the xn-- form")
+        }
         guard isNumber(last) else { return .name(name) }
         guard let address = IPAddress(name) else { throw invalid("write an address as four decimal numbers") }
         return .address(address)
@@ -70,6 +75,6 @@ package struct AddressGuard: Sendable, Hashable {
     }
 
     private static func invalid(_ reason: String) -> UpstreamError {
-        UpstreamError(.invalidURL, "the URL's host cannot be used: \(reason)")
+        UpstreamError(.invalidURL, "the host of the URL is invalid: \(reason)")
     }
 }

@@ -68,7 +68,7 @@ extension IPAddress {
 
     private static func table(_ rows: [(String, AddressKind)]) -> [(AddressRange, AddressKind)] {
         rows.map { row in
-            guard let range = AddressRange(row.0) else { preconditionFailure("\(row.0) is no range of addresses") }
+            guard let range = AddressRange(row.0) else { preconditionFailure("\(row.0) is not a range of addresses") }
             return (range, row.1)
         }
     }

@@ -123,7 +123,7 @@ final class GuardedClients: Sendable {
             return client
         }
         guard let client else {
-            throw UpstreamError(.shutDown, "the agent is shutting down; ask again after its restart")
+            throw UpstreamError(.shutDown, "the agent is shutting down; retry after it has restarted")
         }
         return client
     }
@@ -151,7 +151,7 @@ final class GuardedClients: Sendable {
             let peer = channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
             if peer == pin.address { return channel.eventLoop.makeSucceededVoidFuture() }
             return channel.eventLoop.makeFailedFuture(
-                UpstreamError(.forbiddenAddress, "a connection to \(pin.host) went to an address that was not checked"))
+                UpstreamError(.forbiddenAddress, "a connection to \(pin.host) went to an unchecked address"))
         }
         configuration.http1_1ConnectionDebugInitializer = check
         configuration.http2ConnectionDebugInitializer = check

@@ -29,7 +29,7 @@ package struct SystemResolver: HostResolver {
         } onCancel: {
             answer.give(nil)
         }
-        guard let addresses else { throw UpstreamError(.cancelled, "the look-up of \(name) was cancelled") }
+        guard let addresses else { throw UpstreamError(.cancelled, "the lookup of \(name) was cancelled") }
         return addresses
     }
 

@@ -22,7 +22,7 @@ struct BodyReader {
         case 304 where request.validator != nil:
             return .notModified(metadata)
         case 304:
-            throw failure(.malformedAnswer, "answered 304 to a request without a validator; check proxies on the way")
+            throw failure(.malformedAnswer, "returned 304 to a request without a validator; check any proxies")
         case 200, 203:
             try checkHead()
             let body = try await collect(deadline)
@@ -51,9 +51,9 @@ struct BodyReader {
         guard codings.count <= 1, codings.allSatisfy({ ["gzip", "deflate"].contains($0.lowercased()) }) else {
             throw failure(
                 .unsupportedEncoding,
-                "sent content encoding \"\(codings.joined(separator: ", "))\" unasked; serve gzip or none")
+                "sent the unrequested content encoding \"\(codings.joined(separator: ", "))\"; serve gzip or none")
         }
-        if let length = declaredLength, length > request.maximumBytes { throw tooLarge("\(length) bytes") }
+        if let length = declaredLength, length > request.maximumBytes { throw tooLarge("\(length) bytes, more") }
     }
 
     /// Reads the body. Each piece is requested when the one before it has been copied.
@@ -64,7 +64,7 @@ struct BodyReader {
         do {
             for try await piece in response.body {
                 deadline.progressed()
-                guard piece.readableBytes <= request.maximumBytes - body.count else { throw tooLarge("more bytes") }
+                guard piece.readableBytes <= request.maximumBytes - body.count else { throw tooLarge("more") }
                 piece.withUnsafeReadableBytes { body.append(contentsOf: $0) }
             }
         } catch let error as UpstreamError {
@@ -73,7 +73,7 @@ struct BodyReader {
             throw UpstreamError(within: error, from: url, received: body.count)
         }
         // A cancelled stream may end like a complete one.
-        if Task.isCancelled { throw failure(.cancelled, "was not read to its end: cancelled") }
+        if Task.isCancelled { throw failure(.cancelled, "was not read completely, because the request was cancelled") }
         if let length = declaredLength, !isEncoded, length != body.count {
             throw failure(.truncated, "sent \(body.count) of \(length) bytes; the last good document stays in use")
         }
@@ -85,13 +85,13 @@ struct BodyReader {
     private var isEncoded: Bool { response.headers.contains(name: "Content-Encoding") }
 
     private var empty: UpstreamError {
-        failure(.empty, "answered \(response.status.code) with an empty body; the last good document stays in use")
+        failure(.empty, "returned \(response.status.code) with an empty body; the last good document stays in use")
     }
 
     private func tooLarge(_ size: String) -> UpstreamError {
         failure(
             .tooLarge,
-            "sends \(size), over the limit of \(request.maximumBytes) bytes; raise limits.documentBytes or send less")
+            "sends \(size) than the limit of \(request.maximumBytes) bytes; raise limits.documentBytes or send less")
     }
 
     private func failure(_ code: UpstreamError.Code, _ text: String) -> UpstreamError {
@@ -107,12 +107,12 @@ extension UpstreamError {
             switch metadata.status {
             case 401, 403, 407: " (check the credentials)"
             case 404, 410: " (check the address)"
-            case 408, 425, 429, 503: " (it asks to come later)"
-            case 500...: " (it has a problem of its own)"
+            case 408, 425, 429, 503: " (it asks to retry later)"
+            case 500...: " (a server error)"
             default: ""
             }
         self.init(
-            .status, "\(url.display) answered \(metadata.status)\(advice), not with \(wanted)",
+            .status, "\(url.display) returned status \(metadata.status)\(advice) instead of \(wanted)",
             status: metadata.status, retryAfter: metadata.retryAfter)
     }
 }

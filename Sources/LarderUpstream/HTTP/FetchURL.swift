@@ -23,13 +23,13 @@ struct FetchURL: Sendable {
     private init(_ url: URL) throws(UpstreamError) {
         let text = url.absoluteString
         guard let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https" else {
-            throw Self.invalid(text, "only http and https are fetched")
+            throw Self.invalid(text, "only http and https are supported")
         }
         // A password in a URL would appear in logs, in status replies and in the logs of proxies.
         guard url.user() == nil, url.password() == nil else {
             throw Self.invalid(text, "put credentials in a header, not in the address")
         }
-        guard let host = url.host()?.lowercased(), !host.isEmpty else { throw Self.invalid(text, "it names no host") }
+        guard let host = url.host()?.lowercased(), !host.isEmpty else { throw Self.invalid(text, "it has no host") }
         let port = url.port ?? (scheme == "https" ? 443 : 80)
         guard (1...65_535).contains(port) else { throw Self.invalid(text, "its port is not between 1 and 65535") }
         self.url = url
@@ -45,7 +45,7 @@ struct FetchURL: Sendable {
     ///   `http`, where the response could be forged
     func redirected(to location: String) throws(UpstreamError) -> FetchURL {
         guard let url = URL(string: location, relativeTo: url) else {
-            throw UpstreamError(.invalidRedirect, "\(display) redirects to what is not a URL; ask its operator")
+            throw UpstreamError(.invalidRedirect, "\(display) redirects to an invalid URL; inform its operator")
         }
         let target: FetchURL
         do {
@@ -55,7 +55,7 @@ struct FetchURL: Sendable {
         }
         if scheme == "https" && target.scheme == "http" {
             throw UpstreamError(
-                .invalidRedirect, "\(display) redirects from https to \(target.display); serve it by https to the end")
+                .invalidRedirect, "\(display) redirects from https to \(target.display); serve the target with https")
         }
         return target
     }

@@ -120,7 +120,7 @@ struct HTTPExchange: Sendable {
         guard [301, 302, 303, 307, 308].contains(status) else { return nil }
         guard let location = response.headers.first(name: "Location"), !location.isEmpty else {
             throw UpstreamError(
-                .invalidRedirect, "\(target.display) answers \(status) without a target; tell its operator",
+                .invalidRedirect, "\(target.display) returned status \(status) without a target; inform its operator",
                 status: status)
         }
         let next = try target.redirected(to: location)
@@ -193,11 +193,11 @@ struct HTTPExchange: Sendable {
             code = .tooSlow
             what =
                 "sent less than \(rate.bytes) bytes in \(rate.window)"
-                + (isAwaited ? " while other downloads waited for its place" : "")
-                + ", pieces of a few bytes not counted"
-        case .whole: what = "did not answer completely within \(request.timeouts.whole)"
+                + (isAwaited ? " while other downloads waited for its slot" : "")
+                + ", not counting pieces of a few bytes"
+        case .whole: what = "did not respond completely within \(request.timeouts.whole)"
         }
-        return UpstreamError(code, "\(url.display) \(what); what was held before stays in use")
+        return UpstreamError(code, "\(url.display) \(what); the last good document stays in use")
     }
 
     private var cancelled: UpstreamError { UpstreamError(.cancelled, "the request to \(url.display) was cancelled") }

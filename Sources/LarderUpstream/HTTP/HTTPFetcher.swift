@@ -122,7 +122,7 @@ package final class HTTPFetcher: Sendable {
             }
         }
         guard let client else {
-            throw UpstreamError(.shutDown, "the agent is shutting down; ask again after its restart")
+            throw UpstreamError(.shutDown, "the agent is shutting down; retry after it has restarted")
         }
         return client
     }

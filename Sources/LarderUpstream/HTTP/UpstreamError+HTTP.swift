@@ -12,7 +12,7 @@ extension UpstreamError {
         // GuardedClients fails a connection to an unchecked address with an UpstreamError.
         self =
             (error as? UpstreamError) ?? Self.ofConnection(error, url) ?? Self.ofLibrary(error, url)
-            ?? UpstreamError(.other, "\(url.display) could not be fetched: \(Self.line(error))")
+            ?? UpstreamError(.other, "cannot fetch \(url.display): \(Self.line(error))")
     }
 
     /// Translates an error of the HTTP client that occurred in the body.
@@ -24,11 +24,11 @@ extension UpstreamError {
         } else {
             self =
                 Self.ofLibrary(error, url)
-                ?? UpstreamError(.truncated, "\(url.display) broke off its body: \(Self.line(error)); \(Self.kept)")
+                ?? UpstreamError(.truncated, "\(url.display) aborted its response: \(Self.line(error)); \(Self.kept)")
         }
     }
 
-    private static let kept = "what was held before stays in use"
+    private static let kept = "the last good document stays in use"
 
     /// Whether the connection ended: closed, reset, or closed in the middle of a message.
     private static func isEnd(_ error: any Error) -> Bool {
@@ -44,7 +44,8 @@ extension UpstreamError {
         let place = "\(url.host):\(url.port)"
         if isEnd(error) {
             return UpstreamError(
-                .connectionClosed, "\(place) closed the connection before it answered for \(url.display); see its log")
+                .connectionClosed,
+                "\(place) closed the connection before it responded for \(url.display); check its log")
         }
         switch error {
         case let error as NIOConnectionError:
@@ -56,8 +57,9 @@ extension UpstreamError {
             // strerror(3) is safe here: glibc gives a constant or thread-local text for every code.
             let reason = String(cString: strerror(error.errnoCode))
             return UpstreamError(
-                .connectFailed, "cannot connect to \(place) for \(url.display): \(reason); check that its server runs",
-                originFailure: "cannot connect to \(place): \(reason); check that its server runs")
+                .connectFailed,
+                "cannot connect to \(place) for \(url.display): \(reason); check that its server is running",
+                originFailure: "cannot connect to \(place): \(reason); check that its server is running")
         case let error as HTTPClientError where isConnectTimeout(error):
             return connectTimeout(place, url)
         case ChannelError.connectTimeout:
@@ -83,8 +85,8 @@ extension UpstreamError {
     static func unresolved(_ url: FetchURL, isLate: Bool = false) -> UpstreamError {
         let failure = "the name \(url.host) does not resolve" + (isLate ? " in time" : "")
         return UpstreamError(
-            .connectFailed, "\(failure); check the address \(url.display) and the DNS",
-            originFailure: "\(failure); check it and the DNS")
+            .connectFailed, "\(failure); check the address \(url.display) and DNS",
+            originFailure: "\(failure); check it and DNS")
     }
 
     /// Translates errors that mean the same before and within the body.
@@ -94,7 +96,8 @@ extension UpstreamError {
             return UpstreamError(.cancelled, "the request to \(url.display) was cancelled")
         case let error as HTTPParserError:
             return UpstreamError(
-                .malformedAnswer, "\(url.display) answered what is not HTTP (\(error)); check the address and proxies")
+                .malformedAnswer,
+                "\(url.display) did not respond with HTTP (\(error)); check the address and any proxies")
         case let error as HTTPClientError:
             return ofClient(error, url)
         default:
@@ -105,12 +108,12 @@ extension UpstreamError {
     private static func ofClient(_ error: HTTPClientError, _ url: FetchURL) -> UpstreamError? {
         // HTTPExchange reports cancellation by the caller. Here, `cancelled` comes from the shutdown of the client.
         if error == .alreadyShutdown || error == .cancelled {
-            return UpstreamError(.shutDown, "the agent is shutting down; ask again after its restart")
+            return UpstreamError(.shutDown, "the agent is shutting down; retry after it has restarted")
         }
         guard error.shortDescription.hasPrefix("Invalid header") else { return nil }
         return UpstreamError(
             .invalidRequest,
-            "a header for \(url.display) cannot be sent (\(error.shortDescription)); correct the headers")
+            "cannot send a header to \(url.display) (\(error.shortDescription)); correct the headers")
     }
 
     /// Translates errors of the TLS and decompression handlers.
@@ -119,14 +122,14 @@ extension UpstreamError {
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
             return .tlsFailed(TLSFailure(description: String(describing: error)).text, url)
         case let error as NIOHTTPDecompression.ExtraDecompressionError where error == .truncatedData:
-            return UpstreamError(.truncated, "\(url.display) sent a compressed body without its end; \(kept)")
+            return UpstreamError(.truncated, "\(url.display) sent an incomplete compressed body; \(kept)")
         case let error as NIOHTTPDecompression.DecompressionError where error == .limit:
             return UpstreamError(
                 .tooLarge, "\(url.display) sent a compressed body that expands beyond the limit; shrink the document")
         case is NIOHTTPDecompression.ExtraDecompressionError, is NIOHTTPDecompression.DecompressionError:
             return UpstreamError(
                 .unsupportedEncoding,
-                "\(url.display) sent a compressed body that cannot be used: \(line(error)); \(kept)")
+                "\(url.display) sent an invalid compressed body: \(line(error)); \(kept)")
         default:
             return nil
         }

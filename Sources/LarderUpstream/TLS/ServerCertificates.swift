@@ -61,14 +61,14 @@ struct ServerCertificates: Sendable {
     /// - Parameter now: seconds since 1970
     func problem(at now: Int) -> String? {
         for (index, validity) in validities.enumerated() {
-            let name = index == 0 ? "its certificate" : "a certificate between its own and its authority"
+            let name = index == 0 ? "its certificate" : "an intermediate certificate"
             if now > validity.end {
                 return
-                    "\(name) expired on \(Self.text(validity.end)); renew it on the server, or correct this host's clock"
+                    "\(name) expired on \(Self.text(validity.end)); renew it on the server, or correct the clock of this host"
             }
             if now < validity.begin {
                 return
-                    "\(name) is not valid before \(Self.text(validity.begin)); correct this host's clock, or replace it"
+                    "\(name) is not valid before \(Self.text(validity.begin)); correct the clock of this host, or replace it"
             }
         }
         return nil

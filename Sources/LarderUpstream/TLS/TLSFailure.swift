@@ -12,18 +12,18 @@ struct TLSFailure: Sendable {
         let reasons = Self.reasons(in: description)
         isUntrusted = reasons.contains("CERTIFICATE_VERIFY_FAILED")
         if description.contains("failedToValidateHostname") {
-            text = "its certificate is for another name; use a name that it has, or replace the certificate"
+            text = "its certificate is for another name; use a name in the certificate, or replace it"
         } else if description.hasSuffix("unknownError([])") {
             // BoringSSL reports this if it finds no authorities to load.
             text =
-                "this host has no certificates of authorities; install ca-certificates, or name one by certificateAuthority"
+                "this host has no authority certificates; install ca-certificates, or set certificateAuthority"
         } else if let (reason, advice) = reasons.lazy.compactMap({ reason in
             Self.advice(on: reason).map { (reason, $0) }
         }).first {
             text = "\(advice) (\(reason))"
         } else {
             let words = reasons.isEmpty ? Self.withoutPlaces(description) : reasons.joined(separator: ", ")
-            text = "\(words); check its certificate and our authorities"
+            text = "\(words); check its certificate and the trusted authorities"
         }
     }
 
@@ -48,18 +48,18 @@ struct TLSFailure: Sendable {
     private static func advice(on reason: String) -> String? {
         switch reason {
         case "CERTIFICATE_VERIFY_FAILED":
-            "its certificate is not signed by an authority that is trusted here, or is for another name; "
+            "its certificate is not signed by a trusted authority, or is for another name; "
                 + "set certificateAuthority to its authority, or replace the certificate"
         case "TLSV1_ALERT_CERTIFICATE_REQUIRED", "TLSV13_ALERT_CERTIFICATE_REQUIRED":
-            "it asks for a client certificate; set certificate and privateKey"
+            "it requires a client certificate; set certificate and privateKey"
         case "SSLV3_ALERT_BAD_CERTIFICATE", "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE", "SSLV3_ALERT_CERTIFICATE_REVOKED",
             "SSLV3_ALERT_CERTIFICATE_EXPIRED", "SSLV3_ALERT_CERTIFICATE_UNKNOWN", "TLSV1_ALERT_UNKNOWN_CA",
             "TLSV1_ALERT_ACCESS_DENIED":
-            "it does not accept our client certificate; check certificate and privateKey"
+            "it rejected the client certificate; check certificate and privateKey"
         case "SSLV3_ALERT_HANDSHAKE_FAILURE":
-            "it refused the handshake; where it asks for a client certificate, set certificate and privateKey"
+            "it refused the handshake; if it requires a client certificate, set certificate and privateKey"
         case "WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST":
-            "it does not speak TLS there; check the port, or use http"
+            "it does not use TLS on this port; check the port, or use http"
         default:
             nil
         }

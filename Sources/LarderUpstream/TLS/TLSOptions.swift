@@ -30,7 +30,7 @@ package struct TLSOptions: Sendable, Hashable {
         self.authorities = try authorities.map(Self.certificates) ?? []
         chain = try certificate.map(Self.certificates) ?? []
         guard (certificate == nil) == (privateKey == nil) else {
-            throw UpstreamError(.invalidRequest, "a client certificate and its private key only go together")
+            throw UpstreamError(.invalidRequest, "a client certificate and its private key are only valid together")
         }
         guard let certificate, let privateKey else {
             key = nil
@@ -41,7 +41,8 @@ package struct TLSOptions: Sendable, Hashable {
         } catch {
             // The error text of the library may quote the file.
             throw UpstreamError(
-                .invalidRequest, "\(privateKey.path) holds no private key in PEM form without a passphrase; replace it")
+                .invalidRequest,
+                "\(privateKey.path) does not contain a PEM private key without a passphrase; replace it")
         }
         guard hasMatchingKey else {
             throw UpstreamError(
@@ -64,7 +65,7 @@ package struct TLSOptions: Sendable, Hashable {
         if let certificates = try? NIOSSLCertificate.fromPEMBytes(file.bytes), !certificates.isEmpty {
             return certificates
         }
-        throw UpstreamError(.invalidRequest, "\(file.path) holds no certificate in PEM form; replace it")
+        throw UpstreamError(.invalidRequest, "\(file.path) does not contain a PEM certificate; replace it")
     }
 
     /// - Parameter withIdentity: whether the connection presents the client certificate

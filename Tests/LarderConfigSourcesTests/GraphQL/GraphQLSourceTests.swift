@@ -130,7 +130,7 @@ struct GraphQLSourceTests {
             let (result, _) = try await fetch { _, _ in Self.response(body, "400 Bad Request", type: type) }
             let error = try failure(result)
             #expect(error.code == .upstreamFailed)
-            #expect(error.message.contains("answered 400"))
+            #expect(error.message.contains("returned status 400"))
             #expect(error.message.contains("syntax error") == (text != nil), "\(error)")
         }
         let (result, _) = try await fetch { _, _ in

@@ -206,7 +206,7 @@ struct BadOriginTests {
                 let error = await #expect(throws: ImageError.self) { try await download.run() }
                 #expect(error?.code == origin.code, "\(String(describing: error))")
                 #expect(error?.cause?.code == origin.cause, "\(String(describing: error))")
-                #expect(error?.message.contains("held before") == false)
+                #expect(error?.message.contains("stays in use") == false)
                 #expect(server.requests.count == origin.requests)
                 #expect(fixture.isEmpty)
             }

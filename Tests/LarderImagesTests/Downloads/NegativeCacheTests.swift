@@ -90,7 +90,7 @@ struct NegativeCacheTests {
         #expect(cache.failure(of: ImageKey("y"), origin: "o", url: "u", now: 1000) == nil)
         cache.remember(.unreachable, image: key, origin: "p", isReachable: false, now: 1000)
         let error = cache.failure(of: ImageKey("y"), origin: "p", url: "https://o/own", now: 1000)?.error
-        #expect(error?.message == "https://o/own was not asked for: nobody answers")
+        #expect(error?.message == "https://o/own was not requested: nobody answers")
         #expect(error?.cause?.message.contains("secret") == false)
         #expect(error?.code == .offline)
     }
