@@ -7,8 +7,8 @@ extension JSONPath {
             try self.init(parsing: argument)
         } catch {
             throw LarderClientError(
-                .invalidArgument, "\"\(argument)\" is no path: \(error.reason)",
-                advice: "write search.limit, or /search/limit as a JSON Pointer")
+                .invalidArgument, "\"\(argument)\" is not a valid path: \(error.reason)",
+                advice: "write a path such as search.limit, or a JSON Pointer such as /search/limit")
         }
     }
 }

@@ -11,9 +11,9 @@ extension JSONValue {
         do {
             return try decoder.decode(type, from: withTextBytes { Data($0) })
         } catch let error as DecodingError {
-            throw LarderClientError(.decodingFailed, "the value is no \(type): \(error.inOneLine)")
+            throw LarderClientError(.decodingFailed, "cannot decode \(type): \(error.inOneLine)")
         } catch {
-            throw LarderClientError(.decodingFailed, "the value is no \(type): \(error)")
+            throw LarderClientError(.decodingFailed, "cannot decode \(type): \(error)")
         }
     }
 }

@@ -143,7 +143,8 @@ public final class LarderClient: Sendable {
             case .notSent: continue
             }
         }
-        throw LarderClientError(.disconnected, "the agent closes every connection at once", advice: "see its log")
+        throw LarderClientError(
+            .disconnected, "the agent closed 3 connections in a row", advice: "check the agent's log")
     }
 }
 
@@ -153,7 +154,7 @@ extension WireMethod {
         do {
             return try Result(from: value)
         } catch {
-            throw LarderClientError(.protocolViolation, "the result of \(name) cannot be read: \(error.detail)")
+            throw LarderClientError(.protocolViolation, "the result of \(name) is invalid: \(error.detail)")
         }
     }
 }

@@ -20,7 +20,7 @@ final class MemoryFile: Sendable {
     static func holding(_ file: CInt) async throws(LarderClientError) -> MemoryFile {
         if larder_get_seals(file) >= 0 { return MemoryFile(file, isOwn: false) }
         let descriptor = larder_memfd_create("larder-image")
-        guard descriptor >= 0 else { throw failure("make a file in memory") }
+        guard descriptor >= 0 else { throw failure("create a file in memory") }
         let copy = MemoryFile(descriptor, isOwn: true)
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
         var total = 0
@@ -32,7 +32,7 @@ final class MemoryFile: Sendable {
             total += count
             guard total <= maximumBytes else {
                 throw LarderClientError(
-                    .invalidArgument, "the image has more than \(maximumBytes) bytes; store a smaller one")
+                    .invalidArgument, "the image is larger than \(maximumBytes) bytes; store a smaller image")
             }
             try copy.append(chunk[..<count])
         }

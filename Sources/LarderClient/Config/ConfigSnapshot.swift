@@ -45,7 +45,7 @@ public struct ConfigSnapshot: Sendable, Equatable {
         _ type: T.Type = T.self, decoder: JSONDecoder = JSONDecoder()
     ) throws(LarderClientError) -> T {
         guard let value else {
-            throw LarderClientError(.decodingFailed, "there is nothing at the path, so no \(type) can be read from it")
+            throw LarderClientError(.decodingFailed, "cannot decode \(type): there is no value at the path")
         }
         return try value.decode(type, decoder: decoder)
     }

@@ -60,7 +60,8 @@ struct SnapshotReceiver {
         guard event.sequence == nextSequence else {
             base = nil
             throw LarderClientError(
-                .protocolViolation, "event \(nextSequence) of the subscription is missing (\(event.sequence) came)")
+                .protocolViolation,
+                "expected event \(nextSequence) of the subscription, but received event \(event.sequence)")
         }
         nextSequence += 1
         let position = Position(revision: event.revision, epoch: event.epoch)
@@ -70,10 +71,10 @@ struct SnapshotReceiver {
         case .revision: offer(nil, position, event)
         case .patch(let patch, let from):
             guard let held = base, held.position == Position(revision: from, epoch: event.epoch) else {
-                let held = base.map { "\($0.position.revision)" } ?? "nothing"
+                let held = base.map { "revision \($0.position.revision)" } ?? "no revision"
                 base = nil
                 throw LarderClientError(
-                    .protocolViolation, "a patch applies to revision \(from), but \(held) is what is held")
+                    .protocolViolation, "received a patch for revision \(from), but the client has \(held)")
             }
             offer(MergePatch.apply(patch, to: held.value), position, event)
         }

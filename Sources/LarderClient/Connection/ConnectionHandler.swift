@@ -118,7 +118,8 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     private func receive(_ line: consuming LineFramer.Line) {
         switch consume line {
-        case .tooLong: violation("the agent sent a line longer than \(maximumReplyBytes) bytes")
+        case .tooLong:
+            violation("the agent sent a line longer than \(maximumReplyBytes) bytes, the client's maximumReplyBytes")
         case .whole(let bytes): receive(bytes)
         case .assembled(let bytes):
             bytes.withUnsafeBytes { receive($0) }
@@ -147,13 +148,13 @@ final class ConnectionHandler: ChannelInboundHandler {
         } else if let error = message.member("error") {
             receive(errorWithoutID: WireError(from: error))
         } else {
-            violation("the agent sent a message that is neither reply nor event")
+            violation("the agent sent a message that is neither a reply nor a notification")
         }
     }
 
     /// Ends the connection because the agent violated the protocol.
     private func violation(_ reason: String) {
-        finish(LarderClientError(.protocolViolation, reason, advice: "is it larderd that listens on this socket?"))
+        finish(LarderClientError(.protocolViolation, reason, advice: "check that larderd listens on this socket"))
     }
 
     // MARK: Calls
@@ -168,7 +169,7 @@ final class ConnectionHandler: ChannelInboundHandler {
             line: line, byteCount: line.readableBytes, purpose: purpose, caller: caller)
         if let timeout {
             call.timer = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(timeout)) {
-                self.abandon(id, LarderClientError(.timeout, "the agent did not answer within \(timeout)"))
+                self.abandon(id, LarderClientError(.timeout, "the agent did not reply within \(timeout)"))
             }
         }
         calls.add(call, id)
@@ -198,7 +199,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     /// Passes a reply to its caller.
     private func receive(reply message: JSONValue, id: JSONValue) {
         guard let number = id.int, let call = calls.answer(number) else {
-            return violation("the agent answered a request that was not sent (id \(id))")
+            return violation("the agent replied to a request that was not sent (id \(id))")
         }
         if let result = message.member("result") {
             receive(result, of: call)
@@ -214,7 +215,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     /// ID. The longest request in flight is taken to be that line.
     private func receive(errorWithoutID error: WireError) {
         guard error.code == .lineTooLong, let call = calls.answerLongest() else {
-            return violation("the agent could not read a request: \(error)")
+            return violation("the agent could not parse a request: \(error)")
         }
         call.resume(.failure(LarderClientError(remote: error)))
         writeWaiting()
@@ -236,7 +237,7 @@ final class ConnectionHandler: ChannelInboundHandler {
                 subscriptions[subscription] = receiver
                 call.resume(.result(result))
             } else {
-                call.resume(.failure(LarderClientError(.protocolViolation, "the reply names no subscription")))
+                call.resume(.failure(LarderClientError(.protocolViolation, "the reply has no subscription ID")))
             }
         }
     }
@@ -249,7 +250,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         do {
             event = try ConfigEvent(params: params)
         } catch {
-            return violation("the agent sent an event that cannot be read: \(error.detail)")
+            return violation("the agent sent an invalid event: \(error.detail)")
         }
         guard let receiver = subscriptions[event.subscription] else { return }
         do throws(LarderClientError) {
@@ -284,7 +285,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         do {
             progress = try ImageProgress(params: params)
         } catch {
-            return violation("the agent sent progress that cannot be read: \(error.detail)")
+            return violation("the agent sent an invalid progress notification: \(error.detail)")
         }
         guard let id = Int(progress.request.text), case .prefetch(let receive)? = calls.active(id)?.purpose else {
             return

@@ -9,31 +9,33 @@ extension LarderClientError {
         switch code {
         case ENOENT, ENOTDIR:
             // The system path is the default only if the user's own agent has no socket.
-            let users = socket == LarderSocket.systemPath ? LarderSocket.userPath.map { ", nor at \($0)" } : nil
+            let users = socket == LarderSocket.systemPath ? LarderSocket.userPath.map { " or \($0)" } : nil
             reason = "there is no socket at \(socket)\(users ?? "")"
             advice =
                 "start the agent (systemctl start larder.socket, or larderd as a user), "
-                + "or name its socket in \(LarderSocket.environmentVariable)"
+                + "or set \(LarderSocket.environmentVariable) to the path of its socket"
         case EACCES, EPERM:
             reason = "permission denied on \(socket)"
             advice = file.permissionAdvice
         case ECONNREFUSED where file.isThere && !file.isSocket:
             reason = "\(socket) is not a socket"
-            advice = "name the agent's socket in \(LarderSocket.environmentVariable)"
+            advice = "set \(LarderSocket.environmentVariable) to the path of the agent's socket"
         case ECONNREFUSED where LarderSocket.isAbstract(socket):
             reason = "no process listens on the abstract socket \(socket)"
-            advice = "start the agent, or name its socket in \(LarderSocket.environmentVariable); a file is ./\(socket)"
+            advice =
+                "start the agent, or set \(LarderSocket.environmentVariable) to the path of its socket; write ./\(socket) "
+                + "for a file"
         case ECONNREFUSED:
-            reason = "nobody listens on \(socket): the agent that made it has stopped"
-            advice = "start it again (systemctl restart larder, or larderd as a user)"
+            reason = "no process listens on \(socket): the agent that created it has stopped"
+            advice = "start the agent again (systemctl restart larder, or larderd as a user)"
         case EAGAIN:
-            reason = "the agent at \(socket) does not accept connections fast enough"
-            advice = "try again; if this stays, the agent hangs: see its log"
+            reason = "the agent at \(socket) does not accept connections fast enough: its queue is full"
+            advice = "retry; if the error persists, check the agent's log, because the agent may hang"
         case EPROTOTYPE:
-            reason = "\(socket) is another kind of socket"
-            advice = "name the agent's socket in \(LarderSocket.environmentVariable)"
+            reason = "\(socket) is not a stream socket"
+            advice = "set \(LarderSocket.environmentVariable) to the path of the agent's socket"
         case ENAMETOOLONG:
-            reason = "the socket's path has more than 107 bytes, which Linux does not allow: \(socket)"
+            reason = "the path of the socket is longer than 107 bytes, the limit of Linux: \(socket)"
             advice = "use a shorter path, or a symbolic link to its directory"
         default:
             reason = "cannot connect to \(socket): \(String(cString: strerror(code)))"
@@ -57,12 +59,12 @@ private struct SocketFile {
 
     /// How a user can get permission to connect. Never advises to join the group root.
     var permissionAdvice: String {
-        guard let status else { return "the directory may not be entered: run as a user who may" }
+        guard let status else { return "run as a user who can access the directory of the socket" }
         if status.st_gid != 0, status.st_mode & S_IWGRP != 0, let group = Self.name(ofGroup: status.st_gid) {
-            return "group \(group) may connect: add the user to it (usermod -aG \(group) USER) and log in again"
+            return "add the user to group \(group), which may connect (usermod -aG \(group) USER), and log in again"
         }
         let owner = Self.name(ofUser: status.st_uid) ?? "user \(status.st_uid)"
-        return "only \(owner) may connect: run as \(owner), or name a group in the agent's settings (socket.group)"
+        return "only \(owner) may connect: run as \(owner), or set socket.group in the agent's settings"
     }
 
     /// Uses getgrgid_r(3), because getgrgid(3) returns static memory that other threads may overwrite.

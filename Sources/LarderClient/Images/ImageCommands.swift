@@ -275,9 +275,9 @@ extension LarderClientError {
     fileprivate static func leaseLost(because error: (any Error)?) -> LarderClientError {
         LarderClientError(
             .disconnected,
-            "the connection broke while an image was in use, so that its file may have gone"
+            "the connection broke while an image was in use, so its file may have been removed"
                 + (error.map { " (\($0))" } ?? ""),
-            advice: "get it again")
+            advice: "request the image again")
     }
 }
 

@@ -111,7 +111,8 @@ final class PrefetchRun {
             case .outcome(.notSent): state = .notBegun
             }
         }
-        throw LarderClientError(.disconnected, "the agent closes every connection at once", advice: "see its log")
+        throw LarderClientError(
+            .disconnected, "the agent closed 3 connections in a row", advice: "check the agent's log")
     }
 
     private func begin(over connection: Connection) -> Call {

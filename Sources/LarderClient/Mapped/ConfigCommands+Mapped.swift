@@ -54,12 +54,13 @@ extension ConfigCommands {
         let (result, file) = try await call.send(ConfigOpen.self, ConfigOpen.Parameters(namespace: namespace))
         guard let file else {
             throw LarderClientError(
-                .protocolViolation, "no file came with the agent's reply",
-                advice: "where the socket is relayed, use snapshot(mapped: false)")
+                .protocolViolation, "the agent's reply came without a file",
+                advice: "if the socket is relayed, use snapshot(mapped: false)")
         }
         let snapshot = try Self.mapping(file.descriptor, token)
         guard snapshot.revision == result.revision, snapshot.epoch == result.epoch else {
-            throw LarderClientError(.protocolViolation, "the agent passed the file of another snapshot than it says")
+            throw LarderClientError(
+                .protocolViolation, "the agent passed the file of a different snapshot than its reply names")
         }
         return snapshot
     }

@@ -110,7 +110,7 @@ private final class DescriptorStream: Sendable {
             let ready = poll(&input, 1, patience)
             if ready < 0, errno != EINTR { throw Self.broken(errno) }
             if ready == 0 {
-                throw LarderClientError(.timeout, "the agent did not answer within \(timeout ?? .zero)")
+                throw LarderClientError(.timeout, "the agent did not reply within \(timeout ?? .zero)")
             }
             var passed: CInt = -1
             var count = 0
@@ -121,13 +121,15 @@ private final class DescriptorStream: Sendable {
             reply += chunk[..<received]
             if reply.last == UInt8(ascii: "\n") { break }
             guard reply.count <= longestReply else {
-                throw LarderClientError(.protocolViolation, "the agent sent a line of more than \(longestReply) bytes")
+                throw LarderClientError(
+                    .protocolViolation,
+                    "the agent sent a line longer than \(longestReply) bytes, the client's maximumReplyBytes")
             }
         }
         do {
             return (try JSONValue(parsing: reply), file)
         } catch {
-            throw LarderClientError(.protocolViolation, "the agent sent a line that is no JSON: \(error)")
+            throw LarderClientError(.protocolViolation, "the agent sent a line that is not JSON: \(error)")
         }
     }
 
