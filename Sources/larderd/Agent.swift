@@ -67,7 +67,7 @@ struct Agent {
         do {
             try await group.shutdownGracefully()
         } catch {
-            logger.warning("a thread did not end in order", metadata: ["error": "\(error)"])
+            logger.warning("the network event loop did not shut down cleanly", metadata: ["error": "\(error)"])
         }
         await threads.finish()
     }
@@ -107,7 +107,10 @@ struct Agent {
             imageProblem: imageProblem, logger: logger)
         if plan.limits.isBoundByDescriptors {
             logger.warning(
-                "fewer connections are possible than limits.connections says; raise the limit of open files",
+                """
+                the limit of open files allows fewer connections than limits.connections; raise it with LimitNOFILE= in \
+                the unit or with ulimit -n
+                """,
                 metadata: ["connections": "\(plan.limits.connections)", "descriptors": "\(Process.descriptorLimit)"])
         }
         // The loops end with the process.
@@ -159,8 +162,8 @@ struct Agent {
         guard !sockets.isEmpty else {
             logger.warning(
                 """
-                service.idleExitMinutes has no effect: systemd does not hold the agent's socket, so that nobody would start \
-                it again; enable larder.socket, or leave the setting out
+                service.idleExitMinutes has no effect: systemd did not pass the socket, so it would not start the agent \
+                again; enable larder.socket, or remove the setting
                 """)
             return nil
         }
@@ -184,7 +187,7 @@ struct Agent {
             problem = error.description
         }
         logger.error(
-            "the image cache cannot be used; the agent runs without it until it is restarted",
+            "the image cache cannot be used; the agent runs without it until the next restart",
             metadata: ["error": "\(problem)"])
         return (nil, problem)
     }
@@ -216,7 +219,7 @@ struct Agent {
         of namespaces: ConfigNamespaces, beside socket: ListeningSocket, _ blocking: BlockingWork
     ) async -> SnapshotExporter? {
         guard socket.directory != nil else {
-            logger.info("there are no plain copies of the configuration, because the socket is in no directory")
+            logger.info("no plain copies of the configuration are written, because an abstract socket has no directory")
             return nil
         }
         let settings = plan.settings.current
@@ -231,7 +234,10 @@ struct Agent {
     private func listeningSocket() throws -> ListeningSocket {
         if sockets.count > 1 {
             throw AgentError(
-                "systemd handed over \(sockets.count) sockets; larder.socket must have one ListenStream= only")
+                """
+                systemd passed \(sockets.count) sockets, but the agent listens on one only; remove all but one \
+                ListenStream= from larder.socket
+                """)
         }
         if let activated = sockets.first {
             let socket = ListeningSocket(activated: activated.descriptor)

@@ -89,7 +89,9 @@ struct AgentPlan: Sendable {
     func reread() throws -> AgentPlan {
         let next = try AgentPlan(command)
         if let settingsPath, next.settingsPath == nil {
-            throw AgentError("\(settingsPath) is gone; put it back, or restart the agent to run it without settings")
+            throw AgentError(
+                "\(settingsPath) no longer exists; restore it, or restart the agent to run it with the default settings"
+            )
         }
         return next
     }

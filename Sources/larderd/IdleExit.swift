@@ -34,12 +34,12 @@ struct IdleExit: Sendable {
                 if work == nil, await stopAccepting() {
                     return logger.notice(
                         """
-                        nobody was connected for \(idleTimeout.components.seconds / 60) min and nothing is due: the agent \
-                        ends, and the socket starts it again
+                        no client was connected for \(idleTimeout.components.seconds / 60) min and no work is due; the \
+                        agent exits, and the socket starts it for the next client
                         """)
                 }
                 if let work, work != logged {
-                    logger.info("nobody is connected, but the agent stays: \(work)")
+                    logger.info("no client is connected, but the agent keeps running: \(work)")
                     logged = work
                 }
                 pause = Self.pause
@@ -68,7 +68,7 @@ struct IdleExitService: AgentService {
                         return "namespace \(namespace.name) \(work)"
                     }
                 }
-                return await images?.cache.isAtWork == true ? "images are being fetched or removed" : nil
+                return await images?.cache.isAtWork == true ? "images are being downloaded or removed" : nil
             }, stopAccepting: { await server.stopAcceptingIfIdle() }, clock: ContinuousClock(), logger: logger)
         await cancelWhenGracefulShutdown { await idleExit.wait() }
     }

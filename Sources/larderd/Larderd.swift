@@ -16,19 +16,19 @@ struct Larderd: AsyncParsableCommand {
         commandName: "larderd",
         abstract: "The local agent for this host's configuration and images.",
         discussion: """
-            Keeps configuration fresh from files and remote sources, keeps one verified copy of each image that \
-            anybody asks for, and serves both to local processes over a Unix socket. Without any option it serves the host when root runs it, and the current user otherwise: see the \
-            paths under each option. It takes over a socket from systemd, re-reads its settings on SIGHUP and stops \
-            cleanly on SIGTERM.
+            Keeps configuration up to date from files and remote sources, keeps one verified copy of each requested \
+            image, and serves both to local processes over a Unix socket. Without options it serves the whole host if \
+            root runs it, otherwise the current user; each option lists its default paths. It uses the socket that \
+            systemd passes, if any, reloads its settings on SIGHUP, and shuts down cleanly on SIGTERM and SIGINT.
 
             Examples:
-              larderd                                             serve the user
+              larderd                                             serve the current user
               sudo larderd                                        serve the host
               larderd --socket /tmp/l.sock --state-directory /tmp/l --cache-directory /tmp/l   try it out
-              larderd --check-settings --settings ./larder.json   is this file right?
+              larderd --check-settings --settings ./larder.json   check a settings file
 
-            Exit status: 0 after a clean stop, 1 when it cannot serve, 64 for a wrong command line, \
-            78 for wrong settings.
+            Exit status: 0 after a clean shutdown, 1 if the agent cannot serve, 64 if the command line is invalid, \
+            78 if the settings are invalid.
             """,
         version: larderVersion)
 
@@ -46,25 +46,29 @@ struct Larderd: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Keep the state here.", discussion: "Default: $XDG_STATE_HOME/larder; for root /var/lib/larder"))
+            "Keep the state in this directory.",
+            discussion: "Default: $XDG_STATE_HOME/larder; for root /var/lib/larder"))
     var stateDirectory: String?
 
     @Option(
         help: ArgumentHelp(
-            "Keep the cache here.", discussion: "Default: $XDG_CACHE_HOME/larder; for root /var/cache/larder"))
+            "Keep the image cache in this directory.",
+            discussion: "Default: $XDG_CACHE_HOME/larder; for root /var/cache/larder"))
     var cacheDirectory: String?
 
     @Option(
-        help: "Log from this level: trace, debug, info, notice, warning, error, critical.", transform: Self.level)
+        help: "Log messages of this level and above: trace, debug, info, notice, warning, error or critical.",
+        transform: Self.level)
     var logLevel: Logger.Level?
 
-    @Flag(help: "Check the settings and the layers' files, report all errors with line and column, and exit.")
+    @Flag(help: "Check the settings and the files of the layers, report all errors with line and column, and exit.")
     var checkSettings = false
 
     @Flag(
         help: ArgumentHelp(
-            "With --check-settings: errors in the layers' files are warnings.",
-            discussion: "A running agent still applies the settings and keeps the last valid content of such a layer."))
+            "With --check-settings: report errors in the files of the layers as warnings.",
+            discussion: "On a reload, the agent applies the settings and keeps the last valid content of such a layer.")
+    )
     var forReload = false
 
     /// The sockets from systemd. Adopted before other code reads the environment.
@@ -72,7 +76,7 @@ struct Larderd: AsyncParsableCommand {
 
     func validate() throws {
         if forReload, !checkSettings {
-            throw ValidationError("--for-reload says how --check-settings judges; add --check-settings")
+            throw ValidationError("--for-reload requires --check-settings; add it")
         }
     }
 
@@ -99,7 +103,7 @@ extension Larderd {
     private static func level(_ name: String) throws -> Logger.Level {
         if let level = Logger.Level(rawValue: name) { return level }
         let known = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
-        throw ValidationError("there is no log level \"\(name)\"; choose one of \(known)")
+        throw ValidationError("\"\(name)\" is not a log level; use one of \(known)")
     }
 }
 

@@ -66,8 +66,9 @@ enum Process {
         guard failure == 0 else {
             throw AgentError(
                 """
-                cannot start \(count) threads, only \(threads.count): \(String(cString: strerror(failure))); raise the limit \
-                of processes and threads (LimitNPROC= and TasksMax= in a unit, ulimit -u in a shell)
+                the agent needs \(count) threads, but only \(threads.count) can be started: \
+                \(String(cString: strerror(failure))); raise the limit of processes and threads (LimitNPROC= and \
+                TasksMax= in a unit, ulimit -u in a shell)
                 """)
         }
     }

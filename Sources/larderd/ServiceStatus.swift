@@ -115,7 +115,7 @@ final class ServiceStatus: Sendable {
         }
         line += clients == 1 ? "; 1 client" : "; \(clients) clients"
         if let settingsProblem {
-            line += "; the new settings are wrong, so the previous ones still apply: \(settingsProblem)"
+            line += "; the new settings are invalid, so the previous ones stay in effect: \(settingsProblem)"
         }
         return line
     }

@@ -91,12 +91,12 @@ struct ReloadService: AgentService {
                 await context.copies?.use(rules)
                 context.settings = next.settingsSource
                 inForce = next
-                logger.notice("settings re-read", metadata: ["settings": "\(next.settingsPath ?? "none")"])
+                logger.notice("settings reloaded", metadata: ["settings": "\(next.settingsPath ?? "none")"])
                 status.follow(context.namespaces.all)
                 status.note(settingsProblem: nil)
             } catch {
                 logger.error(
-                    "the new settings are wrong and were refused; the previous ones still apply: \(error)",
+                    "the new settings are invalid, so the previous ones stay in effect: \(error)",
                     metadata: ["error": "\(error)"])
                 status.note(settingsProblem: "\(error)")
             }
@@ -123,7 +123,7 @@ struct ReloadService: AgentService {
         if old.settings.service != new.settings.service { members.append("service") }
         if members.isEmpty { return }
         logger.warning(
-            "changed settings that take effect at the next start only: \(members.joined(separator: ", "))",
+            "these changed settings take effect only after a restart: \(members.joined(separator: ", "))",
             metadata: ["settings": "\(members.joined(separator: ", "))"])
     }
 }

@@ -64,6 +64,6 @@ struct SettingsCheck {
         let logger = Logger(label: "larderd")
         _ = plan.settings.accessRules(isForHost: geteuid() == 0, logger: logger)
         _ = try? plan.settings.images.cacheSettings(directory: plan.imageDirectory ?? "", logger: logger)
-        print("\(path ?? "no settings file; the defaults"): right")
+        print("\(path ?? "no settings file; the defaults"): valid")
     }
 }

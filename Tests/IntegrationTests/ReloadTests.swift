@@ -68,7 +68,7 @@ extension Integration {
                 let atStart = try #require(agent.ask("agent.info")["settingsReadAt"]?.string)
                 try home.write(settings: "{ namespaces: { mine: { durabilty: 'full' } } }")
                 try agent.reload()
-                let line = try agent.waitForLog("refused")
+                let line = try agent.waitForLog("the new settings are invalid")
                 #expect(line.contains("durabilty") && line.contains("durability"), "\(line)")
                 #expect(try agent.ask("agent.info")["namespaces"] == ["default", "mine"])
                 try client.call("config.set", ["path": "n", "value": 1, "namespace": "mine"])
@@ -98,7 +98,7 @@ extension Integration {
 
                 #expect(unlink(home.directory + "/etc/larder.json") == 0)
                 try agent.reload()
-                try #expect(agent.waitForLog("refused").contains("is gone"))
+                try #expect(agent.waitForLog("the new settings are invalid").contains("no longer exists"))
                 #expect(try agent.ask("agent.info")["namespaces"] == ["default", "mine"])
             }
         }

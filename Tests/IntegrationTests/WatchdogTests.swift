@@ -12,7 +12,7 @@ extension Integration {
                 let agent = try home.start(wrapper: ["env", "WATCHDOG_USEC=100000"])
                 try agent.waitForNotification("WATCHDOG=1")
                 agent.closeNotifications()
-                try agent.waitForLog("the watchdog could not be fed")
+                try agent.waitForLog("cannot notify the watchdog")
                 try agent.ask("agent.ping")
                 #expect(try agent.stop() == .exit(0), "\(agent.log)")
             }
@@ -25,7 +25,7 @@ extension Integration {
                 try agent.waitForNotification("WATCHDOG=1")
                 // Blocks the store of the namespace `default`. Release builds do not have this.
                 agent.process.signal(SIGUSR2)
-                try agent.waitForLog("the store of namespace default; unless it comes, the watchdog is not fed")
+                try agent.waitForLog("the store of namespace default; without it, the watchdog is not notified")
                 // The rest of the agent still works.
                 #expect(try agent.ask("agent.ping") == ["pong": true])
                 #expect(try agent.ask("config.get", ["namespace": "other"])["value"] == [:])

@@ -39,7 +39,10 @@ struct IdleExitTests {
         #expect(await end(clientLeaves: .zero, log: log) == (.seconds(900), 1))
         #expect(
             log.take().map(\.message) == [
-                "nobody was connected for 15 min and nothing is due: the agent ends, and the socket starts it again"
+                """
+                no client was connected for 15 min and no work is due; the agent exits, and the socket starts it for the \
+                next client
+                """
             ])
         #expect(await end(clientLeaves: .seconds(1)) == (.seconds(901), 1))
         #expect(await end(clientLeaves: .seconds(5000)) == (.seconds(5900), 1))
@@ -50,7 +53,8 @@ struct IdleExitTests {
         let log = LogRecorder()
         #expect(await end(clientLeaves: .zero, workUntil: .seconds(2000), log: log) == (.seconds(2040), 1))
         let messages = log.take().map(\.message)
-        #expect(messages.first == "nobody is connected, but the agent stays: namespace default polls its source")
+        #expect(
+            messages.first == "no client is connected, but the agent keeps running: namespace default polls its source")
         #expect(messages.count == 2)
     }
 

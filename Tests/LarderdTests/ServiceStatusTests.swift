@@ -27,7 +27,7 @@ struct ServiceStatusTests {
         let refused = line(.fresh, problem: "line 3")
         #expect(
             refused
-                == "1 namespace, fresh; 2 clients; the new settings are wrong, so the previous ones still apply: line 3"
+                == "1 namespace, fresh; 2 clients; the new settings are invalid, so the previous ones stay in effect: line 3"
         )
     }
 

@@ -82,7 +82,7 @@ struct WatchdogFeederTests {
         let lines = agent.log.take()
         #expect(lines.map(\.level) == [.error])
         #expect(lines.first?.fields == ["probe": "b"])
-        #expect(lines.first?.message.hasPrefix("no answer for 5.0 s from b; ") == true)
+        #expect(lines.first?.message.hasPrefix("no response for 5.0 s from b; ") == true)
         agent.advance(1000)
         #expect(agent.fed == 1)
         #expect(agent.log.take() == [])
@@ -101,7 +101,7 @@ struct WatchdogFeederTests {
         agent.blocked = []
         agent.answer("a")
         #expect(agent.fed == 1)
-        #expect(agent.log.take().map(\.message) == ["all parts of the agent answer again, after 6.0 s"])
+        #expect(agent.log.take().map(\.message) == ["all parts of the agent respond again, after 6.0 s"])
         agent.advance(10)
         #expect(agent.fed == 2)
         feeder.stop()

@@ -148,7 +148,7 @@ class Agent(AgentProcess):
         """Reloads the settings and returns once the log says whether they were accepted."""
         if settings is not None:
             self.write_settings(settings)
-        words = ("settings re-read", "the new settings are wrong")
+        words = ("settings reloaded", "the new settings are invalid")
         read = lambda: sum(self.log_text().count(word) for word in words)
         before = read()
         os.kill(self.pid, signal.SIGHUP)

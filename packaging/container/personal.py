@@ -32,7 +32,7 @@ def after_a_minute_without_clients_it_has_ended_and_the_next_client_starts_it():
 
     eventually(ended, "the service is inactive", max(left, 0) + 30)
     entries = journal(state["since"], "idle-agent.service")
-    why = [entry["MESSAGE"] for entry in entries if "nobody was connected" in str(entry.get("MESSAGE"))]
+    why = [entry["MESSAGE"] for entry in entries if "no client was connected" in str(entry.get("MESSAGE"))]
     expect(why, "the journal does not say why it ended")
     again = call("config.get", f"{IDLE}/socket", path="a")
     expect(again["revision"] == state["revision"], f"{again}")

@@ -72,13 +72,13 @@ final class WatchdogFeeder {
         complaint?.cancel()
         if isStopped { return }
         if hasComplained {
-            logger.notice("all parts of the agent answer again, after \(seconds(eventLoop.now - beganAt)) s")
+            logger.notice("all parts of the agent respond again, after \(seconds(eventLoop.now - beganAt)) s")
         }
         do {
             try feed()
         } catch {
             // The next round tries again. If that fails too, the manager kills the agent.
-            logger.warning("the watchdog could not be fed", metadata: ["error": "\(error)"])
+            logger.warning("cannot notify the watchdog", metadata: ["error": "\(error)"])
         }
         eventLoop.assumeIsolated().scheduleTask(in: interval / 2) { self.beginRound() }
     }
@@ -90,8 +90,8 @@ final class WatchdogFeeder {
         let others = unanswered.count > 3 ? " and \(unanswered.count - 3) others" : ""
         logger.error(
             """
-            no answer for \(seconds(eventLoop.now - beganAt)) s from \(named)\(others); unless it comes, the watchdog is \
-            not fed, and the service manager ends the agent
+            no response for \(seconds(eventLoop.now - beganAt)) s from \(named)\(others); without it, the watchdog is \
+            not notified, and the service manager kills the agent
             """,
             metadata: ["probe": "\(unanswered.joined(separator: ", "))"])
     }
