@@ -194,7 +194,7 @@ struct BackupTests {
             }
             let refused = try home.larder("restore", file, "--state-directory", home.state)
             #expect(refused.status == 1)
-            #expect(refused.log.contains("\(file):2: the snapshot lacks a member"), "\(refused.log)")
+            #expect(refused.log.contains("\(file):2: a member of the snapshot is missing"), "\(refused.log)")
             #expect(!home.exists(home.state + "/config.before-restore"))
         }
     }
@@ -205,7 +205,7 @@ struct BackupTests {
             let file = try forge(home) { $0 = [$0[0]] }
             let refused = try home.larder("restore", file, "--state-directory", home.state)
             #expect(refused.status == 1)
-            #expect(refused.log.contains("\(file) has no snapshot"), "\(refused.log)")
+            #expect(refused.log.contains("\(file) contains no snapshot"), "\(refused.log)")
             #expect(!home.exists(home.state + "/config.before-restore"))
         }
         var backup = BackupFile(version: "1", createdAt: "", stateDirectory: "/s")

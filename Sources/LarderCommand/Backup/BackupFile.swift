@@ -34,10 +34,10 @@ struct BackupFile: Equatable {
     /// this information.
     var omission: String? {
         if !omitted.isEmpty {
-            return "does not have the namespaces that its maker may not read: \(omitted.joined(separator: ", "))"
+            return "omits namespaces that the user who created it may not read: \(omitted.joined(separator: ", "))"
         }
         if isComplete == false {
-            return "may lack namespaces that its maker may not know of: it was not made by root or the agent's user"
+            return "may omit namespaces, because it was not created by root or the agent's user"
         }
         return nil
     }
@@ -84,17 +84,22 @@ struct BackupFile: Equatable {
         // Every line ends with an LF, so the last part is empty.
         guard lines.popLast()?.isEmpty ?? false, let last = lines.popLast(), let first = lines.first,
             let header = try? JSONValue(parsing: Array(first)), let format = header["larderBackup"]?.int
-        else { throw Failure(.failure, "\(name) is not a whole file of larder backup") }
+        else { throw Failure(.failure, "\(name) is not a complete backup; name a file that larder backup created") }
         guard format == Self.format else {
             throw Failure(
-                .failure, "\(name) has format \(format), and this version reads format \(Self.format); use that version"
-            )
+                .failure,
+                "\(name) has format \(format), but this version of larder reads format \(Self.format); restore it with the "
+                    + "version that created it")
         }
         let content = bytes.dropLast(last.count + 1)
         guard let end = try? JSONValue(parsing: Array(last)), end["sha256"]?.string == Self.digest(of: Array(content)),
             let version = header["version"]?.string, let createdAt = header["createdAt"]?.string,
             let stateDirectory = header["stateDirectory"]?.string
-        else { throw Failure(.failure, "\(name) is damaged: its content does not have the SHA-256 in its last line") }
+        else {
+            throw Failure(
+                .failure,
+                "\(name) is damaged: its content does not match the SHA-256 in its last line; use another backup")
+        }
         self.init(version: version, createdAt: createdAt, stateDirectory: stateDirectory)
         omitted = header["omitted"]?.elements.compactMap(\.string) ?? []
         isComplete = header["complete"]?.bool
@@ -105,16 +110,16 @@ struct BackupFile: Equatable {
                 let generation = try Generation(Array(line))
                 guard known.insert("\(generation.namespace) \(generation.revision)").inserted else {
                     throw Generation.Damage(
-                        reason: "revision \(generation.revision) of namespace \(generation.namespace) occurs twice")
+                        reason: "revision \(generation.revision) of namespace \"\(generation.namespace)\" occurs twice")
                 }
                 generations.append(generation)
             } catch {
                 throw Failure(
-                    .failure, "\(name):\(number + 1): \(error.reason); nothing was restored, use another backup")
+                    .failure, "\(name):\(number + 1): \(error.reason); nothing was restored; use another backup")
             }
         }
         if generations.isEmpty, omitted.isEmpty {
-            throw Failure(.failure, "\(name) has no snapshot; nothing was restored, use another backup")
+            throw Failure(.failure, "\(name) contains no snapshot; nothing was restored; use another backup")
         }
     }
 
@@ -150,24 +155,24 @@ extension BackupFile.Generation {
         }
         guard header["sha256"]?.string == BackupFile.digest(of: Array(lines[1])),
             let body = try? JSONValue(parsing: Array(lines[1]), maximumDepth: 256)
-        else { throw Damage(reason: "the snapshot is damaged: it does not have the SHA-256 in its first line") }
+        else { throw Damage(reason: "the snapshot is damaged: it does not match the SHA-256 in its first line") }
         guard header["format"]?.int == Self.format, body["format"]?.int == Self.format else {
             let format = header["format"]?.compactText ?? "none"
             throw Damage(
-                reason: "the snapshot has format \(format), and this version reads format \(Self.format)")
+                reason: "the snapshot has format \(format), but this version of larder reads format \(Self.format)")
         }
         guard let written = body["namespace"]?.string, written == namespace, body["revision"]?.int == revision else {
             let found = "revision \(body["revision"]?.compactText ?? "none")"
             let place = "namespace \(body["namespace"]?.compactText ?? "none")"
             throw Damage(
-                reason: "the line says revision \(revision) of namespace \(namespace), but its snapshot is "
+                reason: "the line names revision \(revision) of namespace \"\(namespace)\", but contains "
                     + "\(found) of \(place)")
         }
         let numbers = ["publishedAt", "journal", "released"]
         guard numbers.allSatisfy({ Self.possibleNumbers.contains(body[$0]?.int ?? -1) }),
             let digest = body["digest"]?.string, Self.isDigest(digest), body["epoch"]?.string != nil,
             let layers = body["layers"], Self.areLayers(layers), body["published"].map(Self.areLayers) ?? true
-        else { throw Damage(reason: "the snapshot lacks a member or has one of another type") }
+        else { throw Damage(reason: "a member of the snapshot is missing or has the wrong type") }
     }
 
     /// The range of numbers that the agent writes.

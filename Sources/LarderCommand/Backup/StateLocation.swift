@@ -12,8 +12,9 @@ enum StateLocation {
         throw Failure(
             .usage,
             "the backup is from an agent with the state directory \(backup.stateDirectory)"
-                + (usual.map { ", and the default here is \($0)" } ?? ", and none is known here, as HOME is not set")
-                + "; name the one to restore to: larder restore \(file.shellWord) --state-directory "
+                + (usual.map { ", but the default here is \($0)" }
+                    ?? ", and there is no default here, because HOME is not set")
+                + "; name the directory to restore to: larder restore \(file.shellWord) --state-directory "
                 + backup.stateDirectory.shellWord)
     }
 

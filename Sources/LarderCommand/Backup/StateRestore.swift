@@ -41,16 +41,17 @@ struct StateRestore {
     /// owner's symbolic links.
     private func becomeOwner() throws(Failure) {
         var information = stat()
-        guard stat(directory, &information) == 0, information.st_mode & S_IFMT == S_IFDIR else {
+        let exists = stat(directory, &information) == 0
+        guard exists, information.st_mode & S_IFMT == S_IFDIR else {
+            let reason = String(cString: strerror(exists ? ENOTDIR : errno))
             throw Failure(
                 .failure,
-                "\(directory) is no directory: \(String(cString: strerror(errno))); name the state directory with --state-directory"
-            )
+                "cannot restore to \(directory): \(reason); name the state directory with --state-directory")
         }
         if geteuid() != 0 || information.st_uid == 0 { return }
-        try check(setgroups(0, nil) == 0, "give up groups", directory)
-        try check(setegid(information.st_gid) == 0, "become group \(information.st_gid)", directory)
-        try check(seteuid(information.st_uid) == 0, "become user \(information.st_uid)", directory)
+        try check(setgroups(0, nil) == 0, "drop groups to write to", directory)
+        try check(setegid(information.st_gid) == 0, "become group \(information.st_gid) to write to", directory)
+        try check(seteuid(information.st_uid) == 0, "become user \(information.st_uid) to write to", directory)
     }
 
     /// Acquires the lock that a running agent holds.
@@ -66,7 +67,7 @@ struct StateRestore {
             case .isHeld(let holder):
                 throw Failure(
                     .failure,
-                    "an agent\(holder.isEmpty ? "" : " (pid \(holder))") uses \(directory); stop it first: systemctl "
+                    "an agent\(holder.isEmpty ? "" : " (pid \(holder))") is using \(directory); stop it first: systemctl "
                         + "\(isRoot ? "" : "--user ")stop larder.socket larder.service")
             }
         }
@@ -109,7 +110,7 @@ struct StateRestore {
     }
 
     private func makeDirectory(_ path: String) throws(Failure) {
-        try check(mkdir(path, 0o700) == 0, "make directory", path)
+        try check(mkdir(path, 0o700) == 0, "create directory", path)
     }
 
     private func synchronize(_ path: String) throws(Failure) {

@@ -6,22 +6,22 @@ import LarderClient
 struct BackupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup",
-        abstract: "Save the state of the running agent in a file.",
+        abstract: "Save the state of the running agent to a file.",
         discussion: """
-            The file has the snapshots of every namespace with all layers: overrides, pushed documents, what a rollback holds, \
-            and the history. Each namespace is saved as of one moment, with every change acknowledged before. Values that the \
-            settings declare secret are in it, so only its owner may read it. The caller needs the rights administer, read \
-            and secrets; root and the agent's user have them. Namespaces that the caller may not read are left out; the file says \
-            so, and restore repeats it.
+            The file contains the snapshots of every namespace with all layers, including overrides, pushed documents, \
+            rollbacks and the history. Each namespace is saved as of one moment, with every change acknowledged before. \
+            The file contains values that the settings declare secret, so only its owner can read it. You need the rights \
+            administer, read and secrets; root and the agent's user have them. Namespaces that you may not read are \
+            omitted; backup and restore report this.
 
-            The settings, the files of layers, credentials and images are not in it.
+            The file does not contain the settings, the files of the layers, credentials or images.
 
             EXAMPLES:
               larder backup /var/backups/larder.backup
-              larder restore /var/backups/larder.backup    with the agent stopped
+              larder restore /var/backups/larder.backup    while the agent is stopped
             """)
 
-    @Argument(help: ArgumentHelp("The file, which is replaced if it exists.", valueName: "file"))
+    @Argument(help: ArgumentHelp("The file to write. An existing file is replaced.", valueName: "file"))
     var file: String
 
     @OptionGroup var agent: AgentOptions
@@ -30,7 +30,7 @@ struct BackupCommand: AsyncParsableCommand {
     private static let maximumReplyBytes = 1 << 30
 
     func validate() throws {
-        if file == "-" { throw ValidationError("a backup is not written to standard output; name a file") }
+        if file == "-" { throw ValidationError("a backup cannot be written to standard output; name a file") }
     }
 
     func run() async throws {
@@ -93,28 +93,28 @@ struct BackupCommand: AsyncParsableCommand {
 struct RestoreCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore",
-        abstract: "Put a backup into the state directory of a stopped agent.",
+        abstract: "Restore a backup to the state directory of a stopped agent.",
         discussion: """
-            The state of the backup replaces the present one, which stays beside it as \(StateRestore.previousName) in the \
-            state directory until the next restore. Every line of the file is checked before anything is written. The agent begins a new epoch, so that clients that resume fetch their \
-            documents again.
+            The backup replaces the current state, which is kept as \(StateRestore.previousName) in the state directory \
+            until the next restore. Every line of the file is checked before anything is written. The agent then starts \
+            a new epoch, so clients that resume a subscription get the whole document.
 
-            Stop the agent before with systemctl stop larder.socket larder.service, and start it after with systemctl start \
-            larder.socket.
+            First stop the agent with systemctl stop larder.socket larder.service. Afterwards start it with systemctl \
+            start larder.socket.
 
             EXAMPLES:
               larder restore /var/backups/larder.backup
               larder restore /var/backups/larder.backup --state-directory /var/lib/larder
             """)
 
-    @Argument(help: ArgumentHelp("A file of larder backup.", valueName: "file"))
+    @Argument(help: ArgumentHelp("A file that larder backup created.", valueName: "file"))
     var file: String
 
     @Option(
         help: ArgumentHelp(
-            "The state directory.",
+            "The state directory to restore to.",
             discussion:
-                "Default: $XDG_STATE_HOME/larder; for root /var/lib/larder. Required if the agent of the backup had another.",
+                "Default: $XDG_STATE_HOME/larder; for root /var/lib/larder. Required if the backup is from another directory.",
             valueName: "path"))
     var stateDirectory: String?
 
@@ -127,7 +127,7 @@ struct RestoreCommand: ParsableCommand {
         try StateRestore(directory: directory).run(backup)
         if let omission = backup.omission {
             Output.note(
-                "the backup \(omission); their state before, if any, is in \(directory)/\(StateRestore.previousName)")
+                "the backup \(omission); their previous state, if any, is in \(directory)/\(StateRestore.previousName)")
         }
         if json {
             let result: JSONValue = [
@@ -139,6 +139,6 @@ struct RestoreCommand: ParsableCommand {
         }
         try Output.line(
             "restored \(Human.count(backup.namespaceCount, "namespace", "namespaces")) as of \(backup.createdAt.printable) "
-                + "to \(directory.printable); start the agent, which begins a new epoch")
+                + "to \(directory.printable); start the agent, which starts a new epoch")
     }
 }
