@@ -35,8 +35,8 @@ struct DoctorReport {
             problems > 0 ? Human.count(problems, "problem", "problems") : nil,
             warnings > 0 ? Human.count(warnings, "warning", "warnings") : nil,
         ].compactMap(\.self)
-        if parts.isEmpty { return isReachable ? "All is well." : "The agent does not answer." }
-        return parts.joined(separator: ", ") + (isReachable ? "." : "; the agent does not answer.")
+        if parts.isEmpty { return isReachable ? "No problems found." : "The agent is unreachable." }
+        return parts.joined(separator: ", ") + (isReachable ? "." : "; the agent is unreachable.")
     }
 
     private func count(_ level: Finding.Level) -> Int { findings.count { $0.level == level } }

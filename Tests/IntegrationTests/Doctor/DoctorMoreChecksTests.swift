@@ -18,14 +18,14 @@ struct DoctorMoreChecksTests {
     @Test("invalid, missing, unreadable and changed settings files have different findings")
     func settingsFiles() {
         let wrong = settings { $0.state = .wrong(["/etc/larder/larder.json:1:2: colour is not a setting"]) }
-        #expect(wrong.map(\.title) == ["/etc/larder/larder.json is wrong"])
+        #expect(wrong.map(\.title) == ["/etc/larder/larder.json is invalid"])
         #expect(wrong.first?.detail == ["/etc/larder/larder.json:1:2: colour is not a setting"])
         #expect(wrong.first?.advice.last == "sudo systemctl reload larder.service")
         #expect(settings { $0.state = .missing }.map(\.level) == [.problem])
         #expect(settings { $0.state = .unreadable }.map(\.level) == [.skipped])
         let newer = settings { $0.modifiedAt = Timestamp(milliseconds: AgentFacts.start.milliseconds + 1) }
         #expect(newer.map(\.level) == [.warning])
-        #expect(newer.first?.title.hasSuffix("was changed after the agent had read it, 59 s ago") == true)
+        #expect(newer.first?.title.hasSuffix("was changed 59 s ago, after the agent had read it") == true)
         let missing = settings { facts in
             facts.path = "/nowhere"
             facts.state = .missing
@@ -44,7 +44,7 @@ struct DoctorMoreChecksTests {
         }
         #expect(findings.map(\.level) == [.problem])
         #expect(
-            findings.first?.title == "/etc/larder/larder.json may not be read by larder, who runs the agent")
+            findings.first?.title == "the agent's user larder cannot read /etc/larder/larder.json")
         #expect(
             findings.first?.advice.first
                 == "as root: chgrp larder /etc/larder/larder.json; chmod 640 /etc/larder/larder.json")
@@ -71,10 +71,10 @@ struct DoctorMoreChecksTests {
         }
         #expect(
             finding(changed: 20, readAt: 30)
-                == Finding(.ok, "settings", "/etc/larder/larder.json is right, and the agent has read it"))
+                == Finding(.ok, "settings", "/etc/larder/larder.json is valid, and the agent has read it"))
         #expect(finding(changed: 40, readAt: 30)?.level == .warning)
         #expect(
-            finding(changed: 40, readAt: 30)?.title.hasSuffix("was changed after the agent had read it, 20 s ago")
+            finding(changed: 40, readAt: 30)?.title.hasSuffix("was changed 20 s ago, after the agent had read it")
                 == true)
         #expect(finding(changed: 40, readAt: 30)?.advice == ["sudo systemctl reload larder.service"])
     }
@@ -94,8 +94,8 @@ struct DoctorMoreChecksTests {
         examination.agent = .facts(facts)
         #expect(
             examination.complaints.map(\.title) == [
-                "the clock was set back by 2 h since the agent's start",
-                "the snapshot of namespace default is from the future, by 1 h 59 min",
+                "the clock was set back by 2 h since the agent started",
+                "the publication time of namespace \"default\" is 1 h 59 min in the future",
             ])
     }
 
@@ -107,9 +107,10 @@ struct DoctorMoreChecksTests {
             return DiskCheck.findings([VolumeFacts(purpose: "state", path: "/s", state: .room(room))])[0]
         }
         #expect(finding { $0.freeBytes = 4096 }.level == .problem)
-        #expect(finding { $0.freeBytes = 4096 }.detail.first?.hasPrefix("what is set or pushed is refused") == true)
+        #expect(finding { $0.freeBytes = 4096 }.detail.first?.hasPrefix("the agent rejects changes") == true)
         #expect(finding { $0.isReadOnly = true }.level == .problem)
-        #expect(finding { $0.freeInodes = 0 }.title == "state /s: the file system has no inodes left for new files")
+        #expect(
+            finding { $0.freeInodes = 0 }.title == "state /s: the file system has only 0 inodes left for new files")
         #expect(finding { $0.freeBytes = 32 << 20 }.level == .warning)
         #expect(finding { ($0.inodes, $0.freeInodes) = (0, 0) }.level == .ok, "btrfs reports no inode counts")
         func small(free: Int) -> Finding { finding { ($0.bytes, $0.freeBytes) = (1 << 20, free) } }
@@ -138,23 +139,23 @@ struct DoctorMoreChecksTests {
         let findings = UpstreamCheck.findings(facts)
         #expect(
             findings.map(\.title) == [
-                "default is up to date", "shop is stale for 2 h; revision 41 is served meanwhile",
-                "shop refused version 7, which would remove 95 of 100 members",
-                "shop was rolled back to revision 40, and is held there",
+                "default is up to date", "shop has been stale for 2 h; revision 41 is still served",
+                "shop rejected version 7, which would remove 95 of 100 members",
+                "shop was rolled back to revision 40, which holds back newer content of its sources",
             ])
         #expect(findings.map(\.level) == [.ok, .warning, .warning, .warning])
         #expect(
             findings.flatMap(\.advice) == [
-                "ask again now: larder refresh --namespace shop",
-                "if that is meant: larder refresh --force --namespace shop",
-                "show what the sources say: larder rollback --release --namespace shop",
+                "poll the source now: larder refresh --namespace shop",
+                "if this is intended: larder refresh --force --namespace shop",
+                "end the rollback: larder rollback --release --namespace shop",
             ])
         #expect(findings[1].detail.first == "cannot connect")
         shop.state = .failed
         facts.status = .success(ConfigStatus.Result(namespaces: [shop]))
         #expect(UpstreamCheck.findings(facts).first?.level == .problem)
         facts.status = .failure(Failure(.denied, "you may not"))
-        #expect(UpstreamCheck.findings(facts) == [Finding(.skipped, "upstream", "not told: you may not")])
+        #expect(UpstreamCheck.findings(facts) == [Finding(.skipped, "upstream", "not checked: you may not")])
     }
 
     @Test("an image cache with many failed requests and refused connections are reported")
@@ -169,8 +170,8 @@ struct DoctorMoreChecksTests {
         examination.agent = .facts(facts)
         #expect(
             examination.complaints.map(\.title) == [
-                "3 images, 1.0 MB of 1.0 GB; 20 of 25 requests since the agent's start failed",
-                "0 of 16384 connections, 524288 open files allowed; 1 client was turned away since the agent's start",
+                "3 images, 1.0 MB of 1.0 GB; 20 of 25 requests failed since the agent started",
+                "0 of 16384 connections, 524288 open files allowed; 1 client was refused since the agent started",
             ])
         facts.info.imageDirectory = nil
         #expect(ImageCheck.findings(facts).map(\.level) == [.ok])
@@ -181,7 +182,7 @@ struct DoctorMoreChecksTests {
         stats.traffic.connectionsOpen = 16000
         facts.stats = .success(stats)
         #expect(
-            DescriptorCheck.findings(facts, openFiles: nil, .absent).first?.title.hasSuffix("nearly all are taken")
+            DescriptorCheck.findings(facts, openFiles: nil, .absent).first?.title.hasSuffix("more than 90 % are in use")
                 == true)
         #expect(DescriptorCheck.findings(.well, openFiles: 1024, .absent).map(\.level) == [.warning])
     }
@@ -198,12 +199,12 @@ struct DoctorMoreChecksTests {
         #expect(
             finding?.title
                 == "0 of 16384 connections; the limits per user refused 1 subscription, 2 clients that did not read since "
-                + "the agent's start")
+                + "the agent started")
         stats.traffic.connectionsRefused = 3
         stats.traffic.refused.connectionsPerUser = 3
         facts.stats = .success(stats)
         let turnedAway = DescriptorCheck.findings(facts, openFiles: nil, .absent).first
-        #expect(turnedAway?.title == "0 of 16384 connections; 3 clients were turned away since the agent's start")
+        #expect(turnedAway?.title == "0 of 16384 connections; 3 clients were refused since the agent started")
         #expect(turnedAway?.advice.first?.contains("larder clients") == true)
     }
 }

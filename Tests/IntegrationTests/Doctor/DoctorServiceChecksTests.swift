@@ -9,12 +9,12 @@ struct DoctorServiceChecksTests {
     @Test(
         "each failure result of the service is explained",
         arguments: [
-            ("exit-code", "78", "its settings are wrong"), ("exit-code", "1", "it ended with status 1"),
-            ("exit-code", "226", "systemd could not prepare it (exit status 226, systemd.exec(5))"),
-            ("watchdog", "6", "it no longer answered the watchdog, and was killed"),
-            ("signal", "9", "it was ended by signal 9"),
-            ("oom-kill", "9", "the system ran out of memory, and it was killed"),
-            ("start-limit-hit", "1", "it failed too often in a short time, and systemd has given up"),
+            ("exit-code", "78", "its settings are invalid"), ("exit-code", "1", "it exited with status 1"),
+            ("exit-code", "226", "systemd could not set up its process (exit status 226, see systemd.exec(5))"),
+            ("watchdog", "6", "it was killed because it did not notify the watchdog in time"),
+            ("signal", "9", "it was killed by signal 9"),
+            ("oom-kill", "9", "it was killed because memory ran out"),
+            ("start-limit-hit", "1", "it failed too often in a short time, so systemd does not restart it"),
             ("timeout", "15", "it did not start or stop in time"), ("protocol", "0", "protocol"),
         ])
     func failures(result: String, status: String, reason: String) throws {
@@ -44,7 +44,7 @@ struct DoctorServiceChecksTests {
         examination.service = .units(units)
         #expect(
             examination.complaints.map(\.title) == [
-                "larder.service is active (running), and systemd had to start it again 3 times"
+                "larder.service is active (running), but systemd had to restart it 3 times"
             ])
         #expect(examination.complaints.first?.advice == ["see why: journalctl -u larder.service -e"])
         units = .well
@@ -74,7 +74,7 @@ struct DoctorServiceChecksTests {
         #expect(examination.complaints.map(\.level) == [.skipped])
         #expect(
             ServiceFacts.another.howToStart(socket)
-                == ["start the agent of that socket: larderd --socket /tmp/other.sock"])
+                == ["start the agent of this socket: larderd --socket /tmp/other.sock"])
         #expect(ServiceFacts.another.howToRestart == ["restart the agent"])
     }
 
@@ -84,10 +84,10 @@ struct DoctorServiceChecksTests {
         examination.service = .units(.down())
         #expect(examination.complaints.map(\.level) == [.warning])
         let complaint = try #require(examination.complaints.first)
-        #expect(complaint.title.hasPrefix("systemd does not run the agent that answers (process 612)"))
+        #expect(complaint.title.hasPrefix("systemd does not manage the running agent (process 612)"))
         #expect(
             complaint.advice == [
-                "to have systemd run it, stop that one first: sudo kill 612",
+                "to run the agent under systemd, first stop this one: sudo kill 612",
                 "sudo systemctl enable --now larder.socket",
             ])
     }
@@ -104,7 +104,7 @@ struct DoctorServiceChecksTests {
         var complaints = examination.complaints.filter { $0.check == "service" }
         #expect(
             complaints.map(\.title) == [
-                "larder.socket is masked: nothing can start it", "larder.service is masked: nothing can start it",
+                "larder.socket is masked and cannot be started", "larder.service is masked and cannot be started",
             ])
         #expect(complaints.map(\.level) == [.problem, .problem])
         #expect(complaints.first?.advice.first == "sudo systemctl unmask larder.socket")
@@ -120,7 +120,8 @@ struct DoctorServiceChecksTests {
         ])
         examination.service = .units(units)
         complaints = examination.complaints.filter { $0.check == "service" }
-        #expect(complaints.map(\.title) == ["systemd cannot use larder.service: its file is wrong (bad-setting)"])
+        #expect(
+            complaints.map(\.title) == ["systemd cannot load larder.service: its unit file is invalid (bad-setting)"])
         #expect(complaints.first?.detail == ["Unit larder.service has a bad unit file setting."])
         #expect(complaints.first?.advice.first?.contains("systemd-analyze verify larder.service") == true)
 
@@ -129,7 +130,7 @@ struct DoctorServiceChecksTests {
         examination.service = .units(units)
         complaints = examination.complaints.filter { $0.check == "service" }
         #expect(complaints.map(\.level) == [.skipped])
-        #expect(complaints.first?.title.hasPrefix("systemd has no larder.service") == true)
+        #expect(complaints.first?.title.hasPrefix("systemd does not manage the agent") == true)
     }
 
     @Test("the log excerpt omits systemd's generic failure lines if there are other lines")

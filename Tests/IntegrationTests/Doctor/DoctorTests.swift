@@ -38,7 +38,7 @@ struct DoctorTests {
             for check in ["socket", "connection", "version", "settings", "disk", "upstream", "images"] {
                 #expect(told[check]?.allSatisfy { $0.level == "ok" } == true, "\(check): \(told[check] ?? [])")
             }
-            #expect(told["settings"]?.first?.title.hasPrefix("\(home.settings) is right") == true)
+            #expect(told["settings"]?.first?.title.hasPrefix("\(home.settings) is valid") == true)
             let text = try home.larder("doctor")
             #expect(text.text.hasPrefix("[ok]      socket      \(home.socket), "))
         }
@@ -51,7 +51,7 @@ struct DoctorTests {
             #expect(status == 5)
             #expect(told["socket"]?.map(\.title) == ["there is no socket at \(home.socket)"])
             #expect(
-                told["socket"]?.first?.advice == ["start the agent of that socket: larderd --socket \(home.socket)"])
+                told["socket"]?.first?.advice == ["start the agent of this socket: larderd --socket \(home.socket)"])
             #expect(told["connection"]?.map(\.level) == ["skipped"])
         }
     }
@@ -62,7 +62,7 @@ struct DoctorTests {
             try home.start().kill()
             let (status, told) = try examine(home)
             #expect(status == 5)
-            #expect(told["connection"]?.map(\.title) == ["nobody listens on \(home.socket)"])
+            #expect(told["connection"]?.map(\.title) == ["no process listens on \(home.socket)"])
             #expect(told["socket"]?.map(\.level) == ["ok"])
         }
     }
@@ -78,7 +78,7 @@ struct DoctorTests {
             #expect(status == 5)
             let title = try #require(told["connection"]?.first?.title)
             #expect(title.contains("(process \(getpid()), "), "\(title)")
-            #expect(title.hasSuffix("but does not answer in time"))
+            #expect(title.hasSuffix("but did not reply in time"))
         }
     }
 
@@ -102,8 +102,8 @@ struct DoctorTests {
                 ["--reuid=65534", "--regid=65534", "--clear-groups", try Products.commandLine, "doctor"],
                 environment: home.clientEnvironment)
             #expect(run.status == 5)
-            #expect(run.text.contains("may not connect to \(home.socket), root:"), "\(run)")
-            #expect(run.text.contains("only root may"))
+            #expect(run.text.contains("cannot connect to \(home.socket), root:"), "\(run)")
+            #expect(run.text.contains("only root can connect"))
         }
     }
 
@@ -113,7 +113,7 @@ struct DoctorTests {
             try home.write(settings: "{\n  colour: 1,\n}")
             let (status, told) = try examine(home)
             #expect(status == 1)
-            #expect(told["settings"]?.map(\.title) == ["\(home.settings) is wrong"])
+            #expect(told["settings"]?.map(\.title) == ["\(home.settings) is invalid"])
             let text = try home.larder("doctor")
             #expect(text.status == 1)
             #expect(text.text.contains("larder.json:2:3: colour is not a setting"))
@@ -122,7 +122,7 @@ struct DoctorTests {
             try home.write(settings: "{ sockets: {} }")
             let (status, told) = try examine(home, "--settings", home.settings)
             #expect(status == 5)
-            #expect(told["settings"]?.map(\.title) == ["\(home.settings) is wrong"])
+            #expect(told["settings"]?.map(\.title) == ["\(home.settings) is invalid"])
         }
     }
 
@@ -154,7 +154,7 @@ struct DoctorTests {
             let (status, told) = try examine(home)
             #expect(status == 1)
             #expect(told["upstream"]?.map(\.level) == ["ok", "problem"])
-            #expect(told["upstream"]?.last?.advice == ["ask again now: larder refresh --namespace shop"])
+            #expect(told["upstream"]?.last?.advice == ["poll the source now: larder refresh --namespace shop"])
             #expect(try agent.stop() == .exit(0))
         }
     }

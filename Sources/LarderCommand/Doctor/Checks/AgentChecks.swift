@@ -6,11 +6,11 @@ enum VersionCheck {
 
     static func findings(_ facts: AgentFacts, _ service: ServiceFacts, own: String = larderVersion) -> [Finding] {
         let theirs = facts.info.version
-        if theirs == own { return [Finding(.ok, name, "larder and the agent are both \(own)")] }
+        if theirs == own { return [Finding(.ok, name, "larder and the agent both have version \(own)")] }
         return [
             Finding(
-                .warning, name, "larder is \(own), but the agent that runs is \(theirs)",
-                detail: ["it may be older than what is installed"], advice: service.howToRestart)
+                .warning, name, "larder has version \(own), but the running agent has version \(theirs)",
+                detail: ["the running agent may be older than the installed one"], advice: service.howToRestart)
         ]
     }
 }
@@ -27,11 +27,11 @@ enum RightsCheck {
         if rights.isEmpty, facts.info.namespaceRights.allSatisfy(\.value.isEmpty) {
             return [
                 Finding(
-                    .warning, name, "you may connect, but have no rights", detail: detail,
-                    advice: ["who has which, the settings say: access in larder.json(5)"])
+                    .warning, name, "you can connect, but have no rights", detail: detail,
+                    advice: ["grant rights with \"access\" in the settings, see larder.json(5)"])
             ]
         }
-        return [Finding(.ok, name, rights.isEmpty ? "none in general" : list(rights), detail: detail)]
+        return [Finding(.ok, name, rights.isEmpty ? "only in some namespaces" : list(rights), detail: detail)]
     }
 
     private static func list(_ rights: [Right]) -> String {

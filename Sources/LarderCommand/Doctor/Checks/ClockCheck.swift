@@ -16,8 +16,8 @@ enum ClockCheck {
                 findings.append(
                     Finding(
                         .warning, name,
-                        "the clock was set \(direction) by \(Human.span(milliseconds: abs(shift))) since the agent's start",
-                        detail: ["what it says of ages and times before that is off by as much"]))
+                        "the clock was set \(direction) by \(Human.span(milliseconds: abs(shift))) since the agent started",
+                        detail: ["ages and times that the agent recorded before that are off by the same amount"]))
             }
             let future = (try? agent.status.get())?.namespaces.filter {
                 ($0.publishedAt?.milliseconds ?? 0) > agent.now.milliseconds + tolerance
@@ -27,10 +27,10 @@ enum ClockCheck {
                 findings.append(
                     Finding(
                         .warning, name,
-                        "the snapshot of namespace \(namespace.namespace) is from the future, by "
-                            + Human.span(milliseconds: ahead),
-                        detail: ["it was published while the clock was wrong, or is wrong now"],
-                        advice: [service.hasSystemd ? "timedatectl" : "date"]
+                        "the publication time of namespace \"\(namespace.namespace)\" is "
+                            + "\(Human.span(milliseconds: ahead)) in the future",
+                        detail: ["the clock was wrong when the snapshot was published, or it is wrong now"],
+                        advice: ["check the clock: \(service.hasSystemd ? "timedatectl" : "date")"]
                     ))
             }
         }
@@ -42,10 +42,13 @@ enum ClockCheck {
                     .warning, name, "not synchronized with a time server",
                     advice: [
                         service.hasSystemd
-                            ? "sudo timedatectl set-ntp true, or see what keeps it: timedatectl timesync-status"
+                            ? "sudo timedatectl set-ntp true; if it is already on, find the cause: timedatectl timesync-status"
                             : "start a time service on this host, such as chronyd or ntpd"
                     ]))
-        case nil: if findings.isEmpty { findings.append(Finding(.skipped, name, "the kernel does not say")) }
+        case nil:
+            if findings.isEmpty {
+                findings.append(Finding(.skipped, name, "the kernel does not report whether the clock is synchronized"))
+            }
         }
         return findings
     }

@@ -11,11 +11,11 @@ enum ConnectionCheck {
         case .facts(let facts):
             let info = facts.info
             let up = Human.span(milliseconds: info.uptimeMilliseconds)
-            let from = info.activated ? ", over a socket of systemd's" : ""
+            let from = info.activated ? ", through a systemd socket" : ""
             return [
                 Finding(
                     .ok, name,
-                    "\(info.name) answers in \(milliseconds(facts.roundTrip)) (process \(info.pid), up \(up)\(from))")
+                    "\(info.name) replied in \(milliseconds(facts.roundTrip)) (process \(info.pid), up \(up)\(from))")
             ]
         case .failed(let failure): return [finding(failure, socket, service, log)]
         }
@@ -24,29 +24,29 @@ enum ConnectionCheck {
     private static func finding(
         _ failure: AgentAnswer.Failure, _ socket: SocketFacts, _ service: ServiceFacts, _ log: [String]
     ) -> Finding {
-        let lines = log.isEmpty || service.hasFailed ? [] : ["the last lines of its log:"] + log.map { "  \($0)" }
+        let lines = log.isEmpty || service.hasFailed ? [] : ["last lines of the agent's log:"] + log.map { "  \($0)" }
         switch failure.kind {
         case .noSocket, .denied:
-            return Finding(.skipped, name, "nothing to connect to: see the socket", detail: lines)
+            return Finding(.skipped, name, "not checked, because the socket cannot be used (see above)", detail: lines)
         case .refused:
             return Finding(
-                .problem, name, "nobody listens on \(socket.path)",
-                detail: ["the agent that made it was killed; the next one replaces it"] + lines,
+                .problem, name, "no process listens on \(socket.path)",
+                detail: ["the agent that created the socket was killed; the next agent replaces it"] + lines,
                 advice: service.howToStart(socket))
         case .silent:
             let whom = failure.listener.map { " (\($0))" } ?? ""
             return Finding(
-                .problem, name, "somebody listens on \(socket.path)\(whom), but does not answer in time",
+                .problem, name, "a process is listening on \(socket.path)\(whom) but did not reply in time",
                 detail: [failure.reason] + lines, advice: service.howToRestart)
         case .closed:
             return Finding(
-                .problem, name, "the connection was closed before the agent had answered",
+                .problem, name, "the connection was closed before the agent replied",
                 detail: [failure.reason] + lines,
-                advice: ["try again: it may just have been stopped"] + service.howToRestart)
+                advice: ["retry, because the agent may just have been stopped"] + service.howToRestart)
         case .foreign:
             return Finding(
-                .problem, name, "what answers on \(socket.path) is no Larder agent that this larder understands",
-                detail: [failure.reason], advice: ["name the agent's socket: larder doctor --socket PATH"])
+                .problem, name, "the process on \(socket.path) is not a Larder agent, or has an incompatible version",
+                detail: [failure.reason], advice: ["pass the agent's socket: larder doctor --socket PATH"])
         case .other:
             return Finding(.problem, name, failure.reason, detail: lines, advice: service.howToStart(socket))
         }

@@ -11,8 +11,8 @@ enum DescriptorCheck {
     ) -> [Finding] {
         let clients = hints.command("larder clients")
         let perUserAdvice = [
-            "see whose in the agent's log (\"a client was refused\"), and who is connected: \(clients)",
-            "if that is as it should be, raise the limit that the log names in the settings",
+            "find the user and the limit in the agent's log, and list the connections: \(clients)",
+            "if the load is legitimate, raise that limit in the settings",
         ]
         let limit = facts.info.limits.connections
         let files = openFiles.map { ", \($0) open files allowed" } ?? ""
@@ -22,12 +22,13 @@ enum DescriptorCheck {
         let traffic = stats.traffic
         let title = "\(traffic.connectionsOpen) of \(limit) connections\(files)"
         let raise =
-            "raise limits.connections in the settings, and LimitNOFILE= of the unit (systemctl edit larder.service) "
-            + "where that bounds it"
+            "raise limits.connections in the settings, and LimitNOFILE= in the unit if it is the lower limit "
+            + "(systemctl edit larder.service)"
         if traffic.connectionsOpen * 10 > limit * 9 {
             return [
                 Finding(
-                    .warning, name, "\(title): nearly all are taken", advice: ["see by whom: \(clients)", raise])
+                    .warning, name, "\(title): more than 90 % are in use",
+                    advice: ["list the connections: \(clients)", raise])
             ]
         }
         if traffic.connectionsRefused > 0 {
@@ -35,22 +36,22 @@ enum DescriptorCheck {
             let isPerUser = traffic.refused.connectionsPerUser > 0
             return [
                 Finding(
-                    .warning, name, "\(title); \(refused) turned away since the agent's start",
+                    .warning, name, "\(title); \(refused) refused since the agent started",
                     advice: isPerUser ? perUserAdvice : [raise])
             ]
         }
         if let perUser = perUser(traffic.refused) {
             return [
                 Finding(
-                    .warning, name, "\(title); the limits per user refused \(perUser) since the agent's start",
+                    .warning, name, "\(title); the limits per user refused \(perUser) since the agent started",
                     advice: perUserAdvice)
             ]
         }
         if let openFiles, openFiles < minFiles {
             return [
                 Finding(
-                    .warning, name, "\(title): that is few",
-                    advice: ["LimitNOFILE=65536 in the unit (systemctl edit larder.service), or: ulimit -n 65536"])
+                    .warning, name, "\(title); the limit of open files is low",
+                    advice: ["set LimitNOFILE=65536 in the unit (systemctl edit larder.service), or: ulimit -n 65536"])
             ]
         }
         return [Finding(.ok, name, title)]

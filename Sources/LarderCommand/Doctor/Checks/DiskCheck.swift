@@ -14,31 +14,33 @@ enum DiskCheck {
         case .hidden(let reason): return Finding(.skipped, name, "\(place): \(reason)")
         case .missing:
             return Finding(
-                .problem, name, "\(place) is not there",
-                advice: ["restart the agent, which makes it, and see why it went: something deletes what it needs"])
+                .problem, name, "\(place) does not exist",
+                advice: ["restart the agent, which creates the directory, and find out what deleted it"])
         case .room(let room):
             let free = "\(Human.bytes(room.freeBytes)) of \(Human.bytes(room.bytes)) free"
+            let path = volume.path.shellWord
+            let mountPoint = "\"$(findmnt -n -o TARGET -T \(path))\""
             if room.isReadOnly {
                 return Finding(
                     .problem, name, "\(place) is on a file system that is mounted read-only",
-                    detail: ["nothing that is set or fetched can be kept"],
-                    advice: ["see why: dmesg | tail; then: sudo mount -o remount,rw MOUNTPOINT"])
+                    detail: ["the agent can store neither changes nor images"],
+                    advice: ["find the cause: sudo dmesg | tail", "then: sudo mount -o remount,rw \(mountPoint)"])
             }
             if room.freeBytes < minFreeBytes(room) {
                 return Finding(
                     .problem, name, "\(place): the file system is full (\(free))", detail: [consequence(volume)],
-                    advice: ["see what takes the room: du -xh --max-depth=1 MOUNTPOINT | sort -h"])
+                    advice: ["find what uses the space: sudo du -xh --max-depth=1 \(mountPoint) | sort -h"])
             }
             if room.inodes > 0, room.freeInodes < 16 {
                 return Finding(
-                    .problem, name, "\(place): the file system has no inodes left for new files",
+                    .problem, name, "\(place): the file system has only \(room.freeInodes) inodes left for new files",
                     detail: [consequence(volume)],
-                    advice: ["see: df -i \(volume.path); remove directories of small files"])
+                    advice: ["remove directories with many small files; check with: df -i \(path)"])
             }
             if room.freeBytes < little(room) || (room.inodes > 0 && room.freeInodes < 1024) {
                 return Finding(
-                    .warning, name, "\(place): little room is left (\(free), \(room.freeInodes) inodes)",
-                    advice: ["see: df -h \(volume.path)"])
+                    .warning, name, "\(place): little space is left (\(free), \(room.freeInodes) free inodes)",
+                    advice: ["check with: df -h \(path)"])
             }
             return Finding(.ok, name, "\(place): \(free)")
         }
@@ -46,7 +48,7 @@ enum DiskCheck {
 
     private static func consequence(_ volume: VolumeFacts) -> String {
         volume.isState
-            ? "what is set or pushed is refused; the configuration that is held is served all the same"
-            : "no further images are fetched; those that are held are served all the same"
+            ? "the agent rejects changes, but still serves the current configuration"
+            : "the agent downloads no images, but still serves those that are cached"
     }
 }

@@ -7,12 +7,12 @@ enum ImageCheck {
     static func findings(_ facts: AgentFacts, _ hints: Hints = Hints()) -> [Finding] {
         if let problem = facts.info.imageProblem { return [unusable(problem)] }
         guard facts.info.imageDirectory != nil else {
-            return [Finding(.ok, name, "switched off by the settings (images.enabled)")]
+            return [Finding(.ok, name, "disabled in the settings (images.enabled)")]
         }
         switch facts.stats {
-        case .failure(let failure): return [Finding(.skipped, name, "not told: \(failure.message)")]
+        case .failure(let failure): return [Finding(.skipped, name, "not checked: \(failure.message)")]
         case .success(let stats):
-            guard let images = stats.images else { return [Finding(.ok, name, "switched off by the settings")] }
+            guard let images = stats.images else { return [Finding(.ok, name, "disabled in the settings")] }
             return [finding(images, hints)]
         }
     }
@@ -21,7 +21,7 @@ enum ImageCheck {
     static func unusable(_ problem: String) -> Finding {
         Finding(
             .problem, name, "the cache cannot be used: \(problem)",
-            advice: ["when that is repaired: sudo systemctl restart larder"])
+            advice: ["correct the problem, then: sudo systemctl restart larder"])
     }
 
     private static func finding(_ images: AgentStats.Images, _ hints: Hints) -> Finding {
@@ -32,14 +32,14 @@ enum ImageCheck {
         if images.leasedBytes > images.maximumBytes / 2 {
             return Finding(
                 .warning, name,
-                "\(title); \(Human.bytes(images.leasedBytes)) are kept only for clients that still read",
-                advice: ["see who stays connected: \(hints.command("larder clients"))"])
+                "\(title); \(Human.bytes(images.leasedBytes)) of removed images are still in use by clients",
+                advice: ["list the connected clients: \(hints.command("larder clients"))"])
         }
         // Occasional failures are normal on the web, but not if most requests fail.
         if images.failures >= 10, images.failures * 2 > requests {
             return Finding(
-                .warning, name, "\(title); \(images.failures) of \(requests) requests since the agent's start failed",
-                advice: ["see why one does: \(hints.command("larder image get URL"))"])
+                .warning, name, "\(title); \(images.failures) of \(requests) requests failed since the agent started",
+                advice: ["request a failing image to see the error: \(hints.command("larder image get URL"))"])
         }
         let failures = images.failures == 0 ? "" : "; \(images.failures) of \(requests) requests failed"
         return Finding(.ok, name, title + failures)

@@ -7,22 +7,22 @@ enum ServiceCheck {
     static func findings(_ facts: ServiceFacts, agent: AgentFacts?, log: [String]) -> [Finding] {
         let isAnswered = agent != nil
         switch facts {
-        case .absent: return [Finding(.skipped, name, "systemd does not run here")]
-        case .unknown(let reason): return [Finding(.skipped, name, "systemd cannot be asked: \(reason)")]
+        case .absent: return [Finding(.skipped, name, "systemd is not running on this host")]
+        case .unknown(let reason): return [Finding(.skipped, name, "cannot query systemd: \(reason)")]
         case .units(let units):
             guard !units.service.isAbsent || !units.socket.isAbsent else {
                 return [
                     Finding(
                         isAnswered ? .ok : .skipped, name,
-                        "systemd has no larder.service\(units.isUser ? " for you" : ""); whoever starts the agent does so in "
-                            + "another way")
+                        "systemd does not manage the agent, because it has no larder.service"
+                            + (units.isUser ? " for this user" : ""))
                 ]
             }
             // A failed unit is always reported as such, even if another agent replies.
             if let agent, !units.service.isUp, !units.socket.isUp, !facts.hasFailed { return [foreign(agent, units)] }
             return socket(units, isAnswered) + service(units, isAnswered, log)
         case .another:
-            return [Finding(.skipped, name, "not looked at: larder.service has another socket than the one you name")]
+            return [Finding(.skipped, name, "not checked, because larder.socket does not listen on the given socket")]
         }
     }
 
@@ -36,9 +36,9 @@ enum ServiceCheck {
                 Finding(
                     .problem, name,
                     gaveUp
-                        ? "larder.socket failed: systemd gave it up, because larder.service failed again and again"
+                        ? "larder.socket failed: systemd closed it, because larder.service failed repeatedly"
                         : "larder.socket failed (\(unit.result))",
-                    detail: ["so nobody can connect, and the agent is not started for them"],
+                    detail: ["clients cannot connect, and systemd does not start the agent for them"],
                     advice: [
                         "see why: \(units.journalctl(gaveUp ? "larder.service" : "larder.socket"))",
                         // Without this the start limit would refuse the next start immediately.
@@ -50,7 +50,7 @@ enum ServiceCheck {
             if unit.isDisabled {
                 return [
                     Finding(
-                        .warning, name, "larder.socket is active, but not started at boot",
+                        .warning, name, "larder.socket is active, but is not started at boot",
                         advice: [units.systemctl("enable larder.socket")])
                 ]
             }
@@ -59,7 +59,7 @@ enum ServiceCheck {
             return [
                 Finding(
                     isAnswered ? .warning : .problem, name, "larder.socket is \(unit.activeState)",
-                    detail: isAnswered ? ["without it clients fail while the agent restarts"] : [],
+                    detail: isAnswered ? ["without it, clients cannot connect while the agent restarts"] : [],
                     advice: [units.systemctl("enable --now larder.socket")])
             ]
         }
@@ -72,9 +72,12 @@ enum ServiceCheck {
         let unit = units.socket.isAbsent ? "larder.service" : "larder.socket"
         return Finding(
             .warning, name,
-            "systemd does not run the agent that answers (process \(pid)): \(unit) is \(state(unit, units))",
-            detail: ["somebody started it in another way; nothing starts it again, and both would use the same socket"],
-            advice: ["to have systemd run it, stop that one first: \(units.isRoot ? "" : "sudo ")kill \(pid)"]
+            "systemd does not manage the running agent (process \(pid)): \(unit) is \(state(unit, units))",
+            detail: [
+                "the agent was started in another way: systemd does not restart it, and its own agent would use the same "
+                    + "socket"
+            ],
+            advice: ["to run the agent under systemd, first stop this one: \(units.isRoot ? "" : "sudo ")kill \(pid)"]
                 + units.unmasking + [units.systemctl("enable --now \(unit)")])
     }
 
@@ -92,7 +95,7 @@ enum ServiceCheck {
         if unit.isMasked {
             return [
                 Finding(
-                    level, self.name, "\(name) is masked: nothing can start it",
+                    level, self.name, "\(name) is masked and cannot be started",
                     advice: [
                         units.systemctl("unmask \(name)"),
                         "then: \(units.systemctl(name.hasSuffix(".socket") ? "enable --now \(name)" : "start \(name)"))",
@@ -102,11 +105,11 @@ enum ServiceCheck {
         let scope = units.isUser ? "--user " : ""
         return [
             Finding(
-                level, self.name, "systemd cannot use \(name): its file is wrong (\(unit.loadState))",
+                level, self.name, "systemd cannot load \(name): its unit file is invalid (\(unit.loadState))",
                 detail: unit.loadError.map { [$0] } ?? [],
                 advice: [
-                    "see what is wrong: systemd-analyze \(scope)verify \(name), and systemctl \(scope)status \(name)",
-                    "correct it (systemctl \(scope)cat \(name)), then: \(units.systemctl("daemon-reload"))",
+                    "find the error: systemd-analyze \(scope)verify \(name); systemctl \(scope)status \(name)",
+                    "correct the file (systemctl \(scope)cat \(name) shows it), then: \(units.systemctl("daemon-reload"))",
                 ])
         ]
     }
@@ -120,7 +123,7 @@ enum ServiceCheck {
                 Finding(
                     .problem, name, "\(state): \(reason(unit))", detail: quoted(log),
                     advice: remedies(unit, units) + [
-                        "see all of it: \(units.journalctl("larder.service"))",
+                        "see the whole log: \(units.journalctl("larder.service"))",
                         units.systemctl("restart larder.service"),
                     ])
             ]
@@ -128,23 +131,23 @@ enum ServiceCheck {
         if unit.restarts > 0 {
             return [
                 Finding(
-                    .warning, name, "\(state), and systemd had to start it again \(times(unit.restarts))",
+                    .warning, name, "\(state), but systemd had to restart it \(times(unit.restarts))",
                     advice: ["see why: \(units.journalctl("larder.service"))"])
             ]
         }
         switch unit.activeState {
         case "active", "reloading":
-            let watchdog = unit.hasWatchdog ? "watched" : "without a watchdog"
-            return [Finding(.ok, name, "\(state), \(watchdog), never had to be started again")]
+            let watchdog = unit.hasWatchdog ? "with" : "without"
+            return [Finding(.ok, name, "\(state) \(watchdog) watchdog, no restarts after failures")]
         case "activating", "deactivating":
             return [
                 Finding(
                     .warning, name, "\(state); wait a moment",
-                    advice: ["if it stays so: \(units.journalctl("larder.service"))"])
+                    advice: ["if the state does not change: \(units.journalctl("larder.service"))"])
             ]
         default:
             if units.socket.activeState == "active" {
-                return [Finding(.ok, name, "\(state); larder.socket starts it for the first client")]
+                return [Finding(.ok, name, "\(state); larder.socket starts it when a client connects")]
             }
             return [
                 Finding(
@@ -157,25 +160,25 @@ enum ServiceCheck {
     /// Explains systemd's `Result` property.
     private static func reason(_ unit: UnitFacts) -> String {
         switch unit.result {
-        case "exit-code" where unit.exitStatus == 78: "its settings are wrong"
+        case "exit-code" where unit.exitStatus == 78: "its settings are invalid"
         case "exit-code" where (200...243).contains(unit.exitStatus):
-            "systemd could not prepare it (exit status \(unit.exitStatus), systemd.exec(5))"
-        case "exit-code": "it ended with status \(unit.exitStatus)"
-        case "watchdog": "it no longer answered the watchdog, and was killed"
-        case "signal", "core-dump": "it was ended by signal \(unit.exitStatus)"
-        case "oom-kill": "the system ran out of memory, and it was killed"
-        case "start-limit-hit": "it failed too often in a short time, and systemd has given up"
+            "systemd could not set up its process (exit status \(unit.exitStatus), see systemd.exec(5))"
+        case "exit-code": "it exited with status \(unit.exitStatus)"
+        case "watchdog": "it was killed because it did not notify the watchdog in time"
+        case "signal", "core-dump": "it was killed by signal \(unit.exitStatus)"
+        case "oom-kill": "it was killed because memory ran out"
+        case "start-limit-hit": "it failed too often in a short time, so systemd does not restart it"
         case "timeout": "it did not start or stop in time"
-        case "resources": "the system had no resources for it"
+        case "resources": "the system lacked the resources to start it"
         default: unit.result
         }
     }
 
     private static func remedies(_ unit: UnitFacts, _ units: ServiceFacts.Units) -> [String] {
         switch unit.result {
-        case "exit-code" where unit.exitStatus == 78: ["correct the settings (below)"]
+        case "exit-code" where unit.exitStatus == 78: ["correct the settings (see below)"]
         case "start-limit-hit": [units.systemctl("reset-failed larder.service larder.socket")]
-        case "oom-kill": ["see who needs the memory: systemd-cgtop -m, and MemoryMax= of the unit"]
+        case "oom-kill": ["check MemoryMax= of the unit, and find what uses the memory: systemd-cgtop -m"]
         default: []
         }
     }
@@ -183,6 +186,6 @@ enum ServiceCheck {
     private static func times(_ count: Int) -> String { count == 1 ? "once" : "\(count) times" }
 
     private static func quoted(_ log: [String]) -> [String] {
-        log.isEmpty ? [] : ["the last lines of its log:"] + log.map { "  \($0)" }
+        log.isEmpty ? [] : ["last lines of its log:"] + log.map { "  \($0)" }
     }
 }

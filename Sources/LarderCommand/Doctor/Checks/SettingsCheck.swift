@@ -11,22 +11,22 @@ enum SettingsCheck {
     ) -> [Finding] {
         guard let facts else {
             return agent == nil
-                ? [Finding(.skipped, name, "which file it is, is not known: name it with --settings")]
-                : [Finding(.ok, name, "the agent runs without any: the defaults are in force")]
+                ? [Finding(.skipped, name, "cannot tell which settings file to check; pass --settings FILE")]
+                : [Finding(.ok, name, "the agent runs without a settings file; the defaults are in effect")]
         }
         let path = facts.path
         if let hindered = facts.hindered {
             return [
                 Finding(
-                    .problem, name, "\(path) may not be read by \(hindered.userName), who runs the agent",
+                    .problem, name, "the agent's user \(hindered.userName) cannot read \(path)",
                     detail: [
-                        "it is \(hindered.permissions)"
+                        "its owner and mode are \(hindered.permissions)"
                             + (agent == nil
-                                ? "" : "; the agent goes on with what it had read, but could not start again")
+                                ? "" : "; the agent keeps the settings that it has read, but could not start again")
                     ],
                     advice: [
-                        "as root: chgrp \(hindered.groupName) \(path); chmod 640 \(path)",
-                        "if it still may not, a directory on the way keeps it: namei -l \(path)",
+                        "as root: chgrp \(hindered.groupName) \(path.shellWord); chmod 640 \(path.shellWord)",
+                        "if that does not help, check the directories above the file: namei -l \(path.shellWord)",
                     ])
             ]
         }
@@ -34,18 +34,18 @@ enum SettingsCheck {
         case .missing where agent?.info.settings == path:
             return [
                 Finding(
-                    .problem, name, "\(path) is gone; the agent goes on with what it had read",
-                    advice: ["put it back, or restart the agent to run it without settings"])
+                    .problem, name, "\(path) no longer exists; the agent keeps the settings that it has read",
+                    advice: ["restore it, or restart the agent to run it with the default settings"])
             ]
         case .missing where facts.isNamed:
-            return [Finding(.problem, name, "there is no file \(path)", advice: ["correct --settings"])]
-        case .missing: return [Finding(.ok, name, "there is no \(path): the defaults are in force")]
+            return [Finding(.problem, name, "\(path) does not exist", advice: ["correct --settings"])]
+        case .missing: return [Finding(.ok, name, "\(path) does not exist; the defaults are in effect")]
         case .unreadable:
             return [
                 Finding(
-                    .skipped, name, "\(path) may not be read by you",
+                    .skipped, name, "you cannot read \(path)",
                     advice: [
-                        "run this as root: "
+                        "run as root: "
                             + hints.command("sudo larder doctor\(facts.isNamed ? " --settings \(path.shellWord)" : "")")
                     ])
             ]
@@ -53,17 +53,17 @@ enum SettingsCheck {
         case .wrong(let lines) where !lines.contains { $0.hasPrefix("\(path):") }:
             return [
                 Finding(
-                    .problem, name, "the settings are right, but files of the layers are not", detail: lines,
-                    advice: ["correct them; until then the namespaces keep what the layers said before"])
+                    .problem, name, "the settings are valid, but files of the layers are not", detail: lines,
+                    advice: ["correct them; until then the namespaces keep the previous content of these layers"])
             ]
         case .wrong(let lines):
             return [
                 Finding(
-                    .problem, name, "\(path) is wrong", detail: lines,
+                    .problem, name, "\(path) is invalid", detail: lines,
                     advice: [
                         agent == nil
-                            ? "correct it, then start the agent"
-                            : "correct it; the agent runs with the previous settings, but could not start again"
+                            ? "correct the file, then start the agent"
+                            : "correct the file; the agent runs with the previous settings, but could not start again"
                     ] + (agent == nil ? [] : service.howToReload))
             ]
         case .right: return [right(facts, agent, service)]
@@ -71,24 +71,24 @@ enum SettingsCheck {
     }
 
     private static func right(_ facts: SettingsFacts, _ agent: AgentFacts?, _ service: ServiceFacts) -> Finding {
-        guard let agent else { return Finding(.ok, name, "\(facts.path) is right") }
+        guard let agent else { return Finding(.ok, name, "\(facts.path) is valid") }
         if let inForce = agent.info.settings, inForce != facts.path {
-            return Finding(.ok, name, "\(facts.path) is right; the agent runs with \(inForce)")
+            return Finding(.ok, name, "\(facts.path) is valid; the agent uses \(inForce)")
         }
         if agent.info.settings == nil {
             return Finding(
-                .warning, name, "\(facts.path) is right, but the agent was started without it",
+                .warning, name, "\(facts.path) is valid, but the agent was started without it",
                 advice: service.howToRestart)
         }
         guard let changed = facts.modifiedAt, changed > agent.info.settingsReadAt else {
-            return Finding(.ok, name, "\(facts.path) is right, and the agent has read it")
+            return Finding(.ok, name, "\(facts.path) is valid, and the agent has read it")
         }
         return Finding(
             .warning, name,
-            "\(facts.path) is right, and was changed after the agent had read it, "
-                + Human.ago(milliseconds: agent.now.milliseconds - changed.milliseconds),
+            "\(facts.path) is valid, but was changed \(Human.ago(milliseconds: agent.now.milliseconds - changed.milliseconds)), "
+                + "after the agent had read it",
             detail: [
-                "socket, state, cache, log, service, current and images.enabled need a restart, all else a reload"
+                "changes of socket, state, cache, log, service, current and images.enabled need a restart, others a reload"
             ],
             advice: service.howToReload)
     }

@@ -8,9 +8,9 @@ enum SocketCheck {
         case .missing:
             var detail: [String] = []
             if let other = facts.otherPath {
-                detail.append("nor is there one at \(other), where your own agent would be")
+                detail.append("nor at \(other), the socket of your own agent")
             }
-            if facts.choice == .variable { detail.append("LARDER_SOCKET names it") }
+            if facts.choice == .variable { detail.append("LARDER_SOCKET contains this path") }
             return [
                 Finding(
                     .problem, name, "there is no socket at \(path)", detail: detail, advice: service.howToStart(facts))
@@ -18,9 +18,10 @@ enum SocketCheck {
         case .hidden(let reason):
             return [
                 Finding(
-                    .problem, name, "\(path) cannot be looked at: \(reason)",
+                    .problem, name, "cannot access \(path): \(reason)",
                     advice: [
-                        "run this as a user who may enter its directory, or as root: \(facts.hintsForRoot.command("sudo larder doctor"))"
+                        "run as a user who can access its directory, or as root: "
+                            + facts.hintsForRoot.command("sudo larder doctor")
                     ])
             ]
         case .other(let kind):
@@ -29,13 +30,13 @@ enum SocketCheck {
                     .problem, name, "\(path) is \(kind), not a socket",
                     advice: [
                         facts.isNamed
-                            ? "name the agent's socket: larder doctor --socket PATH"
+                            ? "pass the agent's socket: larder doctor --socket PATH"
                             : "move it away, then start the agent again"
                     ] + (facts.isNamed ? [] : service.howToStart(facts)))
             ]
         case .socket(let owner): return [access(facts, owner)]
         case .abstract:
-            return [Finding(.ok, name, "\(path) is abstract: everybody in this network namespace may connect")]
+            return [Finding(.ok, name, "\(path) is abstract: every process in this network namespace can connect")]
         }
     }
 
@@ -45,49 +46,53 @@ enum SocketCheck {
         guard facts.mayConnect else { return denied(facts, owner, title) }
         if owner.mode & 0o002 != 0 {
             return Finding(
-                .warning, name, "\(title): everybody on this host may connect",
-                detail: ["what they may do then, the settings say (access)"],
-                advice: ["set mode 0660 and a group: SocketMode= in larder.socket, or socket.mode in the settings"])
+                .warning, name, "\(title): every user on this host can connect",
+                detail: ["\"access\" in the settings determines their rights"],
+                advice: [
+                    "set mode 0660 and a group: SocketMode= and SocketGroup= in larder.socket, or socket.mode and "
+                        + "socket.group in the settings"
+                ])
         }
-        return Finding(.ok, name, "\(title); you may connect\(why(facts.caller, owner))")
+        return Finding(.ok, name, "\(title); you can connect\(why(facts.caller, owner))")
     }
 
     private static func denied(_ facts: SocketFacts, _ owner: SocketFacts.Owner, _ title: String) -> Finding {
         let caller = facts.caller
-        let title = "you (\(caller.name)) may not connect to \(title)"
+        let title = "you (\(caller.name)) cannot connect to \(title)"
         guard owner.mode & 0o020 != 0, owner.group != 0 else {
             return Finding(
-                .problem, name, title, detail: ["only \(owner.userName) may"],
+                .problem, name, title, detail: ["only \(owner.userName) can connect"],
                 advice: [
-                    "run this as \(owner.userName), or let a group in: SocketGroup= and SocketMode=0660 in larder.socket, "
+                    "run as \(owner.userName), or give a group access: SocketGroup= and SocketMode=0660 in larder.socket, "
                         + "or socket.group in the settings"
                 ])
         }
         guard !caller.groups.contains(owner.group) else {
             return Finding(
                 .problem, name, title,
-                detail: ["you are in group \(owner.groupName), so it must be a directory on the way to it"],
-                advice: ["look at each with: namei -l \(facts.path)"])
+                detail: ["you are in group \(owner.groupName), so a directory above the socket must deny access"],
+                advice: ["check the directories: namei -l \(facts.path.shellWord)"])
         }
         if caller.databaseGroups.contains(owner.group) {
             return Finding(
                 .problem, name, title,
-                detail: ["you are in group \(owner.groupName), but not yet when you logged in"],
-                advice: ["log out and in again, or go on in a new shell: newgrp \(owner.groupName)"])
+                detail: ["you were added to group \(owner.groupName) after you logged in"],
+                advice: ["log out and in again, or start a shell with the group: newgrp \(owner.groupName)"])
         }
         guard caller.hasName else {
             return Finding(
                 .problem, name, title,
                 detail: [
-                    "members of group \(owner.groupName) may; this host has no name for you, so you cannot be added to it"
+                    "members of group \(owner.groupName) can connect, but your user ID has no name on this host, so it "
+                        + "cannot be added to the group"
                 ],
                 advice: [
-                    "start the program with group \(owner.group) in whatever starts it: SupplementaryGroups= of a unit, "
-                        + "--group-add of a container"
+                    "give the program the group \(owner.group): SupplementaryGroups= in a unit, or --group-add for a "
+                        + "container"
                 ])
         }
         return Finding(
-            .problem, name, title, detail: ["members of group \(owner.groupName) may"],
+            .problem, name, title, detail: ["members of group \(owner.groupName) can connect"],
             advice: ["sudo usermod -aG \(owner.groupName) \(caller.name), then log in again"])
     }
 

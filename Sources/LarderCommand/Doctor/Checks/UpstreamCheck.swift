@@ -6,7 +6,7 @@ enum UpstreamCheck {
 
     static func findings(_ facts: AgentFacts, _ hints: Hints = Hints()) -> [Finding] {
         switch facts.status {
-        case .failure(let failure): return [Finding(.skipped, name, "not told: \(failure.message)")]
+        case .failure(let failure): return [Finding(.skipped, name, "not checked: \(failure.message)")]
         case .success(let status):
             let found = status.namespaces.map { (name: $0.namespace, findings: findings($0, facts.now, hints)) }
             let well = found.filter { $0.findings.isEmpty }.map { $0.name }
@@ -26,22 +26,22 @@ enum UpstreamCheck {
         var findings: [Finding] = []
         let duration = Human.span(milliseconds: namespace.duration(at: now))
         func command(_ words: String) -> String { hints.command(words, namespace: name) }
-        let refresh = "ask again now: \(command("larder refresh"))"
+        let refresh = "poll the source now: \(command("larder refresh"))"
         switch namespace.state {
         case .failed:
             findings.append(
                 Finding(
-                    .problem, Self.name, "\(name) failed for \(duration); \(served(namespace))",
+                    .problem, Self.name, "\(name) has been failing for \(duration); \(served(namespace))",
                     detail: detail(namespace, now), advice: [refresh]))
         case .stale:
             findings.append(
                 Finding(
-                    .warning, Self.name, "\(name) is stale for \(duration); \(served(namespace))",
+                    .warning, Self.name, "\(name) has been stale for \(duration); \(served(namespace))",
                     detail: detail(namespace, now), advice: namespace.upstream == nil ? [] : [refresh]))
         case .initializing:
             findings.append(
                 Finding(
-                    .warning, Self.name, "\(name) has waited for the first answer of its source for \(duration)",
+                    .warning, Self.name, "\(name) has waited \(duration) for the first response of its source",
                     detail: detail(namespace, now), advice: [refresh]))
         default: break
         }
@@ -49,26 +49,27 @@ enum UpstreamCheck {
             findings.append(
                 Finding(
                     .warning, Self.name,
-                    "\(name) refused \(version(quarantine.version)), which would remove \(quarantine.removed) of "
+                    "\(name) rejected \(version(quarantine.version)), which would remove \(quarantine.removed) of "
                         + "\(quarantine.members) members",
-                    advice: ["if that is meant: \(command("larder refresh --force"))"]))
+                    advice: ["if this is intended: \(command("larder refresh --force"))"]))
         } else if let refused = namespace.refused {
             findings.append(
                 Finding(
-                    .warning, Self.name, "\(name) refused \(version(refused.version)): \(refused.reason)",
+                    .warning, Self.name, "\(name) rejected \(version(refused.version)): \(refused.reason)",
                     advice: ["correct it at the source, or accept it: \(command("larder refresh --force"))"]))
         }
         if let hold = namespace.hold {
             findings.append(
                 Finding(
-                    .warning, Self.name, "\(name) was rolled back to revision \(hold.revision), and is held there",
-                    advice: ["show what the sources say: \(command("larder rollback --release"))"]))
+                    .warning, Self.name,
+                    "\(name) was rolled back to revision \(hold.revision), which holds back newer content of its sources",
+                    advice: ["end the rollback: \(command("larder rollback --release"))"]))
         }
         for layer in namespace.layers where layer.problem != nil && layer.problem != namespace.lastError?.message {
             findings.append(Finding(.warning, Self.name, "\(name), layer \(layer.name): \(layer.problem ?? "")"))
         }
         if let problem = namespace.copy?.problem {
-            findings.append(Finding(.warning, Self.name, "\(name), the plain copy: \(problem)"))
+            findings.append(Finding(.warning, Self.name, "\(name), plain copy: \(problem)"))
         }
         if let refusal = namespace.acknowledgements.refused.first {
             let who = Provenance.process(refusal.peer.command, pid: refusal.peer.pid, uid: refusal.peer.uid)
@@ -76,13 +77,13 @@ enum UpstreamCheck {
                 Finding(
                     .warning, Self.name,
                     "\(name), revision \(refusal.revision): refused by \(who)\(refusal.reason.map { ": \($0)" } ?? "")",
-                    advice: ["see all: \(command("larder status"))"]))
+                    advice: ["list all: \(command("larder status"))"]))
         }
         return findings
     }
 
     private static func served(_ namespace: ConfigStatus.Namespace) -> String {
-        namespace.revision > 0 ? "revision \(namespace.revision) is served meanwhile" : "there is nothing to serve"
+        namespace.revision > 0 ? "revision \(namespace.revision) is still served" : "there is no snapshot to serve"
     }
 
     private static func version(_ version: String?) -> String { version.map { "version \($0)" } ?? "a document" }
@@ -93,7 +94,7 @@ enum UpstreamCheck {
         if let upstream = namespace.upstream {
             let last = upstream.lastSuccessAt.map { now.milliseconds - $0.milliseconds }
             let answer =
-                last.map { "last answer \(Human.ago(milliseconds: $0))" } ?? "no answer since the agent's start"
+                last.map { "last response \(Human.ago(milliseconds: $0))" } ?? "no response since the agent started"
             let next = upstream.nextAttemptAt.map { $0.milliseconds - now.milliseconds }
             let attempt = next.map { ", next attempt \(Human.ahead(milliseconds: $0))" } ?? ""
             lines.append("\(upstream.kind) \(upstream.location): \(answer)\(attempt)")

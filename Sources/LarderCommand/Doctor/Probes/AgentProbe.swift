@@ -20,7 +20,7 @@ enum AgentProbe {
                 let roundTrip = start.duration(to: clock.now)
                 facts = try await Self.facts(client, roundTrip)
             }
-            guard let facts else { return .failed(Failure(kind: .other, reason: "the agent said nothing")) }
+            guard let facts else { return .failed(Failure(kind: .other, reason: "the agent returned no information")) }
             return .facts(facts)
         } catch {
             return .failed(failure(of: error, socket: socket))
@@ -32,7 +32,7 @@ enum AgentProbe {
         switch error {
         case let error as LarderClientError: failure(error, socket)
         // The peer replied, but not as an agent would.
-        case let error as WireError: Failure(kind: .foreign, reason: "its answer cannot be read: \(error.detail)")
+        case let error as WireError: Failure(kind: .foreign, reason: "its reply is invalid: \(error.detail)")
         default: Failure(kind: .other, reason: "\(error)")
         }
     }
@@ -57,7 +57,7 @@ enum AgentProbe {
         } catch let error as LarderClientError {
             return .failure(LarderCommand.Failure(error))
         } catch let error as WireError {
-            return .failure(LarderCommand.Failure(.failure, "the agent's answer cannot be read: \(error.detail)"))
+            return .failure(LarderCommand.Failure(.failure, "the agent's reply is invalid: \(error.detail)"))
         } catch {
             return .failure(LarderCommand.Failure(.failure, "\(error)"))
         }
@@ -95,7 +95,7 @@ enum AgentProbe {
         defer { close(descriptor) }
         var (pid, uid, gid): (pid_t, uid_t, gid_t) = (0, 0, 0)
         guard larder_peer_credentials(descriptor, &pid, &uid, &gid) == 0, pid > 0 else { return nil }
-        if kill(pid, 0) != 0, errno == ESRCH { return "systemd, which waits for the agent to start" }
+        if kill(pid, 0) != 0, errno == ESRCH { return "systemd, which is waiting for the agent to start" }
         let comm = try? Input.contents(of: "/proc/\(pid)/comm")
         let command = comm.map { String(decoding: $0.dropLast(), as: UTF8.self) }
         return "\(command ?? "a process") (process \(pid), \(Accounts.name(ofUser: uid)))"

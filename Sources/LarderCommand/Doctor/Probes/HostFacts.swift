@@ -37,7 +37,7 @@ struct VolumeFacts: Sendable, Equatable {
             let isMissing = code == ENOENT || code == ENOTDIR
             return VolumeFacts(
                 purpose: purpose, path: path,
-                state: isMissing ? .missing : .hidden("\(String(cString: strerror(code))); run this as root"))
+                state: isMissing ? .missing : .hidden("\(String(cString: strerror(code))); run as root"))
         }
         let unit = Int(clamping: status.f_frsize)
         return VolumeFacts(

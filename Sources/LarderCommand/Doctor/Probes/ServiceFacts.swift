@@ -56,8 +56,8 @@ enum ServiceFacts: Sendable, Equatable {
         case .units(let units) where (units.service.isLoaded || units.service.isMasked):
             return units.unmasking + [units.systemctl("start larder.service")]
         default:
-            if socket.isNamed { return ["start the agent of that socket: larderd --socket \(socket.path)"] }
-            return ["start the agent: larderd, or as root for the whole host"]
+            if socket.isNamed { return ["start the agent of this socket: larderd --socket \(socket.path.shellWord)"] }
+            return ["start the agent: larderd, or for the whole host: sudo larderd"]
         }
     }
 
@@ -86,7 +86,7 @@ extension ServiceFacts {
             return await CapturedProgram.run(words + UnitFacts.asked.map { "--property=\($0)" })
         }
         guard let service = await unit("larder.service"), let listener = await unit("larder.socket") else {
-            return .unknown("systemctl cannot be run, or does not answer")
+            return .unknown("systemctl cannot be run or did not end in time")
         }
         guard service.end == .exited(0), listener.end == .exited(0) else {
             return .unknown(service.lines.last ?? "systemctl ended with \(service.end.text)")
@@ -95,7 +95,7 @@ extension ServiceFacts {
             isUser: isUser, isRoot: geteuid() == 0, service: UnitFacts(printed: service.text),
             socket: UnitFacts(printed: listener.text))
         guard !units.service.loadState.isEmpty, !units.socket.loadState.isEmpty else {
-            return .unknown("what systemctl says cannot be read")
+            return .unknown("the output of systemctl is incomplete")
         }
         return ServiceFacts.units(units).of(socket)
     }

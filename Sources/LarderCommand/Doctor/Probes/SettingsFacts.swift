@@ -70,13 +70,13 @@ extension SettingsFacts {
     }
 
     private static func check(_ path: String) async -> State {
-        guard let agent = agentProgram else { return .unchecked("there is no larderd here") }
+        guard let agent = agentProgram else { return .unchecked("there is no larderd on this host") }
         // These directories exist, so the check creates none. Only the file is checked, not the directories.
         let elsewhere = ["--state-directory", "/", "--cache-directory", "/"]
         let words = [agent, "--check-settings", "--settings", path] + elsewhere
         // The timeout is generous, because doctor is often used on a host that is overloaded.
         guard let check = await CapturedProgram.run(words, limit: .seconds(20)) else {
-            return .unchecked("\(agent) cannot be run, or does not answer")
+            return .unchecked("\(agent) cannot be run or did not end in time")
         }
         switch check.end {
         case .exited(0): return .right

@@ -97,7 +97,7 @@ extension SocketFacts {
                     user: status.st_uid, group: status.st_gid, userName: Accounts.name(ofUser: status.st_uid),
                     groupName: Accounts.name(ofGroup: status.st_gid), mode: status.st_mode & 0o7777))
         case S_IFDIR: return .other("a directory")
-        case S_IFREG: return .other("a plain file")
+        case S_IFREG: return .other("a regular file")
         case S_IFIFO: return .other("a pipe")
         default: return .other("a device")
         }
