@@ -45,7 +45,7 @@ package enum CommandEntry {
             exit(ExitStatus.success.rawValue)
         default:
             let message =
-                Arguments.unknownVerb(arguments).map { "there is no verb \"\($0)\"" } ?? Larder.message(for: error)
+                Arguments.unknownVerb(arguments).map { "unknown verb \"\($0)\"" } ?? Larder.message(for: error)
             failure = Failure(.usage, "\(message); see \(Arguments.helpCommand(arguments))")
         }
         failure.endThisProcess()

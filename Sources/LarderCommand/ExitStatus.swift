@@ -23,21 +23,22 @@ enum ExitStatus: Int32, CaseIterable {
     /// The meaning, for `--help`.
     var meaning: String {
         switch self {
-        case .success: "done"
+        case .success: "success"
         case .failure: "any other failure; doctor, status --check: something does not work"
-        case .usage: "the command line or a parameter is wrong"
-        case .notFound: "nothing at that path, no such namespace, or an image that is not held"
-        case .denied: "the agent, its settings or the socket's permissions do not allow it"
-        case .unreachable: "the agent cannot be reached"
-        case .timeout: "no answer in time"
-        case .upstream: "the remote source failed, or a document was rejected"
-        case .unavailable: "not available yet: the remote source never answered"
-        case .offline: "image: the origin cannot be reached, and nothing is held that would do"
-        case .imageRefused: "image: what the origin sent is not let in"
-        case .noRoom: "image: the limits of the cache or the disk leave no room"
-        case .warnings: "doctor, status --check: all works, but something needs attention"
+        case .usage: "invalid command line or parameter"
+        case .notFound: "no value at the path, unknown namespace, or image not cached"
+        case .denied: "denied by the agent, its settings or the permissions of the socket"
+        case .unreachable: "the agent is unreachable"
+        case .timeout: "no reply in time; wait: the condition was not met in time"
+        case .upstream: "the remote source failed, or a document was rejected; render: the check failed"
+        case .unavailable:
+            "not available yet: no document from the remote source; image: the cache is disabled or unusable"
+        case .offline: "image: the origin is unreachable, and no usable copy is cached"
+        case .imageRefused: "image: the file is not an acceptable image"
+        case .noRoom: "image: no space within the limits of the cache or on the disk"
+        case .warnings: "doctor, status --check: everything works, but something needs attention"
         case .programFailed: "exec: the program cannot be run"
-        case .programNotFound: "exec: there is no such program"
+        case .programNotFound: "exec: the program was not found"
         }
     }
 

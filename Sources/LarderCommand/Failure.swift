@@ -56,12 +56,12 @@ struct Failure: Error, Equatable {
     private static func advice(_ error: LarderClientError, _ hints: Hints) -> String? {
         switch error.code {
         case .timeout:
-            "allow more time with --timeout, or see what it does with: \(hints.command("larder status"))"
+            "increase --timeout, or check the agent with: \(hints.command("larder status"))"
         case .remote where error.remoteError?.code == .forbiddenAddress:
-            "the setting is images.allowNetworks"
-        case .disconnected: "it may have restarted: try again"
+            "allow the address with images.allowNetworks in the settings"
+        case .disconnected: "retry, because the agent may have restarted"
         case .remote where error.remoteError?.code == .lineTooLong:
-            "let the agent read the document itself, from a file or over HTTP, or raise limits.lineBytes in its settings"
+            "raise limits.lineBytes in the settings, or let the agent read the document from a file or over HTTP"
         default: nil
         }
     }

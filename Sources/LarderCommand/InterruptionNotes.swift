@@ -6,15 +6,15 @@ final class InterruptionNotes: Sendable {
     private let noted = Mutex<String?>(nil)
 
     func interrupted(_ interruption: ConfigInterruption) {
-        note(interruption.error.reason, "connecting again")
+        note(interruption.error.reason, "reconnecting")
     }
 
     /// The settings no longer declare the namespace, or no longer let this user read it.
     func withdrawn(_ namespace: String, _ error: LarderClientError) {
         if error.remoteError?.code == .unknownNamespace {
-            note("namespace \"\(namespace)\" was taken out of the settings", "asking again until it is back")
+            note("namespace \"\(namespace)\" was removed from the settings", "retrying until it is back")
         } else {
-            note(error.reason, "asking again until it may be read")
+            note(error.reason, "retrying until it may be read")
         }
     }
 

@@ -5,27 +5,27 @@ import LarderProtocol
 struct Larder: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "larder",
-        abstract: "Read, follow and change the configuration that the local agent keeps, and use its images.",
+        abstract: "Read, follow and change the configuration of the local agent, and use its image cache.",
         discussion: """
-            Values are printed for people and shell scripts; with --json every verb prints the agent's result as one \
-            line of JSON. Errors are one line on standard error.
+            By default the output is for people and shell scripts. With --json, every verb prints the agent's result as \
+            one line of JSON. Errors are one line on standard error.
 
             EXAMPLES:
               larder get search.limit            print one value
-              larder set search.limit 25         put a value above all others
-              larder watch search                one line for each new snapshot
-              larder explain search.limit        which layer says so, from where, since when
-              larder status                      how fresh everything is, and why
-              larder doctor                      what is wrong with the agent, and what to do
-              larder image get URL -o FILE       an image, fetched once for the whole machine
+              larder set search.limit 25         override a value
+              larder watch search                print one line for each new snapshot
+              larder explain search.limit        show which layer a value comes from, and since when
+              larder status                      show the state of each namespace, and why
+              larder doctor                      find problems and show how to correct them
+              larder image get URL -o FILE       copy an image from the cache that all processes share
 
             EXIT STATUS:
             \(exitStatuses)
 
             ENVIRONMENT:
-              LARDER_SOCKET      the agent's socket
-              XDG_RUNTIME_DIR    where the user's own agent has its socket
-              NO_COLOR           no colours, whatever its value
+              LARDER_SOCKET      path of the agent's socket
+              XDG_RUNTIME_DIR    directory that contains larder/larder.sock, the socket of the user's own agent
+              NO_COLOR           disables colours if it is not empty
             """,
         version: larderVersion,
         subcommands: [

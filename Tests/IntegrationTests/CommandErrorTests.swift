@@ -53,7 +53,7 @@ extension Integration {
                 _ = try watch.line()
                 #expect(try agent.stop() == .exit(0))
                 let note = try require(try watch.logLine(), "note")
-                #expect(try JSONValue(parsing: note)["note"]?.string?.contains("connecting again") == true)
+                #expect(try JSONValue(parsing: note)["note"]?.string?.contains("reconnecting") == true)
                 watch.signal(SIGTERM)
                 _ = try watch.finish()
             }
@@ -106,7 +106,7 @@ extension Integration {
                 #expect(
                     end.log.hasPrefix(
                         "larder: The value '\(text)' is invalid for '\(arguments.contains("--ttl") ? "--ttl" : "--timeout") <time>': "
-                            + "write a time above 0 and of at most 3660 days, such as 500ms, 90s, 10m, 1h30m or 7d"),
+                            + "write a time greater than 0 and at most 3660 days, such as 500ms, 90s, 10m, 1h30m or 7d"),
                     "\(end.log)")
             }
         }

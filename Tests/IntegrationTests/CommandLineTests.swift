@@ -67,10 +67,10 @@ struct CommandLineTests {
     func lifetimes() throws {
         try AgentHome.with(starting: true) { (home) throws in
             #expect(!(try home.larder("set", "a", "1").text.contains(";")))
-            #expect(try home.larder("set", "a", "1", "--ttl", "1h").text.contains("; the override ends in "))
+            #expect(try home.larder("set", "a", "1", "--ttl", "1h").text.contains("; the override expires in "))
             let stays = try home.larder("set", "a", "1").text
             #expect(stays.hasPrefix("unchanged at revision "))
-            #expect(stays.hasSuffix("; the override is now permanent\n"))
+            #expect(stays.hasSuffix("; the override no longer expires\n"))
             #expect(!(try home.larder("set", "a", "1").text.contains(";")))
         }
     }
@@ -276,11 +276,11 @@ struct CommandLineTests {
                 environment: home.clientEnvironment)
             #expect(try render.logLine() == "done")
             try home.larder("set", "A", "2")
-            #expect(try render.logLine()?.contains("would both be A") == true)
+            #expect(try render.logLine()?.contains("would both become the variable A") == true)
             // The acknowledgement is sent after the note, so the clients are polled until it is there.
             var clients = try home.larder("clients").text
             while !clients.contains("not ") { clients = try home.larder("clients").text }
-            #expect(clients.contains("would both be A"))
+            #expect(clients.contains("would both become the variable A"))
             render.signal(SIGTERM)
             _ = try render.finish()
         }

@@ -38,7 +38,7 @@ struct EnvironmentMappingTests {
     @Test("two paths with the same variable name are an error that names both")
     func collisions() {
         let message = refusal(["a": ["b": 1], "a_b": 2])
-        #expect(message?.contains(#""a.b" and "a_b" would both be A_B"#) == true)
+        #expect(message?.contains(#""a.b" and "a_b" would both become the variable A_B"#) == true)
         #expect(refusal(["limit": 1, "Limit": 2])?.contains("LIMIT") == true)
     }
 

@@ -175,7 +175,7 @@ extension Integration {
                 let larder = try start(home, ["--watch", "--interval", "10ms"])
                 #expect(try line(larder) == "limit 1")
                 #expect(try agent.stop() == .exit(0))
-                try larder.waitForLog("connecting again")
+                try larder.waitForLog("reconnecting")
                 _ = try home.start()
                 _ = try self.larder(home, "set", "limit", "2")
                 #expect(try line(larder) == "term")
@@ -202,7 +202,7 @@ extension Integration {
                 try home.write(settings: "{namespaces: {default: {}}}")
                 try agent.reload()
                 for process in [larder, renderer] {
-                    try process.waitForLog("was taken out of the settings; asking again until it is back")
+                    try process.waitForLog("was removed from the settings; retrying until it is back")
                 }
                 try home.write(settings: "{namespaces: {default: {}, x: {}}}")
                 try agent.reload()
@@ -271,7 +271,7 @@ extension Integration {
                 let larder = try start(home, ["--watch", "--interval", "10ms"])
                 #expect(try line(larder) == "limit 1")
                 _ = try self.larder(home, "set", "Limit", "2")
-                try larder.waitForLog("would both be LIMIT")
+                try larder.waitForLog("would both become the variable LIMIT")
                 _ = try self.larder(home, "unset", "Limit")
                 _ = try self.larder(home, "set", "limit", "3")
                 #expect(try line(larder) == "term")

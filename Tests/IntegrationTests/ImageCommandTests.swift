@@ -149,16 +149,16 @@ extension Integration {
                 #expect(why.output.first == "\(fresh)  hit: fresh")
                 #expect(why.output.contains { $0.contains("86400 s by Cache-Control: max-age") }, "\(why.output)")
                 let stale = try larder(home, ["why", brief])
-                #expect(stale.output.first == "\(brief)  held: the origin is asked whether it is current")
+                #expect(stale.output.first == "\(brief)  cached: revalidated with the origin before use")
                 #expect(try larder(home, ["why", brief, "--policy", "cacheFirst"]).output[0].contains("  hit: stale"))
                 #expect(
                     try larder(home, ["why", origin.url("fresh", "4.png")]).output[0].hasSuffix(
-                        "  miss: it is fetched from the origin"))
+                        "  miss: downloaded from the origin"))
                 let gone = origin.url("fresh", "gone.png")
                 #expect(try larder(home, ["get", gone]).end == .exit(7))
                 #expect(
                     try larder(home, ["why", gone]).output[0]
-                        == "\(gone)  miss: the origin failed, and is not asked again for now")
+                        == "\(gone)  miss: the origin failed recently and is not contacted yet")
                 let rules = try JSONValue(parsing: try larder(home, ["why", fresh, "--json"]).output.joined())
                 #expect((rules["rules"]?.count ?? 0) > 0)
 
@@ -178,7 +178,7 @@ extension Integration {
                 #expect(try larder(home, ["rm"]).end == .exit(2))
                 #expect(try larder(home, count + [fresh]).end == .exit(2))
 
-                #expect(try larder(home, ["stats"]).output[0].hasPrefix("held         3 images of 100000"))
+                #expect(try larder(home, ["stats"]).output[0].hasPrefix("cached       3 images of 100000"))
                 #expect(try larder(home, ["clear"]).end == .exit(2))
                 #expect(try larder(home, ["clear", "--yes"]).output == ["removed 2 images, 5.0 kB"])
                 #expect(try larder(home, ["unpin", fresh]).output == ["unpinned"])

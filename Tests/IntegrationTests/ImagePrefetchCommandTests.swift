@@ -27,7 +27,9 @@ extension Integration {
                 #expect(first.end == .exit(1), "\(first)")
                 #expect(first.output.count == 3)
                 #expect(first.output[0].hasPrefix("22 images in "))
-                #expect(first.output[0].hasSuffix(": 20 fetched (100 kB), 0 held already, 2 failed"), "\(first.output)")
+                #expect(
+                    first.output[0].hasSuffix(": 20 downloaded (100 kB), 0 already cached, 2 failed"), "\(first.output)"
+                )
                 #expect(first.output[1].hasPrefix("  \(page)  Image refused: "))
                 #expect(first.output[2].hasPrefix("  \(none)  Upstream failed: "))
                 #expect(first.log.hasSuffix("larder: 2 of 22 images failed"))
@@ -51,7 +53,7 @@ extension Integration {
                 #expect(run.output.count == 1, "\(run.output)")
                 #expect(
                     run.output[0].hasPrefix("4 images in ") && run.output[0].contains(": 1 fetched"), "\(run.output)")
-                #expect(run.output[0].hasSuffix(", 0 held already, 3 failed (3 lines refused)"), "\(run.output)")
+                #expect(run.output[0].hasSuffix(", 0 already cached, 3 failed (3 lines refused)"), "\(run.output)")
                 let notes = run.log.split(separator: "\n").map(String.init).filter { $0.hasPrefix("larder: ") }
                 #expect(
                     notes == [

@@ -84,7 +84,7 @@ extension Integration.RenderTests {
             #expect(first.end == .exit(1))
             #expect(
                 first.log
-                    == "1\nlarder: the command after the change ended with exit status 1; app.conf is removed, as it was not there before"
+                    == "1\nlarder: the command after the change failed with exit status 1; app.conf has been removed, because it did not exist before"
             )
             #expect(try scene.names() == [])
             try scene.write("app.conf", "old")
@@ -94,7 +94,7 @@ extension Integration.RenderTests {
                 #expect(failed.end == .exit(1))
                 #expect(
                     failed.log
-                        == "1\nlarder: the command after the change ended with exit status 7; the previous app.conf is restored"
+                        == "1\nlarder: the command after the change failed with exit status 7; the previous app.conf has been restored"
                 )
                 #expect(try scene.file() == "old")
                 #expect(try scene.status().st_mode & 0o7777 == 0o604)
@@ -157,7 +157,7 @@ extension Integration.RenderTests {
             let refused = try scene.render(check + ["--exec", "touch done"])
             #expect(refused.end == .exit(7))
             #expect(
-                refused.log == "larder: the check ended with exit status 1; the previous app.conf is restored")
+                refused.log == "larder: the check failed with exit status 1; the previous app.conf has been restored")
             #expect(try scene.file() == "1\n")
             #expect(!scene.exists("done"))
             #expect(try scene.names() == ["app.conf"])
@@ -272,7 +272,7 @@ extension Integration.RenderTests {
                 let refused = try scene.render(options + ["false"])
                 #expect(refused.end == .exit(7))
                 #expect(refused.log.contains("the previous file is missing"), "\(refused.log)")
-                #expect(refused.log.hasSuffix("the check ended with exit status 1; app.conf stays as it was"))
+                #expect(refused.log.hasSuffix("the check failed with exit status 1; app.conf is unchanged"))
                 #expect(try scene.names() == [".app.conf.larder-unconfirmed", "app.conf"])
             }
             // If a new file fails its check, too, the unchecked one is restored and is still unchecked.
@@ -312,7 +312,8 @@ extension Integration.RenderTests {
             #expect(try Command.run("cp", [scene.path("fix"), scene.path("app.conf")]).end == .exit(0))
             #expect(try scene.status().st_ino == inode)
             let refused = try scene.render("--check-in-place", "--check", "false")
-            #expect(refused.log == "larder: the check ended with exit status 1; the previous app.conf is restored")
+            #expect(
+                refused.log == "larder: the check failed with exit status 1; the previous app.conf has been restored")
             #expect(try scene.file() == "3\n")
             #expect(try scene.names() == ["app.conf"])
         }
@@ -348,7 +349,7 @@ extension Integration.RenderTests {
             let larder = try scene.startRender(
                 ["--watch", "--exec", "echo ran for $(cat \"$LARDER_FILE\"); grep -q 1 {}"], waitingFor: "ran for 1")
             try scene.set("2")
-            try larder.waitForLog("ended with exit status 1; the previous app.conf is restored")
+            try larder.waitForLog("failed with exit status 1; the previous app.conf has been restored")
             let runs = larder.log.count { $0 == "ran for 1" }
             try scene.set("1")
             while larder.log.count(where: { $0 == "ran for 1" }) == runs { _ = try larder.logLine() }

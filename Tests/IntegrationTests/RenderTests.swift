@@ -95,7 +95,7 @@ extension Integration {
                 #expect(refused.end == .exit(7))
                 #expect(refused.output.isEmpty)
                 #expect(refused.log.contains("is bad"))
-                #expect(refused.log.contains("larder: the check ended with exit status 9; app.conf stays as it was"))
+                #expect(refused.log.contains("larder: the check failed with exit status 9; app.conf is unchanged"))
                 #expect(try text(home, "app.conf") == "old")
                 #expect(!home.exists(home.directory + "/done"))
                 #expect(try names(home) == ["app.conf"])
@@ -182,9 +182,9 @@ extension Integration {
                 unlink(home.directory + "/ready")
                 _ = try self.larder(home, ["set", "a", "22"])
                 try larder.waitForLog(
-                    "the command after the change ended with exit status 1; the previous app.conf is restored")
+                    "the command after the change failed with exit status 1; the previous app.conf has been restored")
                 try home.write("ready", "")
-                try larder.waitForLog("the command after app.conf has succeeded")
+                try larder.waitForLog("the command after the change of app.conf has succeeded")
                 #expect(larder.log.contains("22"))
                 #expect(try text(home, "app.conf") == "22\n")
                 larder.signal(SIGTERM)
@@ -223,8 +223,8 @@ extension Integration {
                 symlink("no-such-file", home.directory + "/link")
                 for (arguments, status, text): ([String], CInt, String) in [
                     (["missing", "app.conf"], 3, "nothing is at b.c"), (["slip", "app.conf"], 2, "slip:2:7: "),
-                    (["none", "app.conf"], 1, "cannot read none"), (["good", "directory"], 2, "no regular file"),
-                    (["good", "link"], 2, "link is a symbolic link that leads nowhere"),
+                    (["none", "app.conf"], 1, "cannot read none"), (["good", "directory"], 2, "not a regular file"),
+                    (["good", "link"], 2, "link is a symbolic link to a file that does not exist"),
                     (["good", "none/app.conf"], 1, "none/app.conf"), (["good"], 2, "name the template"),
                     (["good", "app.conf", "--owner", "no-such-user"], 2, "no user"),
                     (["good", "app.conf", "--path", "b"], 3, "nothing is at"),
@@ -258,12 +258,12 @@ extension Integration {
                 _ = try self.larder(home, ["set", "a", "2"])
                 try larder.waitForLog("2")
                 _ = try self.larder(home, ["set", "a", "3"])
-                try larder.waitForLog("the check ended with exit status 1; app.conf stays as it was")
+                try larder.waitForLog("the check failed with exit status 1; app.conf is unchanged")
                 _ = try self.larder(home, ["unset", "a"])
                 try larder.waitForLog("nothing is at a;")
                 #expect(try text(home, "app.conf") == "2\n")
                 #expect(try agent.stop() == .exit(0))
-                try larder.waitForLog("connecting again")
+                try larder.waitForLog("reconnecting")
                 _ = try home.start()
                 _ = try self.larder(home, ["set", "a", "44"])
                 try larder.waitForLog("44")

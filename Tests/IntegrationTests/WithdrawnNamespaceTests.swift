@@ -73,7 +73,7 @@ extension Integration {
                 try agent.reload()
                 let note = "requires the right \"read\" in namespace \"shop\""
                 for process in [exec, render] {
-                    #expect(try process.waitForLog(note).hasSuffix("; asking again until it may be read"))
+                    #expect(try process.waitForLog(note).hasSuffix("; retrying until it may be read"))
                 }
                 #expect(try watch.waitForEnd() == .exit(4))
                 #expect(watch.log.count == 1 && watch.log[0].contains(note), "\(watch.log)")
@@ -86,7 +86,7 @@ extension Integration {
                 try render.waitForLog(": 2")
                 for process in [exec, render] {
                     #expect(process.log.count { $0.contains(note) } == 1, "\(process.log)")
-                    #expect(!process.log.contains { $0.contains("connecting again") }, "\(process.log)")
+                    #expect(!process.log.contains { $0.contains("reconnecting") }, "\(process.log)")
                     process.signal(SIGTERM)
                     _ = try process.waitForEnd()
                 }

@@ -18,7 +18,8 @@ struct EnvironmentMapping: Equatable {
         guard value.kind == .object else {
             throw Failure(
                 .failure,
-                "what is at \"\(path)\" is \(value.kind), and only the members of an object have names to become variables"
+                "the value at \"\(path)\" has the type \(value.kind), but only members of an object can become variables; "
+                    + "select an object with --path"
             )
         }
         var found = Found()
@@ -56,17 +57,22 @@ struct EnvironmentMapping: Equatable {
     ) throws(Failure) {
         if let other = found.paths.updateValue(path, forKey: name) {
             throw Failure(
-                .failure, "\"\(other)\" and \"\(path)\" would both be \(name); rename one, or pass a part with --path")
+                .failure,
+                "\"\(other)\" and \"\(path)\" would both become the variable \(name); rename one, or select a part with "
+                    + "--path")
         }
         if Self.isActedUpon(name) {
             throw Failure(
                 .failure,
-                "\"\(path)\" would be \(name), which the loader, a shell or an interpreter acts upon; add --prefix, or rename it"
+                "\"\(path)\" would become the variable \(name), which can change what code a program runs; add --prefix, "
+                    + "or rename it"
             )
         }
         let text = value.string ?? value.compactText
         if text.utf8.contains(0) {
-            throw Failure(.failure, "the value at \"\(path)\" holds a NUL character, which no variable can")
+            throw Failure(
+                .failure,
+                "the value at \"\(path)\" contains a NUL character, which a variable cannot contain; remove it")
         }
         found.variables.append(name, text)
     }

@@ -58,14 +58,14 @@ struct Program {
         let name = words[0].printable
         switch number {
         case ENOENT:
-            return Failure(.programNotFound, "\(name): no such program; name it with its path, or see to PATH")
+            return Failure(.programNotFound, "\(name): program not found; pass its path, or correct PATH")
         case E2BIG:
             return Failure(
                 .programFailed,
-                "\(name): the arguments and the environment are more than the system passes on (execve(2)); pass a part "
-                    + "of the configuration with --path, or write it to a file with larder render")
+                "\(name): the arguments and the environment exceed the limit of execve(2); select a part of the "
+                    + "configuration with --path, or write it to a file with larder render")
         default:
-            return Failure(.programFailed, "\(name) cannot be run: \(String(cString: strerror(number)))")
+            return Failure(.programFailed, "cannot run \(name): \(String(cString: strerror(number)))")
         }
     }
 

@@ -25,7 +25,7 @@ final class SignalPipe: Sendable {
         var ends: [CInt] = [-1, -1]
         // A handler must not block. If the pipe is full, there is something to read anyway.
         guard larder_pipe(&ends, true) == 0 else {
-            throw Failure(.failure, "cannot make a pipe: \(String(cString: strerror(errno)))")
+            throw Failure(.failure, "cannot create a pipe: \(String(cString: strerror(errno)))")
         }
         self.ends = (ends[0], ends[1])
         Self.handlersEnd.store(ends[1], ordering: .sequentiallyConsistent)

@@ -42,7 +42,7 @@ struct ImageFileCopy {
             // The mode of a new file is subject to the umask.
             file = try AtomicReplace(target, temporary: temporary, mode: 0o666)
         } catch {
-            throw Self.failure("make a file beside", path, error.error.number)
+            throw Self.failure("create a file next to", path, error.error.number)
         }
         Candidate.isAt(temporary)
         if exists, fchmod(file.descriptor, status.st_mode & 0o7777) != 0 {
@@ -73,7 +73,7 @@ struct ImageFileCopy {
             guard count >= 0 else { throw Self.failure("read", self.path) }
             if count == 0 { break }
             copied += count
-            guard copied <= image.bytes else { throw differs("has more than the \(image.bytes) bytes") }
+            guard copied <= image.bytes else { throw differs("has more than \(image.bytes) bytes, the size") }
             let code = chunk.withUnsafeBytes { bytes in
                 let piece = UnsafeRawBufferPointer(rebasing: bytes[..<count])
                 hash.update(bufferPointer: piece)
@@ -82,14 +82,17 @@ struct ImageFileCopy {
             if code == EPIPE, output == STDOUT_FILENO { Output.endByBrokenPipe() }
             guard code == 0 else { throw Self.failure("write", path, code) }
         }
-        guard copied == image.bytes else { throw differs("has \(copied) bytes, not the \(image.bytes)") }
+        guard copied == image.bytes else { throw differs("has \(copied) bytes, not \(image.bytes), the size") }
         guard WireDigest(hash.finalize().hex) == image.digest else {
-            throw differs("has not the SHA-256")
+            throw differs("does not have the SHA-256")
         }
     }
 
     private func differs(_ what: String) -> Failure {
-        Failure(.failure, "\(path.printable) \(what) that the agent named; see its log, and try --policy networkOnly")
+        Failure(
+            .failure,
+            "\(path.printable) \(what) that the agent reported; check the agent's log, and retry with --policy networkOnly"
+        )
     }
 
     private static func failure(_ action: String, _ path: String, _ code: CInt = errno) -> Failure {

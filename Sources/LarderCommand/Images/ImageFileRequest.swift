@@ -97,8 +97,8 @@ struct ImageFileRequest {
             guard ready != 0 else {
                 throw Failure(
                     .timeout,
-                    "the agent did not answer within \(patience); allow more time with --timeout, or see what it does "
-                        + "with: \(hints.command("larder status"))")
+                    "the agent did not reply within \(patience); increase --timeout, or check the agent with: "
+                        + hints.command("larder status"))
             }
             var passed: CInt = -1
             var count = 0
@@ -117,10 +117,10 @@ struct ImageFileRequest {
     private static func disconnected(_ code: CInt) -> Failure {
         Failure(
             .unreachable,
-            "the agent does not pass the image's file: \(String(cString: strerror(code))); "
-                + "it may have restarted: try again")
+            "cannot get the image file from the agent: \(String(cString: strerror(code))); retry, because the agent may "
+                + "have restarted")
     }
 
     private static let notUnderstood = Failure(
-        .failure, "what the agent answered is not what its protocol says; are larder and larderd of the same version?")
+        .failure, "the agent's reply is invalid; check that larder and larderd have the same version: larder doctor")
 }

@@ -31,20 +31,20 @@ struct ImageReport {
     }
 
     private func outcome(_ result: ImagePeek.Result, _ policy: ImagePolicy) -> String {
-        let behind = result.revalidates ? "; the origin is asked behind it" : ""
+        let behind = result.revalidates ? "; revalidated in the background" : ""
         // After a failure the origin is not asked again for some time, unless the policy requires it.
         if result.decision == .fetch || result.decision == .revalidate, policy != .networkOnly,
             result.rules?.contains(where: { $0.name == "failure" }) == true
         {
-            let held = result.decision == .fetch ? "miss" : "held"
-            return style.problem("\(held): the origin failed, and is not asked again for now")
+            let held = result.decision == .fetch ? "miss" : "cached"
+            return style.problem("\(held): the origin failed recently and is not contacted yet")
         }
         return switch result.decision {
         case .fresh: style.good("hit: fresh") + behind
-        case .stale: style.warning("hit: stale, and allowed") + behind
-        case .revalidate: style.warning("held: the origin is asked whether it is current")
-        case .fetch: style.warning("miss: it is fetched from the origin")
-        case .notHeld: style.problem("miss: not held")
+        case .stale: style.warning("hit: stale, but allowed") + behind
+        case .revalidate: style.warning("cached: revalidated with the origin before use")
+        case .fetch: style.warning("miss: downloaded from the origin")
+        case .notHeld: style.problem("miss: not cached")
         default: result.decision.rawValue.printable
         }
     }
@@ -58,7 +58,7 @@ struct ImageReport {
             ("file", held.path.printable),
             ("stored", ago(held.storedAt)),
             ("used", ago(held.lastUsedAt)),
-            (left.map { $0 > 0 } ?? true ? "expires" : "expired", end ?? "at once: each use needs a validation"),
+            (left.map { $0 > 0 } ?? true ? "expires" : "expired", end ?? "immediately: each use requires revalidation"),
             ("age", Human.span(milliseconds: held.ageSeconds * 1000)),
             ("pinned", held.isPinned ? "yes" : nil),
         ]

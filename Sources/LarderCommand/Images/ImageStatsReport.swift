@@ -5,13 +5,13 @@ enum ImageStatsReport {
     /// The report without a final line end.
     static func text(_ images: AgentStats.Images) -> String {
         let rows: [(String, String)] = [
-            ("held", "\(Human.count(images.entries, "image", "images")) of \(images.maximumImages)"),
+            ("cached", "\(Human.count(images.entries, "image", "images")) of \(images.maximumImages)"),
             ("disk", bytes(images)), ("index", Human.bytes(images.indexBytes)),
-            ("answers", answers(images)),
+            ("requests", answers(images)),
             ("revalidated", Human.count(images.revalidations, "image", "images")),
             ("downloaded", Human.bytes(images.downloadedBytes)),
-            ("removed", "\(Human.count(images.evictions, "image", "images")) to make room"),
-            ("now", "\(images.flights) being fetched, \(images.queued) waiting for that"),
+            ("evicted", Human.count(images.evictions, "image", "images")),
+            ("downloads", "\(images.flights) running, \(images.queued) queued"),
         ]
         return rows.map { "\($0.0.padded(to: 13))\($0.1)" }.joined(separator: "\n")
     }

@@ -58,7 +58,9 @@ struct PrefetchReport {
         if !refusals.isEmpty {
             failed += " (\(Human.count(refusals.count, unit.rawValue, unit.rawValue + "s")) refused)"
         }
-        let parts = ["\(result.fetched) fetched (\(Human.bytes(result.bytes)))", "\(result.held) held already", failed]
+        let parts = [
+            "\(result.fetched) downloaded (\(Human.bytes(result.bytes)))", "\(result.held) already cached", failed,
+        ]
         var lines = [
             "\(Human.count(result.total, "image", "images")) in \(Human.elapsed(milliseconds: milliseconds)): "
                 + parts.joined(separator: ", ")

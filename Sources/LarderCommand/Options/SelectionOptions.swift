@@ -6,11 +6,11 @@ struct SelectionOptions: ParsableArguments {
     @Option(
         name: .customLong("path"),
         help: ArgumentHelp(
-            "Pass only what is below this path, without the path's own names: search, or /search.",
+            "Use only the value at this path, such as search or /search. The names in the output are relative to it.",
             valueName: "path"))
     var text = ""
 
-    @Option(help: ArgumentHelp("Put this before each variable's name, such as APP_.", valueName: "text"))
+    @Option(help: ArgumentHelp("Begin the name of each variable with this text, such as APP_.", valueName: "text"))
     var prefix = ""
 
     @OptionGroup var namespace: NamespaceOption
@@ -18,7 +18,7 @@ struct SelectionOptions: ParsableArguments {
     func validate() throws {
         guard prefix.isEmpty || EnvironmentMapping.isPrefix(prefix) else {
             throw ValidationError(
-                "--prefix must be letters, digits and _, the first no digit, not \"\(prefix)\"")
+                "--prefix must consist of letters, digits and _ and must not begin with a digit, but is \"\(prefix)\"")
         }
     }
 
@@ -34,7 +34,8 @@ struct SelectionOptions: ParsableArguments {
     func value(of snapshot: ConfigSnapshot, at path: JSONPath) throws(Failure) -> JSONValue {
         guard let value = snapshot.value else {
             throw Failure(
-                .notFound, "nothing is at \"\(path)\" of namespace \"\(snapshot.namespace)\"; correct --path, or set it"
+                .notFound,
+                "there is no value at \"\(path)\" in namespace \"\(snapshot.namespace)\"; correct --path, or set a value"
             )
         }
         return value

@@ -4,9 +4,9 @@ import LarderClient
 extension ArgumentHelp {
     /// The help of `--socket`.
     static let agentSocket = ArgumentHelp(
-        "The agent's socket.",
+        "The path of the agent's socket, or @NAME for an abstract socket.",
         discussion:
-            "@NAME for an abstract one. Else $LARDER_SOCKET, else $XDG_RUNTIME_DIR/larder/larder.sock if it exists, else /run/larder/larder.sock.",
+            "Default: $LARDER_SOCKET, else $XDG_RUNTIME_DIR/larder/larder.sock if it exists, else /run/larder/larder.sock.",
         valueName: "path")
 }
 
@@ -16,7 +16,7 @@ struct ConnectionOptions: ParsableArguments {
     var socket: String?
 
     @Option(
-        help: ArgumentHelp("How long to wait for an answer: 500ms, 10s, 2m.", valueName: "time"),
+        help: ArgumentHelp("The longest time to wait for a reply, such as 500ms, 10s or 2m.", valueName: "time"),
         transform: TimeSpan.parse)
     var timeout = TimeSpan(.seconds(30))
 
@@ -42,7 +42,7 @@ struct ConnectionOptions: ParsableArguments {
 struct AgentOptions: ParsableArguments {
     @OptionGroup var connection: ConnectionOptions
 
-    @Flag(help: "Print the agent's whole result as one line of JSON.")
+    @Flag(help: "Print the agent's complete result as one line of JSON.")
     var json = false
 
     /// Calls a method and prints its result: the complete JSON with `--json`, else the result of `text`.
@@ -78,7 +78,7 @@ func readable<Value>(_ read: () throws(WireError) -> Value) throws(Failure) -> V
     do throws(WireError) {
         return try read()
     } catch {
-        throw Failure(.failure, "the agent's result cannot be read: \(error.detail); try --json")
+        throw Failure(.failure, "the agent's result is invalid: \(error.detail); use --json to see it")
     }
 }
 
@@ -90,7 +90,7 @@ struct NamespaceOption: ParsableArguments {
 
 /// The options for the format of values.
 struct FormatOptions: ParsableArguments {
-    @Flag(help: "Print objects and arrays in one line.")
+    @Flag(help: "Print objects and arrays on one line.")
     var raw = false
 
     var format: ValueFormat { raw ? .compact : .pretty }
@@ -99,7 +99,8 @@ struct FormatOptions: ParsableArguments {
 struct PathArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
-            "search.limit, or /search/limit as a JSON Pointer; left out for the whole document.", valueName: "path"))
+            "A path such as search.limit, or a JSON Pointer such as /search/limit. Default: the whole document.",
+            valueName: "path"))
     var text = ""
 
     /// The parsed path.
@@ -111,7 +112,10 @@ struct PathArgument: ParsableArguments {
         do {
             return try JSONPath(parsing: text)
         } catch {
-            throw Failure(.usage, "\"\(text)\" is no path: \(error.reason); write search.limit or /search/limit")
+            throw Failure(
+                .usage,
+                "\"\(text)\" is not a valid path: \(error.reason); write a path such as search.limit, or a JSON Pointer "
+                    + "such as /search/limit")
         }
     }
 }
@@ -120,7 +124,9 @@ extension PathArgument {
     /// Rejects an empty path, which usually comes from an unset shell variable.
     /// - Parameter alternative: how to change the whole document
     static func refuseEmpty(_ path: String, _ alternative: String) throws {
-        if path.isEmpty { throw ValidationError("the path is empty, perhaps by an unset variable; \(alternative)") }
+        if path.isEmpty {
+            throw ValidationError("the path is empty, possibly because a shell variable is unset; \(alternative)")
+        }
     }
 }
 
@@ -130,8 +136,8 @@ extension ConfigChange {
         let outcome = changed ? "revision \(revision)" : "unchanged at revision \(revision)"
         if let expiresAt, lifetimeChanged || !changed {
             let rest = expiresAt.milliseconds - Timestamp.now.milliseconds
-            return "\(outcome); the override ends \(Human.ahead(milliseconds: rest))"
+            return "\(outcome); the override expires \(Human.ahead(milliseconds: rest))"
         }
-        return lifetimeChanged ? "\(outcome); the override is now permanent" : outcome
+        return lifetimeChanged ? "\(outcome); the override no longer expires" : outcome
     }
 }

@@ -11,7 +11,8 @@ struct TimeSpan: Equatable, CustomStringConvertible {
     /// - Throws: `ValidationError` with the valid formats.
     static func parse(_ text: String) throws -> TimeSpan {
         guard let span = TimeSpan(argument: text) else {
-            throw ValidationError("write a time above 0 and of at most 3660 days, such as 500ms, 90s, 10m, 1h30m or 7d")
+            throw ValidationError(
+                "write a time greater than 0 and at most 3660 days, such as 500ms, 90s, 10m, 1h30m or 7d")
         }
         return span
     }

@@ -22,7 +22,7 @@ enum Provenance {
         if let experiment = source.experiment { parts.append("experiment \(experiment)") }
         if let version = source.version { parts.append("version \(version)") }
         if let end = source.expiresAt {
-            parts.append("ends \(Human.ahead(milliseconds: end.milliseconds - now.milliseconds))")
+            parts.append("expires \(Human.ahead(milliseconds: end.milliseconds - now.milliseconds))")
         }
         return parts.joined(separator: ", ").printable
     }

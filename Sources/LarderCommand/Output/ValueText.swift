@@ -38,8 +38,8 @@ enum ValueArgument {
                 return .string(text)
             }
             throw Failure(
-                .usage, "VALUE begins like JSON but is not: \(error); correct it, or add --string to set it as a string"
-            )
+                .usage,
+                "VALUE begins like JSON but is invalid: \(error); correct it, or add --string to use it as a string")
         }
     }
 }

@@ -36,7 +36,7 @@ struct ConfigTemplate {
         case .missing:
             Failure(
                 .notFound,
-                "\(text); set it, correct the template, or mark what may be missing with a question mark, as in "
+                "\(text); set the value, correct the template, or mark an optional name with a question mark, as in "
                     + "{{name?}}")
         }
     }

@@ -58,9 +58,9 @@ struct RenderedFile {
         case .none: break
         case .restored:
             syncDirectory()
-            Output.note("\(killed); the file that was there before is back, and the new one is checked again")
+            Output.note("\(killed); the previous file has been restored, and the new one is checked again")
         case .unconfirmed(let marker, let reason):
-            Output.note("\(killed), and the previous file \(reason); \(path) stays until it is checked or replaced")
+            Output.note("\(killed), and the previous file \(reason); \(path) is kept until it is checked or replaced")
             unconfirmed = marker
         }
         // Hidden files that a marker names must stay.
@@ -151,7 +151,7 @@ struct RenderedFile {
     private func write(
         _ bytes: [UInt8], _ attributes: (mode: mode_t, user: uid_t, group: gid_t), _ whenMade: (String) -> Void
     ) throws(Failure) -> HiddenFile {
-        guard let file = HiddenFile(beside: path) else { throw Self.failure("make a file beside", path) }
+        guard let file = HiddenFile(beside: path) else { throw Self.failure("create a file next to", path) }
         let temporary = file.path
         whenMade(temporary)
         let descriptor = file.openForWriting()
@@ -166,7 +166,8 @@ struct RenderedFile {
             let reason = String(cString: strerror(errno))
             throw Failure(
                 .failure,
-                "cannot give \(path) its owner: \(reason); run larder as root, or name one that it may with --owner")
+                "cannot set the owner of \(path): \(reason); run larder as root, or pass a permitted owner with --owner"
+            )
         }
         guard fchmod(descriptor, attributes.mode) == 0, fsync(descriptor) == 0 else {
             throw Self.failure("write", temporary)
@@ -195,14 +196,14 @@ struct RenderedFile {
         var status = stat()
         guard lstat(path, &status) == 0 else {
             if errno == ENOENT { return nil }
-            throw Self.failure("look at", path)
+            throw Self.failure("access", path)
         }
         if status.st_mode & S_IFMT == S_IFLNK {
             throw Failure(
-                .usage, "\(path) is a symbolic link that leads nowhere; remove it, or make what it is to lead to")
+                .usage, "\(path) is a symbolic link to a file that does not exist; remove it, or create that file")
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            throw Failure(.usage, "\(path) is there and is no regular file; name another output, or - to print it")
+            throw Failure(.usage, "\(path) exists and is not a regular file; name another output, or - to print it")
         }
         return status
     }

@@ -89,7 +89,7 @@ struct RenderedOutput: Sendable {
         do {
             try await runExec(on: file.path)
         } catch {
-            throw ExecFailure(failure: Failure(error.status, "\(error.reason); \(path) stays as it was"))
+            throw ExecFailure(failure: Failure(error.status, "\(error.reason); \(path) is unchanged"))
         }
     }
 
@@ -117,14 +117,14 @@ struct RenderedOutput: Sendable {
 
     private func accept(_ file: String) async throws(RenderedFile.Rejection) {
         try await run(check, on: file) { end in
-            RenderedFile.Rejection(status: .upstream, reason: "the check ended with \(end)", mayBeRepeated: false)
+            RenderedFile.Rejection(status: .upstream, reason: "the check failed with \(end)", mayBeRepeated: false)
         }
     }
 
     private func runExec(on file: String) async throws(RenderedFile.Rejection) {
         try await run(exec, on: file) { end in
             RenderedFile.Rejection(
-                status: .failure, reason: "the command after the change ended with \(end)", mayBeRepeated: true)
+                status: .failure, reason: "the command after the change failed with \(end)", mayBeRepeated: true)
         }
     }
 
@@ -144,12 +144,12 @@ struct RenderedOutput: Sendable {
     private func error(_ rejection: RenderedFile.Rejection) -> any Error {
         let outcome =
             switch rejection.outcome {
-            case .discarded: "\(path) stays as it was"
-            case .restored: "the previous \(path) is restored"
-            case .removed: "\(path) is removed, as it was not there before"
-            case .superseded: "another process has replaced \(path) meanwhile"
+            case .discarded: "\(path) is unchanged"
+            case .restored: "the previous \(path) has been restored"
+            case .removed: "\(path) has been removed, because it did not exist before"
+            case .superseded: "another process has replaced \(path)"
             case .stranded(let copy, let number):
-                "the previous \(path) cannot be restored: \(String(cString: strerror(number))); it is \(copy)"
+                "the previous \(path) cannot be restored: \(String(cString: strerror(number))); its copy is \(copy)"
             }
         let failure = Failure(rejection.status, "\(rejection.reason); \(outcome)")
         return rejection.mayBeRepeated ? ExecFailure(failure: failure) : failure

@@ -77,7 +77,7 @@ struct RenderedConfiguration: Sendable {
                     return false
                 }
             }
-            Output.note("the command after \(output.path) has succeeded")
+            Output.note("the command after the change of \(output.path) has succeeded")
             await client.acknowledge(snapshot, nil)
             return true
         }
