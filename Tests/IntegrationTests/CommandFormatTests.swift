@@ -109,11 +109,11 @@ struct CommandFormatTests {
                   confirmed   by its source 2 h 5 min ago
                   last error  upstreamFailed: connection refused\\u{1B}[31m
                               35 s ago
-                  refused     version 16: older than 17, which is held
+                  rejected    version 16: older than 17, which is held
                               1 h ago
                   source      http https://config.example.org/a.json
-                              holds version 17, etag "x"
-                              last answer 2 h 5 min ago
+                              current version 17, etag "x"
+                              last response 2 h 5 min ago
                               5 failures since, the last 35 s ago
                               next attempt in 25 s
                   layers      host        412 B  /etc/larder/config.d, changed 1 d ago
@@ -155,10 +155,10 @@ struct CommandFormatTests {
         let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: now)
         var namespace = status()
         namespace.upstream?.lastSuccessAt = nil
-        #expect(report.text([namespace]).contains("not answered yet since the agent's start"))
+        #expect(report.text([namespace]).contains("no response since the agent started"))
         namespace.upstream?.version = nil
         namespace.upstream?.etag = nil
-        #expect(report.text([namespace]).contains("never answered"))
+        #expect(report.text([namespace]).contains("no response yet"))
     }
 
     @Test("a namespace without a snapshot is reported as not published yet")
@@ -240,9 +240,9 @@ struct CommandFormatTests {
             lines == [
                 "search.limit = 20|(default, revision 41)",
                 "|LAYER|VALUE|FROM|SINCE",
-                "*|override|20|set by so\\u{1B}cat (process 7, user 0), ends in 10 min|revision 41, just now",
+                "*|override|20|set by so\\u{1B}cat (process 7, user 0), expires in 10 min|revision 41, just now",
                 "|experiment|\"b\"|settings /etc/larder.json:9, experiment new search",
-                "|remote|hides what is below|http https://config.example.org/a.json, version 7, held by rollback to revision 38|"
+                "|remote|hides lower layers|http https://config.example.org/a.json, version 7, held by rollback to revision 38|"
                     + "revision 40, 1 min ago",
                 "|host|-|held by rollback to revision 38",
                 "|defaults|\"\(String(repeating: "x", count: 38))…|/usr/share/app.json:3|revision 1, 2 h 5 min ago, or earlier",
@@ -252,8 +252,8 @@ struct CommandFormatTests {
         locked.lock = .init(path: "search", file: "/etc/a.json", line: 2, settings: "/etc/larder.json")
         #expect(
             ExplainReport(style: plain, now: now).text(locked).hasPrefix(
-                "nothing is at search.limit  (default, revision 41)\n"
-                    + "search is pinned by /etc/a.json:2; locked by /etc/larder.json\n"))
+                "search.limit has no value  (default, revision 41)\n"
+                    + "search is locked by /etc/larder.json to the value in /etc/a.json:2\n"))
     }
 
     @Test("history prints one line per snapshot, and diff one line per changed path")
@@ -289,7 +289,7 @@ struct CommandFormatTests {
                 """)
         #expect(
             plain.text(.init(from: 1, to: 2, epoch: "e", patch: [:], changes: [], isMasked: false))
-                == "revisions 1 and 2 say the same")
+                == "revisions 1 and 2 are equal")
     }
 
     @Test("status shows quarantine, rollback, plain copy and acknowledgements")
@@ -316,8 +316,8 @@ struct CommandFormatTests {
                               accept it with: larder refresh --force
                   rolled back to revision 38, version 17 is held back
                               by larder (process 7, user 0), 1 min ago
-                              held: host, remote
-                              until released, since files have no versions
+                              layers held back: host, remote
+                              until released, because files have no versions
                               end it with: larder rollback --release
                 """))
         #expect(

@@ -44,8 +44,8 @@ struct CommandLineTests {
         try AgentHome.with(starting: true) { (home) throws in
             try home.larder("set", "a", "1")
             for (arguments, advice) in [
-                (["unset", ""], "larder unset --all removes everything that was set"),
-                (["set", "", "{}"], "larder set --all VALUE replaces everything that was set"),
+                (["unset", ""], "larder unset --all removes all overrides"),
+                (["set", "", "{}"], "larder set --all VALUE replaces all overrides"),
                 (["unset", "", "--all"], "--all takes no path"), (["unset", "a", "--all"], "--all takes no path"),
                 (["set", "--all", "a", "{}"], "--all takes no path"), (["unset"], "Missing expected argument"),
                 (["set", "a"], "Missing expected argument"),
@@ -217,7 +217,7 @@ struct CommandLineTests {
             #expect(
                 try home.larder("diff", "\(first)")
                     == Command(end: .exit(0), text: "~ search.limit: 10 → 20\n"))
-            #expect(try home.larder("diff", "\(first + 1)").text.contains("say the same"))
+            #expect(try home.larder("diff", "\(first + 1)").text.contains("are equal"))
             #expect(try home.larder("diff", "9999").status == 3)
             #expect(try home.larder("rollback", "\(first)").text == "revision \(first + 2)\n")
             #expect(try home.larder("get", "search.limit").text == "10\n")
@@ -257,7 +257,7 @@ struct CommandLineTests {
             let first = try JSONValue(parsing: try home.larder("get", "--json").text)["revision"]?.int ?? 0
             try push("2")
             let back = try home.larder("rollback", "\(first)").text
-            #expect(back.hasPrefix("revision \(first + 2); what the sources say now is held back"))
+            #expect(back.hasPrefix("revision \(first + 2); the current content of the sources is held back"))
             // With this override, the document is the same before and after the release.
             try home.larder("set", "a", "3")
             let unchanged = "unchanged at revision \(first + 3)\n"

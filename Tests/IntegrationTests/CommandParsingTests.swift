@@ -112,8 +112,10 @@ struct CommandParsingTests {
         func words(_ verb: any ParsableCommand.Type) -> String {
             Larder.helpMessage(for: verb).split(whereSeparator: \.isWhitespace).joined(separator: " ")
         }
-        #expect(words(StatusCommand.self).contains("or what is held is older than staleIfErrorSeconds in the settings"))
-        #expect(words(RenderCommand.self).contains("escaped for HTML; within a section both count until its end"))
+        #expect(
+            words(StatusCommand.self).contains(
+                "or the source last confirmed the snapshot longer ago than staleIfErrorSeconds in the settings"))
+        #expect(words(RenderCommand.self).contains("escapes values for HTML; in a section, both apply until its end"))
     }
 
     @Test("the help of every verb has examples, and that of larder lists the exit statuses")
@@ -217,7 +219,7 @@ struct CommandParsingTests {
         }
         #expect(failure?.message.hasPrefix("config.json is not JSON: line 2, column 8: ") == true)
         let array = #expect(throws: Failure.self) { try PushCommand.document(Array("[]".utf8), name: "-") }
-        #expect(array?.message == "standard input is not a JSON object but array, so it is no configuration")
+        #expect(array?.message == "standard input contains JSON of the type array; a configuration must be an object")
         #expect(throws: Failure.self) { try PushCommand.document([], name: "empty.json") }
     }
 

@@ -26,7 +26,7 @@ extension Integration {
                 #expect(try bytes(try require(first.output.first, "path")) == image.bytes)
 
                 let copied = try larder(home, ["get", url, "-o", "copy.png"])
-                #expect(copied.output == ["copy.png: image/png, 16×16, 300 kB, held"])
+                #expect(copied.output == ["copy.png: image/png, 16×16, 300 kB, cached"])
                 #expect(try bytes(home.directory + "/copy.png") == image.bytes)
                 // A symbolic link, and the mode of its target, are kept.
                 symlink("copy.png", home.directory + "/link.png")
@@ -73,7 +73,7 @@ extension Integration {
                 try origin.put(image, "a.png")
                 let command = ["--reuid=65534", "--regid=65534", "--clear-groups", program, "image", "get"]
                 for (place, source) in [
-                    ("unkept", "fetched"), ("unkept", "fetched"), ("fresh", "fetched"), ("fresh", "held"),
+                    ("unkept", "downloaded"), ("unkept", "downloaded"), ("fresh", "downloaded"), ("fresh", "cached"),
                 ] {
                     let copied = try Command.run(
                         "setpriv", command + [origin.url(place, "a.png"), "-o", "a.png", "--socket", home.socket],
@@ -182,9 +182,9 @@ extension Integration {
                 #expect(try larder(home, ["clear"]).end == .exit(2))
                 #expect(try larder(home, ["clear", "--yes"]).output == ["removed 2 images, 5.0 kB"])
                 #expect(try larder(home, ["unpin", fresh]).output == ["unpinned"])
-                #expect(try larder(home, ["unpin", fresh]).output == ["it was not pinned"])
+                #expect(try larder(home, ["unpin", fresh]).output == ["the image was not pinned"])
                 #expect(try larder(home, ["rm", fresh]).output == ["removed 1.0 kB"])
-                #expect(try larder(home, ["rm", fresh]).output == ["it was not held"])
+                #expect(try larder(home, ["rm", fresh]).output == ["the image was not cached"])
                 #expect(try larder(home, ["get", fresh]).end == .exit(0))
                 #expect(try larder(home, count).output == ["removed 1 image, 1.0 kB"])
                 #expect(try larder(home, count).output == ["removed 0 images, 0 B"])

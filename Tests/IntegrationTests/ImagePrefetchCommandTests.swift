@@ -52,7 +52,8 @@ extension Integration {
                 #expect(run.end == .exit(1), "\(run.log)")
                 #expect(run.output.count == 1, "\(run.output)")
                 #expect(
-                    run.output[0].hasPrefix("4 images in ") && run.output[0].contains(": 1 fetched"), "\(run.output)")
+                    run.output[0].hasPrefix("4 images in ") && run.output[0].contains(": 1 downloaded"), "\(run.output)"
+                )
                 #expect(run.output[0].hasSuffix(", 0 already cached, 3 failed (3 lines refused)"), "\(run.output)")
                 let notes = run.log.split(separator: "\n").map(String.init).filter { $0.hasPrefix("larder: ") }
                 #expect(
@@ -145,7 +146,7 @@ extension Integration {
                 prefetch.signal(SIGINT)
                 #expect(try prefetch.waitForEnd() == .signal(SIGINT))
                 #expect(prefetch.logText.contains("larder: stopped: "), "\(prefetch.logText)")
-                #expect(prefetch.logText.contains(" of 2 images are held"))
+                #expect(prefetch.logText.contains(" of 2 images cached"))
                 try client.waitForImages("flights", toBe: 0)
                 #expect(try client.images().count == 1)
             }

@@ -5,9 +5,10 @@ import LarderClient
 struct ClientsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "clients",
-        abstract: "List who is connected, and how they keep up.",
+        abstract: "List the connected clients, their traffic and the revisions they run.",
         discussion: """
-            PENDING is what waits for a client that does not read.
+            PENDING is output that the client has not read yet. RUNS lists the revisions that the client acknowledged, \
+            with the namespace unless it is default. A revision that the client refused begins with "not".
 
             EXAMPLES:
               larder clients
@@ -58,7 +59,7 @@ struct ClientsTable {
 struct InfoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "info",
-        abstract: "Show who the agent is, where its files are, and its limits.",
+        abstract: "Show the agent's version, files and limits, and your rights.",
         discussion: """
             EXAMPLES:
               larder info
@@ -84,9 +85,9 @@ enum InfoReport {
             ("state", info.stateDirectory),
             (
                 "images",
-                info.imageDirectory ?? info.imageProblem.map { "none: \($0)" } ?? "none: the settings switch them off"
+                info.imageDirectory ?? info.imageProblem.map { "none: \($0)" } ?? "none: disabled in the settings"
             ),
-            ("settings", info.settings ?? "none: the defaults are in force"),
+            ("settings", info.settings ?? "none: the defaults are in effect"),
             ("epoch", info.epoch),
             ("namespaces", info.namespaces.joined(separator: ", ")),
             ("limits", limits(info.limits)),
@@ -105,11 +106,11 @@ enum InfoReport {
     }
 
     private static func limits(_ limits: AgentInfo.Limits) -> String {
-        "\(limits.connections) connections, each \(limits.subscriptionsPerConnection) subscriptions and "
-            + "\(limits.requestsInFlightPerConnection) requests at once, lines of \(Human.bytes(limits.lineBytes)), "
+        "\(limits.connections) connections; per connection \(limits.subscriptionsPerConnection) subscriptions, "
+            + "\(limits.requestsInFlightPerConnection) requests in flight, lines of \(Human.bytes(limits.lineBytes)), "
             + "\(Human.span(milliseconds: limits.stallMilliseconds)) without reading; "
-            + "one user \(limits.connectionsPerUser) connections, \(limits.subscriptionsPerUser) subscriptions, "
-            + "\(limits.requestsInFlightPerUser) requests at once, \(Human.bytes(limits.queuedBytesPerUser)) waiting"
+            + "per user \(limits.connectionsPerUser) connections, \(limits.subscriptionsPerUser) subscriptions, "
+            + "\(limits.requestsInFlightPerUser) requests in flight, \(Human.bytes(limits.queuedBytesPerUser)) queued"
     }
 }
 
@@ -117,10 +118,10 @@ enum InfoReport {
 struct PingCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ping",
-        abstract: "Ask the agent whether it is there.",
+        abstract: "Check that the agent replies.",
         discussion: """
             EXAMPLES:
-              larder ping                        pong
+              larder ping                        prints pong
               larder ping --timeout 2s || systemctl restart larder
             """)
 

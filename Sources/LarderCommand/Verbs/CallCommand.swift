@@ -16,7 +16,7 @@ struct CallCommand: AsyncParsableCommand {
               larder call rpc.discover --json
             """)
 
-    @Argument(help: "The method's name.")
+    @Argument(help: "The name of the method.")
     var method: String
 
     @Argument(help: "A JSON object or array.")
@@ -39,10 +39,11 @@ struct CallCommand: AsyncParsableCommand {
         do {
             value = try JSONValue(parsing: text)
         } catch {
-            throw Failure(.usage, "PARAMS is not JSON: \(error); write '{\"path\": \"search.limit\"}'")
+            throw Failure(
+                .usage, "PARAMS is not JSON: \(error); write an object such as '{\"path\": \"search.limit\"}'")
         }
         guard value.kind == .object || value.kind == .array else {
-            throw Failure(.usage, "PARAMS must be a JSON object or array, not \(value.kind)")
+            throw Failure(.usage, "PARAMS must be a JSON object or array, but has the type \(value.kind)")
         }
         return value
     }

@@ -4,36 +4,37 @@ import ArgumentParser
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Look for what is wrong with the agent, and say what to do.",
+        abstract: "Find problems of the agent, and show how to correct them.",
         discussion: """
-            Looks at the socket and who may connect, the service, the connection, the versions, your rights, the settings, \
-            the clock, the disk, the sources of each namespace, the image cache, and the room for clients. It changes \
-            nothing, except that its question starts an agent that waits for the first one, and works when the agent does \
-            not: then it says why. Each line begins with ✓ (well), ! (works, but \
-            look at it), ✗ (does not work) or · (could not be looked at), or where that cannot be shown with [ok], \
-            [warning], [problem] or [skipped]; what to type next has an arrow. As root it sees more.
+            Checks the socket and its permissions, the service, the connection, the versions, your rights, the \
+            settings, the clock, the disk, the sources of each namespace, the image cache, and the limits for clients. \
+            If the agent does not run, doctor shows why. It changes nothing, but its connection starts an agent that \
+            uses socket activation. Each line begins with ✓ (works), ! (works, but needs attention), ✗ (does not work) \
+            or · (not checked), or with [ok], [warning], [problem] or [skipped] if the output cannot show these \
+            symbols. An arrow marks what to do next. Root sees more.
 
-            The exit status is 0 if all is well, 12 if there are warnings only, 1 if something does not work, and 5 if the \
-            agent cannot be reached. larder status --check has the same for the namespaces and the image cache alone.
+            The exit status is 0 without problems, 12 with warnings only, 1 if something does not work, and 5 if the \
+            agent is unreachable. larder status --check checks only the namespaces and the image cache.
 
             EXAMPLES:
               larder doctor
-              sudo larder doctor                 sees the settings and the log, too
-              larder doctor --settings new.json  would this file do?
+              sudo larder doctor                 checks the settings and shows the log, too
+              larder doctor --settings new.json  checks another settings file
               larder doctor --json | jq -r '.findings[] | select(.level == "problem") | .title'
             """)
 
     @Option(
         help: ArgumentHelp(
             "The settings file to check.",
-            discussion: "Else the one that the agent runs with, else the usual one.", valueName: "file"))
+            discussion: "Default: the file that the agent uses, else the default file.", valueName: "file"))
     var settings: String?
 
     @Option(help: .agentSocket)
     var socket: String?
 
     @Option(
-        help: ArgumentHelp("How long to wait for each answer of the agent: 500ms, 10s, 2m.", valueName: "time"),
+        help: ArgumentHelp(
+            "The longest time to wait for each reply of the agent, such as 500ms, 10s or 2m.", valueName: "time"),
         transform: TimeSpan.parse)
     var timeout = TimeSpan(.seconds(5))
 

@@ -7,24 +7,27 @@ struct ExecCommand: AsyncParsableCommand {
         commandName: "exec",
         abstract: "Run a program with the configuration as its environment.",
         discussion: """
-            Each value becomes a variable, named by the members that lead to it: search.limit is SEARCH_LIMIT. Letters \
-            become upper case and other characters than letters, digits and _ become _; strings are passed as they are, \
-            arrays as JSON, and an empty object makes no variable. Variables that larder has itself are passed on unless \
-            the configuration has one of the same name. Two values for one name, a value with a NUL character, and names \
-            by which configuration would choose the code that runs (PATH, LD_…, IFS, BASH_ENV, PYTHONPATH, NODE_OPTIONS \
-            and others of the loader, shells and interpreters) are errors. No list of those can be complete: --prefix is \
-            the safe way.
+            Each value becomes an environment variable. Its name consists of the member names on the path, in upper \
+            case: search.limit becomes SEARCH_LIMIT. Characters other than letters, digits and _ become _. Strings are \
+            passed unchanged, arrays as JSON, and an empty object becomes no variable. The program also inherits the \
+            environment of larder, except for variables that the configuration defines. It is an error if two values \
+            have the same name, if a value contains a NUL character, or if a name can change what code a program runs, \
+            such as PATH, LD_*, IFS, BASH_ENV, PYTHONPATH, NODE_OPTIONS and others of the loader, shells and \
+            interpreters. No list of such names can be complete, so --prefix is safer.
 
-            Without --watch larder becomes the program. With --watch it stays, and when the variables change it stops the \
-            program with SIGTERM and starts it again, or sends it a signal (the program's own environment stays then; see \
-            larder render). Changes that come close together are joined, and one that is taken back in time does nothing. \
-            HUP, INT, QUIT, TERM, USR1, USR2, ALRM, WINCH and CONT are passed on to the program. After TERM nothing is started or \
-            stopped again; after INT neither for --kill-after, and a program that lives on is then watched as before. When the program ends by \
-            itself larder ends too, with its exit status, or with 128 and the number of the signal that ended it. A \
-            configuration that cannot become variables is noted on standard error and the program left as it is, and so \
-            is a namespace that the settings do not declare any more, or do not let the user read; it is asked for until it \
-            is back. 126 and 127 say, as in a shell, that the program could not be run or was not found. larder itself must \
-            not be killed with KILL: its program would live on, without it.
+            Without --watch, the program replaces larder. With --watch, larder keeps running. When the variables \
+            change, it stops the program with SIGTERM and starts it again or, with --signal, sends it a signal. A \
+            signal does not change the program's own environment; see larder render. Changes in quick succession are \
+            combined, and a change that is reverted in time has no effect.
+
+            With --watch, larder forwards HUP, INT, QUIT, TERM, USR1, USR2, ALRM, WINCH and CONT to the program. After \
+            TERM it ignores further changes. After INT it ignores them for --kill-after, then resumes if the program \
+            is still running. When the program ends, larder exits with the same status, or with 128 plus the number of \
+            the signal that ended it. If a new configuration cannot become variables, or if the namespace is removed \
+            from the settings or may no longer be read, larder reports this on standard error and the program keeps \
+            running; larder retries until the namespace is available again. The exit status is 126 if the program \
+            cannot be run and 127 if it was not found, as in a shell. Do not send larder KILL: the program would keep \
+            running unsupervised.
 
             EXAMPLES:
               larder exec -- env
@@ -33,27 +36,28 @@ struct ExecCommand: AsyncParsableCommand {
               larder exec --watch --signal HUP -- /usr/sbin/nginx -g 'daemon off;'
             """)
 
-    @Flag(help: "Stay, and act when the variables change.")
+    @Flag(help: "Keep running, and restart or signal the program when the variables change.")
     var watch = false
 
-    @Option(help: ArgumentHelp("On a change send the program this signal, such as HUP or USR1.", valueName: "signal"))
+    @Option(
+        help: ArgumentHelp("On a change, send the program this signal, such as HUP or USR1.", valueName: "signal"))
     var signal: SignalName?
 
-    @Flag(help: "On a change stop the program and start it again. This is what --watch does by default.")
+    @Flag(help: "On a change, stop the program and start it again. This is the default with --watch.")
     var restart = false
 
     @Option(
-        help: ArgumentHelp("Wait up to this before acting on a change, by chance.", valueName: "time"),
+        help: ArgumentHelp("Delay the reaction to a change by a random time up to this one.", valueName: "time"),
         transform: TimeSpan.parse)
     var splay: TimeSpan?
 
     @Option(
-        help: ArgumentHelp("Act at most once in this time; changes within it are joined.", valueName: "time"),
+        help: ArgumentHelp("React at most once in this time; changes within it are combined.", valueName: "time"),
         transform: TimeSpan.parse)
     var interval = TimeSpan(.seconds(1))
 
     @Option(
-        help: ArgumentHelp("Kill a program that does not end in this time when it is stopped.", valueName: "time"),
+        help: ArgumentHelp("Kill the program if it has not ended this long after it was stopped.", valueName: "time"),
         transform: TimeSpan.parse)
     var killAfter = TimeSpan(.seconds(30))
 
@@ -68,10 +72,10 @@ struct ExecCommand: AsyncParsableCommand {
             throw ValidationError("there is no program to run; write it after --, as in: larder exec -- env")
         }
         if signal != nil && restart {
-            throw ValidationError("--signal and --restart exclude each other; choose what happens on a change")
+            throw ValidationError("--signal and --restart exclude each other; use one of them")
         }
         if !watch, signal != nil || restart || splay != nil {
-            throw ValidationError("--signal, --restart and --splay say what happens on a change; add --watch")
+            throw ValidationError("--signal, --restart and --splay require --watch; add it")
         }
     }
 
@@ -112,12 +116,12 @@ struct ExecCommand: AsyncParsableCommand {
                 case (let supervised?, .success(let change)):
                     supervised.program.change(to: change)
                 case (_, .failure(let failure)):
-                    Output.note("\(failure.message); the program keeps what it has")
+                    Output.note("\(failure.message); the program keeps its current variables")
                     book.yield(Word(snapshot: snapshot, refusal: failure))
                 }
             }
         } catch let error as LarderClientError where supervised != nil {
-            Output.note("\(error); no more changes come, and the program keeps what it has")
+            Output.note("\(error); the program keeps its current variables and gets no more changes")
         }
         await supervised?.run.value
     }

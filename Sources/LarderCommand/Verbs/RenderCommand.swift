@@ -5,36 +5,41 @@ import LarderClient
 struct RenderCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "render",
-        abstract: "Write the configuration to a file, through a template or as a whole.",
+        abstract: "Write the configuration to a file, with a template, as JSON or as environment variables.",
         discussion: """
-            The output is replaced in one step and only when it changes: a new file is written beside it with its final \
-            owner and mode, checked with --check, and renamed. A check that fails keeps the old file (exit status 7). \
-            --exec runs after a change, and after nothing else. If it fails, the previous file is restored (exit status 1), \
-            but the command is not run again for it; with --watch the change is tried again, with growing pauses, until it \
-            succeeds. A signal that ends larder before the command has succeeded restores the previous file, too; after SIGKILL \
-            or a crash of the machine the next call does.
+            The output is replaced atomically, and only if its content changes. A new file is written next to it with \
+            its final owner and mode, checked with --check, and renamed. If the check fails, the old file stays (exit \
+            status 7). --exec runs only after a change. If it fails, the previous file is restored (exit status 1), \
+            but the command does not run again for that file. With --watch, the change is retried with increasing \
+            delays until the command succeeds. If a signal ends larder before the command has succeeded, larder \
+            restores the previous file. After SIGKILL or a crash of the machine, the next run restores it.
 
-            Both commands are run by /bin/sh. $LARDER_FILE, and {} as a word of its own, are the file's path, for --check \
-            that of the new file; --check must have one of them. A program that can only check its whole configuration, \
-            such as nginx -t, is run with --check-in-place: the new file is put in place, checked there, and the previous one \
-            restored if the check fails. Readers always find the one or the other, whole. An existing file keeps its owner \
-            and mode unless --owner and --mode say otherwise; a new one is 0640. - prints the result.
+            /bin/sh runs both commands. $LARDER_FILE, and {} as a separate word, stand for the path of the file; for \
+            --check, of the new file. --check must contain one of them. For a program that can only check its whole \
+            configuration, such as nginx -t, use --check-in-place: the new file is put in place and checked there, and \
+            if the check fails, the previous file is restored. Readers always find either complete file. An existing \
+            file keeps its owner and mode unless --owner or --mode is given; a new file has the mode 0640. If the \
+            output is -, the result is printed.
 
-            Templates are Mustache: {{search.limit}} prints a value (objects and arrays as JSON, nothing is escaped), \
-            {{#name}}…{{/name}} is repeated for each element of an array and left out for false and for what is not \
-            there, {{^name}}…{{/name}} is its opposite, {{! a comment }}. {{.}} is the innermost value, and {{.name}} is \
-            looked for there only. A name that leads nowhere is an error unless it \
-            ends with a question mark: {{name?}}. Functions: json(name) prints any value as JSON, strings in quotes; \
-            enumerated(object) and sorted(object) make a list of key and value; count, empty, first, last, reversed, \
-            uppercased, lowercased, capitalized; plusone, minusone, even, odd, equalzero for integers; within a list \
-            index(), first(), last(), even() and odd(). {{=<% %>=}} changes the delimiters, {{%CONTENT_TYPE:HTML}} has \
-            values escaped for HTML; within a section both count until its end. With --watch the template is read again for \
-            each new snapshot, the commands run at most once a second, and what fails after the first time \
-            is noted on standard error; a namespace that leaves the settings then, or that they do not let the user read any \
-            more, is asked for until it is back.
+            Templates are written in Mustache. {{search.limit}} prints a value; objects and arrays are printed as \
+            JSON, and nothing is escaped. {{#name}}…{{/name}} is repeated for each element of an array, and omitted if \
+            the value is false, null, an empty array or missing. {{^name}}…{{/name}} is the opposite. {{! text }} is a \
+            comment. {{.}} is the innermost value, and {{.name}} is looked up only in it. Printing a name without a \
+            value is an error unless the name ends with a question mark: {{name?}}. {{=<% %>=}} changes the \
+            delimiters, and {{%CONTENT_TYPE:HTML}} escapes values for HTML; in a section, both apply until its end.
 
-            --json writes the whole as JSON and --env as a file for shells (set -a; . FILE) and for EnvironmentFile= of \
-            systemd, with the names of larder exec; - is then the default.
+            Functions: json(name) prints any value as JSON, with strings in quotes. enumerated(object) and \
+            sorted(object) return a list of elements with key and value. count and empty apply to arrays and objects; \
+            first, last and reversed to arrays and such lists; empty, reversed, uppercased, lowercased and capitalized \
+            to strings; plusone, minusone, even, odd and equalzero to integers. In a list, index(), first(), last(), \
+            even() and odd() apply to the position of the element.
+
+            With --watch, the template is read again for each new snapshot, and the commands run at most once a \
+            second. After the first time, failures are reported on standard error. If the namespace is removed from \
+            the settings or may no longer be read, larder retries until it is available again.
+
+            --json writes the configuration as JSON. --env writes a file for shells (set -a; . FILE) and for \
+            EnvironmentFile= of systemd, with the same names as larder exec. The default output is then -.
 
             EXAMPLES:
               larder render app.conf.mustache /etc/app.conf --mode 0640 --owner root:app
@@ -47,7 +52,7 @@ struct RenderCommand: AsyncParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "The template and the output; the output alone with --json or --env.", valueName: "template> <output"))
+            "The template and the output, or with --json or --env only the output.", valueName: "template> <output"))
     var files: [String] = []
 
     @Flag(help: "Write the whole configuration as JSON, without a template.")
@@ -56,10 +61,10 @@ struct RenderCommand: AsyncParsableCommand {
     @Flag(help: "Write the whole configuration as environment variables, without a template.")
     var env = false
 
-    @Flag(help: "Stay, and write the output again when the configuration changes.")
+    @Flag(help: "Keep running, and write the output again when the configuration changes.")
     var watch = false
 
-    @Option(help: ArgumentHelp("Accept the new file only if this succeeds.", valueName: "command"))
+    @Option(help: ArgumentHelp("Accept the new file only if this command succeeds.", valueName: "command"))
     var check: String?
 
     @Flag(help: "Put the new file in place before the check, and restore the previous one if the check fails.")
@@ -67,35 +72,35 @@ struct RenderCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Run this after the output has changed; restore the previous file if it fails.", valueName: "command"))
+            "Run this command after the output has changed. If it fails, restore the previous file.",
+            valueName: "command"))
     var exec: String?
 
-    @Option(help: ArgumentHelp("The output's permissions, in octal.", valueName: "mode"))
+    @Option(help: ArgumentHelp("The permissions of the output, in octal.", valueName: "mode"))
     var mode: FileMode?
 
-    @Option(help: ArgumentHelp("The output's user and group, by names or numbers.", valueName: "user:group"))
+    @Option(help: ArgumentHelp("The user and group of the output, as names or numbers.", valueName: "user:group"))
     var owner: FileOwner?
 
     @OptionGroup var source: SelectionOptions
     @OptionGroup var connection: ConnectionOptions
 
     func validate() throws {
-        if json && env { throw ValidationError("--json and --env exclude each other; choose one") }
+        if json && env { throw ValidationError("--json and --env exclude each other; use one of them") }
         if json || env {
-            if files.count > 1 { throw ValidationError("--json and --env take the output only, and no template") }
+            if files.count > 1 { throw ValidationError("--json and --env take no template; pass only the output") }
         } else if files.count != 2 {
-            throw ValidationError("name the template and the output, or write all of it with --json or --env")
+            throw ValidationError("name the template and the output, or add --json or --env")
         }
-        if !env, !source.prefix.isEmpty { throw ValidationError("--prefix is for --env") }
+        if !env, !source.prefix.isEmpty { throw ValidationError("--prefix requires --env; add it") }
         if output == "-", check != nil || exec != nil || mode != nil || owner != nil {
-            throw ValidationError("--check, --exec, --mode and --owner are for a file; name the output")
+            throw ValidationError("--check, --exec, --mode and --owner require a file; name the output")
         }
-        if checkInPlace, check == nil { throw ValidationError("--check-in-place says how --check is run; add --check") }
+        if checkInPlace, check == nil { throw ValidationError("--check-in-place requires --check; add --check") }
         if let check, !checkInPlace, !ShellCommand(text: check).namesFile {
             throw ValidationError(
-                "--check '\(check)' would judge the file that is in place, not the new one; name the new one in it, by {} as a "
-                    + "word of its own or $LARDER_FILE, or add --check-in-place if the program can only check its whole "
-                    + "configuration")
+                "--check '\(check)' does not name the new file; add {} as a separate word or $LARDER_FILE, or add "
+                    + "--check-in-place if the program can only check its whole configuration")
         }
     }
 

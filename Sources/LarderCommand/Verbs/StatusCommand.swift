@@ -5,15 +5,16 @@ import LarderClient
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Show how fresh each namespace is, and why.",
+        abstract: "Show the state of each namespace, and why.",
         discussion: """
-            The state is one of: initializing (the remote source has not answered yet), fresh, refreshing, stale (the last \
-            attempt failed, the last good snapshot is served), failed (the last attempt failed, and there never was a usable \
-            answer, or what is held is older than staleIfErrorSeconds in the settings; it is served all the same).
+            The states are: initializing (the remote source has not responded yet), fresh, refreshing, stale (the last \
+            poll failed; the last good snapshot is still served), and failed (the last poll failed, and either there \
+            has never been a usable response, or the source last confirmed the snapshot longer ago than \
+            staleIfErrorSeconds in the settings; the snapshot is still served).
 
-            --check sets the exit status: 0 if all is well, 12 if something works but needs attention, such as a stale \
-            namespace, a refused document or a rollback, 1 if something does not work, and 5 if the agent cannot be reached, \
-            as larder doctor does, which checks more.
+            With --check, the exit status is 0 without problems, 12 if something works but needs attention, such as a \
+            stale namespace, a rejected document or a rollback, 1 if something does not work, and 5 if the agent is \
+            unreachable. larder doctor uses the same statuses and checks more.
 
             EXAMPLES:
               larder status
@@ -22,10 +23,10 @@ struct StatusCommand: AsyncParsableCommand {
               larder status --json | jq -r '.namespaces[] | select(.state != "fresh") | .namespace'
             """)
 
-    @Option(name: .shortAndLong, help: ArgumentHelp("Show this namespace only.", valueName: "name"))
+    @Option(name: .shortAndLong, help: ArgumentHelp("Show only this namespace.", valueName: "name"))
     var namespace: String?
 
-    @Flag(help: "Set the exit status by what is found: 0 well, 12 warnings, 1 failures.")
+    @Flag(help: "Report the result as the exit status: 0 no problems, 12 warnings, 1 failures.")
     var check = false
 
     @OptionGroup var agent: AgentOptions
@@ -102,7 +103,7 @@ struct StatusReport {
         if let refused = namespace.refused {
             let version = refused.version.map { "version \($0.printable)" } ?? "a document"
             lines += rows(
-                "refused", [style.problem("\(version): \(refused.reason.printable)"), ago(refused.at)])
+                "rejected", [style.problem("\(version): \(refused.reason.printable)"), ago(refused.at)])
         }
         if let quarantine = namespace.quarantine {
             let version = quarantine.version.map { "version \($0)" } ?? "a document"
@@ -131,14 +132,14 @@ struct StatusReport {
         return lines
     }
 
-    /// The rows about a rollback: its author and time, the layers that are held back, and the condition that ends the hold.
+    /// The rows about a rollback: its author and time, the layers that are held back, and when the hold ends.
     private func holding(_ hold: ConfigStatus.Hold) -> [String] {
         let by = hold.peer.map { "by \(Provenance.process($0.command, pid: $0.pid, uid: $0.uid)), " } ?? ""
         var lines = [by + ago(hold.since)]
-        if !hold.layers.isEmpty { lines.append("held: \(hold.layers.joined(separator: ", "))".printable) }
+        if !hold.layers.isEmpty { lines.append("layers held back: \(hold.layers.joined(separator: ", "))".printable) }
         if let rule = hold.rule {
             let ending = rule == ConfigRollback.Hold.untilNewer.rawValue ? "a newer document" : "released"
-            lines.append("until \(ending)\(hold.reason.map { ", since \($0)" } ?? "")".printable)
+            lines.append("until \(ending)\(hold.reason.map { ", because \($0)" } ?? "")".printable)
         }
         return lines
     }
@@ -172,10 +173,10 @@ struct StatusReport {
         let held = [
             upstream.version.map { "version \($0)" }, upstream.etag.map { "etag \($0)" },
         ].compactMap(\.self)
-        if !held.isEmpty { lines.append("holds \(held.joined(separator: ", "))".printable) }
+        if !held.isEmpty { lines.append("current \(held.joined(separator: ", "))".printable) }
         // The version may be from before the agent started; the times of earlier polls are not kept.
-        let none = held.isEmpty ? "never answered" : "not answered yet since the agent's start"
-        lines.append(upstream.lastSuccessAt.map { "last answer \(ago($0))" } ?? none)
+        let none = held.isEmpty ? "no response yet" : "no response since the agent started"
+        lines.append(upstream.lastSuccessAt.map { "last response \(ago($0))" } ?? none)
         if upstream.consecutiveFailures > 0 {
             let failures = Human.count(upstream.consecutiveFailures, "failure", "failures")
             let last = upstream.lastAttemptAt.map { ", the last \(ago($0))" } ?? ""

@@ -5,23 +5,24 @@ import LarderClient
 struct AcknowledgeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "acknowledge",
-        abstract: "Tell the agent that a snapshot is in use here, or why it is not.",
+        abstract: "Report to the agent that a snapshot is in use, or why it is not.",
         discussion: """
-            larder status and larder clients show it for as long as this connection lasts, so a program that stays says \
-            --stay. larder exec --watch and larder render --watch acknowledge what they do by themselves.
+            larder status and larder clients show the report while the connection lasts. To keep the connection open, \
+            use --stay. larder exec --watch and larder render --watch report the snapshots that they use \
+            automatically.
 
             EXAMPLES:
               larder acknowledge 41 --stay &
               larder acknowledge 41 --refuse 'port 80 is taken' --stay
             """)
 
-    @Argument(help: "The snapshot's revision.")
+    @Argument(help: "The revision of the snapshot.")
     var revision: Int
 
-    @Option(help: ArgumentHelp("Say that the snapshot is not used, and why.", valueName: "reason"))
+    @Option(help: ArgumentHelp("Report that the snapshot is not used, for this reason.", valueName: "reason"))
     var refuse: String?
 
-    @Flag(help: "Stay connected until interrupted, and so keep it in the agent's status.")
+    @Flag(help: "Stay connected until interrupted, so that the report stays in the agent's status.")
     var stay = false
 
     @OptionGroup var namespace: NamespaceOption
@@ -37,7 +38,7 @@ struct AcknowledgeCommand: AsyncParsableCommand {
             if stay {
                 try? await Task.sleep(for: .seconds(Int64.max / 2))
             } else {
-                Output.note("the agent forgets that now, as the connection ends; --stay keeps it")
+                Output.note("the connection ends now, so the agent drops the report; add --stay to keep it")
             }
         }
     }

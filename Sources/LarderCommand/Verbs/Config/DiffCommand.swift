@@ -6,10 +6,10 @@ import LarderClient
 struct DiffCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "diff",
-        abstract: "Show what differs between two snapshots.",
+        abstract: "Show the differences between two snapshots.",
         discussion: """
-            One line for each place: + is new, - is gone, ~ has changed. A revision that larder history does not list is \
-            not known any more (exit status 3). With --json the difference is there as a merge patch, too.
+            Prints one line for each path: + is added, - is removed, ~ is changed. Both revisions must be in larder \
+            history (otherwise exit status 3). With --json the result also has the difference as a merge patch.
 
             EXAMPLES:
               larder diff 40                     from revision 40 to the current one
@@ -17,13 +17,13 @@ struct DiffCommand: AsyncParsableCommand {
               larder diff 40 --json | jq .patch
             """)
 
-    @Argument(help: ArgumentHelp("The revision to begin from.", valueName: "from"))
+    @Argument(help: ArgumentHelp("The revision to compare from.", valueName: "from"))
     var from: Int
 
-    @Argument(help: ArgumentHelp("The revision to go to; left out for the current one.", valueName: "to"))
+    @Argument(help: ArgumentHelp("The revision to compare with. Default: the current one.", valueName: "to"))
     var to: Int?
 
-    @Option(help: ArgumentHelp("Compare only what is at this path.", valueName: "path"))
+    @Option(help: ArgumentHelp("Compare only the values at this path.", valueName: "path"))
     var path = ""
 
     @OptionGroup var namespace: NamespaceOption
@@ -44,7 +44,7 @@ struct DiffReport {
 
     /// The report without a final line end.
     func text(_ result: ConfigDiff.Result) -> String {
-        if result.changes.isEmpty { return "revisions \(result.from) and \(result.to) say the same" }
+        if result.changes.isEmpty { return "revisions \(result.from) and \(result.to) are equal" }
         return result.changes.map(line).joined(separator: "\n")
     }
 

@@ -5,12 +5,13 @@ import LarderClient
 struct ExplainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain",
-        abstract: "Show which layer a value comes from, and what the others say.",
+        abstract: "Show which layer a value comes from, and the values of the other layers.",
         discussion: """
-            A row for each layer, the highest first: what it says at the path, in which file and line, from which source \
-            or process, and since when. The winner has an asterisk; for an object whose members come from several layers \
-            it is the highest that says anything there. Layers that a rollback holds are marked. Values that the settings \
-            call secret show as <masked>.
+            Prints a row for each layer, highest first: its value at the path, the file and line, source or process \
+            that the value comes from, and since when. An asterisk marks the layer that determines the value. If the \
+            members of an object come from several layers, it marks the highest of them. Layers that a rollback holds \
+            back are marked. Values that the settings declare secret are shown as <masked>, unless you have the right \
+            secrets.
 
             EXAMPLES:
               larder explain search.limit
@@ -42,7 +43,7 @@ struct ExplainReport {
     /// The report without a final line end.
     func text(_ result: ConfigExplain.Result) -> String {
         let path = result.path.isEmpty ? "everything" : result.path.printable
-        let value = result.value.map { "\(path) = \(Self.short($0))" } ?? "nothing is at \(path)"
+        let value = result.value.map { "\(path) = \(Self.short($0))" } ?? "\(path) has no value"
         var lines = ["\(style.strong(value))  (\(result.namespace.printable), revision \(result.revision))"]
         if let lock = result.lock { lines.append(self.lock(lock)) }
         let table = TextTable(headings: ["", "LAYER", "VALUE", "FROM", "SINCE"])
@@ -53,7 +54,7 @@ struct ExplainReport {
     private func row(_ layer: ConfigExplain.Layer, isWinner: Bool) -> [String] {
         [
             isWinner ? "*" : "", layer.name.printable,
-            layer.value.map(Self.short) ?? (layer.isHiding ? "hides what is below" : "-"),
+            layer.value.map(Self.short) ?? (layer.isHiding ? "hides lower layers" : "-"),
             from(layer), layer.since.map(since) ?? "",
         ]
     }
@@ -70,10 +71,10 @@ struct ExplainReport {
     }
 
     private func lock(_ lock: ConfigExplain.Lock) -> String {
-        let place = lock.file.map { $0 + (lock.line.map { ":\($0)" } ?? "") } ?? "no file, so nothing is there"
-        let settings = lock.settings.map { "; locked by \($0)" } ?? ""
+        let settings = lock.settings.map { " by \($0)" } ?? ""
+        let value = lock.file.map { "to the value in \($0)" + (lock.line.map { ":\($0)" } ?? "") } ?? "and has no value"
         return style.problem(
-            "\(lock.path.isEmpty ? "everything" : lock.path) is pinned by \(place)\(settings)".printable)
+            "\(lock.path.isEmpty ? "everything" : lock.path) is locked\(settings) \(value)".printable)
     }
 
     /// A value in one line, truncated if it is too long.

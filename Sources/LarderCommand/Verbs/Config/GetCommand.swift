@@ -7,15 +7,15 @@ struct GetCommand: AsyncParsableCommand {
         commandName: "get",
         abstract: "Print a value.",
         discussion: """
-            Strings, numbers and true/false are printed bare, objects and arrays as JSON over several lines (in one with \
-            --raw). Nothing at the path: exit status 3.
+            Strings are printed without quotes, and objects and arrays as JSON on several lines, or on one line with \
+            --raw. The exit status is 3 if there is no value at the path.
 
             EXAMPLES:
               larder get                         the whole configuration
-              larder get search.limit            25
-              larder get /hosts/a.example.org    a name with dots, as a JSON Pointer
+              larder get search.limit            prints 25
+              larder get /hosts/a.example.org    a name that contains dots, as a JSON Pointer
               larder get search --json           with revision, epoch and state
-              larder get search --max-age 5s     no older than that; the source is asked if need be
+              larder get search --max-age 5s     polls the source first if it confirmed the value more than 5 s ago
               limit=$(larder get search.limit) || limit=10
             """)
 
@@ -23,13 +23,14 @@ struct GetCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Take no value that the remote source confirmed longer ago; ask it now if need be.", valueName: "time"),
+            "Poll the remote source first if it last confirmed the value longer ago than this.", valueName: "time"),
         transform: TimeSpan.parse)
     var maxAge: TimeSpan?
 
     @Option(
         help: ArgumentHelp(
-            "With --max-age: if the source gives no usable answer, take a value of up to this age.", valueName: "time"),
+            "With --max-age: if that poll fails, accept a value that was confirmed within this time.", valueName: "time"
+        ),
         transform: TimeSpan.parse)
     var staleIfError: TimeSpan?
 
@@ -39,7 +40,7 @@ struct GetCommand: AsyncParsableCommand {
 
     func validate() throws {
         if staleIfError != nil, maxAge == nil {
-            throw ValidationError("--stale-if-error says what happens when --max-age cannot be kept; add --max-age")
+            throw ValidationError("--stale-if-error requires --max-age; add it")
         }
     }
 

@@ -5,11 +5,12 @@ import LarderClient
 struct HistoryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "history",
-        abstract: "List the snapshots that are kept and why each was published, or pin one.",
+        abstract: "List the retained snapshots and why each was published, or pin one.",
         discussion: """
-            The agent keeps the newest 16, the last one of each hour for a day and the last one of each day for a month, within \
-            the limits of namespaces.NAME.history in the settings. A pinned one is kept until it is unpinned. In the first \
-            column, * is the current snapshot and + a pinned one.
+            By default the agent retains the newest 16 snapshots, the last one of each hour for a day, and the last \
+            one of each day for 30 days, within the limits of namespaces.NAME.history in the settings. A pinned \
+            snapshot is retained until it is unpinned. In the first column, * marks the current snapshot and + a \
+            pinned one.
 
             EXAMPLES:
               larder history
@@ -18,13 +19,13 @@ struct HistoryCommand: AsyncParsableCommand {
               larder history --json | jq '.generations[] | {revision, causes}'
             """)
 
-    @Option(help: ArgumentHelp("Show at most this many.", valueName: "number"))
+    @Option(help: ArgumentHelp("List at most this many snapshots.", valueName: "number"))
     var limit: Int?
 
-    @Option(help: ArgumentHelp("Keep this snapshot until it is unpinned.", valueName: "revision"))
+    @Option(help: ArgumentHelp("Pin this snapshot: retain it until it is unpinned.", valueName: "revision"))
     var pin: Int?
 
-    @Option(help: ArgumentHelp("Let the limits apply to this snapshot again.", valueName: "revision"))
+    @Option(help: ArgumentHelp("Unpin this snapshot: the limits apply to it again.", valueName: "revision"))
     var unpin: Int?
 
     @OptionGroup var namespace: NamespaceOption
@@ -33,10 +34,10 @@ struct HistoryCommand: AsyncParsableCommand {
     func validate() throws {
         let possible = 1...ConfigHistory.Parameters.maxLimit
         if let limit, !possible.contains(limit) {
-            throw ValidationError("--limit must be 1 to \(possible.upperBound), not \(limit)")
+            throw ValidationError("--limit must be from 1 to \(possible.upperBound), not \(limit)")
         }
         if [limit, pin, unpin].compactMap(\.self).count > 1 {
-            throw ValidationError("give only one of --limit, --pin and --unpin")
+            throw ValidationError("--limit, --pin and --unpin exclude each other; use one of them")
         }
     }
 

@@ -5,23 +5,24 @@ import LarderClient
 struct PushCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "push",
-        abstract: "Hand the agent a whole document as the namespace's remote layer.",
+        abstract: "Replace the remote layer of the namespace with a document.",
         discussion: """
-            The document is a JSON object. A version older than the highest one accepted is rejected (exit status 7) unless \
-            forced.
+            The document must be a JSON object. Unless --force is given, the agent rejects a document whose version is \
+            older than the highest accepted one, or that would remove too many members (maximumDeletionPercent). The \
+            exit status is then 7.
 
             EXAMPLES:
               larder push config.json
               generate-config | larder push - --version 2026-01-31.1
             """)
 
-    @Argument(help: ArgumentHelp("The file, or - for standard input.", valueName: "file"))
+    @Argument(help: ArgumentHelp("The file that contains the document; - is standard input.", valueName: "file"))
     var file: String
 
-    @Option(help: ArgumentHelp("What the document's maker calls its version.", valueName: "text"))
+    @Option(help: ArgumentHelp("The version that the author of the document gives it.", valueName: "text"))
     var version: String?
 
-    @Flag(help: "Take the document even if its version is older than the highest one accepted.")
+    @Flag(help: "Skip the checks of version and deletions.")
     var force = false
 
     @OptionGroup var namespace: NamespaceOption
@@ -46,7 +47,8 @@ struct PushCommand: AsyncParsableCommand {
             throw Failure(.usage, "\(name) is not JSON: line \(line), column \(column): \(error.reason)")
         }
         guard document.kind == .object else {
-            throw Failure(.usage, "\(name) is not a JSON object but \(document.kind), so it is no configuration")
+            throw Failure(
+                .usage, "\(name) contains JSON of the type \(document.kind); a configuration must be an object")
         }
         return document
     }

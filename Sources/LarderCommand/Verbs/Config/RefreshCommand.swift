@@ -5,18 +5,18 @@ import LarderClient
 struct RefreshCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "refresh",
-        abstract: "Ask the namespace's sources now.",
+        abstract: "Poll the sources of the namespace now.",
         discussion: """
-            Waits for the answer. Where the source fails or its document is rejected, the last good snapshot stays and \
-            the exit status is 7.
+            Waits for the result. If a source fails or its document is rejected, the last good snapshot stays in use, \
+            and the exit status is 7.
 
             EXAMPLES:
               larder refresh
-              larder refresh --force             take what the source says, even an older version
+              larder refresh --force             accept the document of the source, even an older version
               larder refresh -n billing --timeout 2m
             """)
 
-    @Flag(help: "Take what the source says even if its version is older than the highest one accepted.")
+    @Flag(help: "Skip the checks of version and deletions.")
     var force = false
 
     @OptionGroup var namespace: NamespaceOption

@@ -5,26 +5,27 @@ import LarderClient
 struct RollbackCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rollback",
-        abstract: "Go back to the content of an earlier snapshot, or end that.",
+        abstract: "Roll back to the content of an earlier snapshot, or end a rollback.",
         discussion: """
-            The old content gets a new revision. What was set since is undone for good; where the sources say something \
-            else by now, that is held back until --release, or a forced refresh or push. With --hold untilNewer a newer \
-            document of the source ends it as well; that is the default if the versions of the source can be ordered.
+            The old content is published under a new revision. Overrides that were set since then are lost. If the \
+            sources have different content now, it is held back until --release, or a forced refresh or push. With \
+            --hold untilNewer, a newer document of the source ends the hold as well. This is the default if the \
+            versions of the source can be ordered.
 
             EXAMPLES:
               larder rollback 40
               larder rollback 40 --hold untilReleased
-              larder rollback --release          show what the sources say again
+              larder rollback --release          use the content of the sources again
             """)
 
-    @Argument(help: ArgumentHelp("One of the revisions that larder history lists.", valueName: "revision"))
+    @Argument(help: ArgumentHelp("A revision that larder history lists.", valueName: "revision"))
     var revision: Int?
 
-    @Flag(help: "End what an earlier rollback holds back.")
+    @Flag(help: "End the hold of an earlier rollback.")
     var release = false
 
     @Option(
-        help: ArgumentHelp("What ends the hold: untilNewer or untilReleased.", valueName: "rule"),
+        help: ArgumentHelp("When the hold ends: untilNewer or untilReleased.", valueName: "rule"),
         transform: Self.holdRule)
     var hold: ConfigRollback.Hold?
 
@@ -40,9 +41,9 @@ struct RollbackCommand: AsyncParsableCommand {
 
     func validate() throws {
         if (revision == nil) != release {
-            throw ValidationError("name either the revision to go back to or --release; larder history lists revisions")
+            throw ValidationError("pass either a revision or --release; larder history lists the revisions")
         }
-        if release, hold != nil { throw ValidationError("give --hold with a revision, not with --release") }
+        if release, hold != nil { throw ValidationError("--hold and --release exclude each other; use one of them") }
     }
 
     func run() async throws {
@@ -54,7 +55,7 @@ struct RollbackCommand: AsyncParsableCommand {
             if !result.held { return what }
             let ending = result.hold == .untilNewer ? " a newer document or" : ""
             let release = agent.connection.hints.command("larder rollback --release", namespace: namespace.namespace)
-            return "\(what); what the sources say now is held back until\(ending): \(release)"
+            return "\(what); the current content of the sources is held back until\(ending): \(release)"
         }
     }
 }

@@ -6,12 +6,13 @@ import LarderClient
 struct SetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
-        abstract: "Put a value above every other layer.",
+        abstract: "Set an override: a value above all other layers.",
         discussion: """
-            VALUE is read as JSON if it is JSON, and taken as a string otherwise; --string takes it as a string in any \
-            case. An object is merged with what the other layers hold; null hides what they hold. The value stays until \
-            `larder unset`, or until its time is over with --ttl. Without --ttl an override that would have ended stays. \
-            A string that begins with a dash goes after --. With --all VALUE is an object that replaces all overrides.
+            VALUE is parsed as JSON; if it is not JSON, it is used as a string. With --string it is always a string. \
+            An object is merged with the values of the lower layers, and null hides them. The override lasts until \
+            larder unset or, with --ttl, until that time has passed. Without --ttl, an override that would have \
+            expired no longer does. A string that begins with a dash must follow --. With --all, VALUE is an object \
+            that replaces all overrides.
 
             EXAMPLES:
               larder set search.limit 25
@@ -24,21 +25,21 @@ struct SetCommand: AsyncParsableCommand {
               larder set --all '{"search": {"limit": 25}}'
             """)
 
-    @Argument(help: "search.limit, or /search/limit as a JSON Pointer; left out with --all.")
+    @Argument(help: "A path such as search.limit, or a JSON Pointer such as /search/limit. Omit it with --all.")
     var path: String
 
-    @Argument(help: "JSON, or a plain string.")
+    @Argument(help: "JSON, or a string.")
     var value: String?
 
     @Option(
-        help: ArgumentHelp("Remove the value again after this time: 90s, 10m, 1h30m, 7d.", valueName: "time"),
+        help: ArgumentHelp("Remove the override after this time, such as 90s, 10m, 1h30m or 7d.", valueName: "time"),
         transform: TimeSpan.parse)
     var ttl: TimeSpan?
 
-    @Flag(help: "Take VALUE as a string even if it is JSON.")
+    @Flag(help: "Use VALUE as a string even if it is JSON.")
     var string = false
 
-    @Flag(help: "Replace everything that was set by VALUE, an object.")
+    @Flag(help: "Replace all overrides with the members of VALUE, an object.")
     var all = false
 
     @OptionGroup var namespace: NamespaceOption
@@ -48,7 +49,7 @@ struct SetCommand: AsyncParsableCommand {
         if all {
             if value != nil { throw ValidationError("--all takes no path; write larder set --all VALUE") }
         } else {
-            try PathArgument.refuseEmpty(path, "larder set --all VALUE replaces everything that was set")
+            try PathArgument.refuseEmpty(path, "larder set --all VALUE replaces all overrides")
             if value == nil { throw ValidationError("Missing expected argument '<value>'") }
         }
     }
@@ -67,19 +68,19 @@ struct SetCommand: AsyncParsableCommand {
 struct UnsetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unset",
-        abstract: "Remove what was set at a path and below it.",
+        abstract: "Remove the overrides at and below a path.",
         discussion: """
-            The values of the other layers show again. It is no error if nothing was set there.
+            The values of the other layers take effect again. The command succeeds if there is no override.
 
             EXAMPLES:
               larder unset search.limit
-              larder unset --all                 everything that was ever set
+              larder unset --all                 remove all overrides
             """)
 
-    @Argument(help: "search.limit, or /search/limit as a JSON Pointer; left out with --all.")
+    @Argument(help: "A path such as search.limit, or a JSON Pointer such as /search/limit. Omit it with --all.")
     var path: String?
 
-    @Flag(help: "Remove everything that was set.")
+    @Flag(help: "Remove all overrides.")
     var all = false
 
     @OptionGroup var namespace: NamespaceOption
@@ -90,7 +91,7 @@ struct UnsetCommand: AsyncParsableCommand {
             if path != nil { throw ValidationError("--all takes no path; write larder unset --all") }
         } else {
             guard let path else { throw ValidationError("Missing expected argument '<path>'") }
-            try PathArgument.refuseEmpty(path, "larder unset --all removes everything that was set")
+            try PathArgument.refuseEmpty(path, "larder unset --all removes all overrides")
         }
     }
 

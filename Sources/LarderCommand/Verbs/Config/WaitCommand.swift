@@ -5,17 +5,17 @@ import LarderClient
 struct WaitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "wait",
-        abstract: "Wait until the configuration is as you want it.",
+        abstract: "Wait until the configuration meets a condition.",
         discussion: """
-            CONDITION is PATH=VALUE, PATH!=VALUE, PATH (something is there) or !PATH (nothing is there). VALUE is read as \
-            JSON if it is JSON, and taken as a string otherwise; --string takes it as a string in any case. What holds \
-            already is not waited for. Prints the value; exit status 6 when --timeout is over.
+            CONDITION is PATH=VALUE, PATH!=VALUE, PATH (a value exists) or !PATH (no value exists). VALUE is parsed as \
+            JSON; if it is not JSON, it is used as a string. With --string it is always a string. Returns at once if \
+            the condition already holds. Prints the value. Exits with status 6 if --timeout expires.
 
             EXAMPLES:
               larder wait search.enabled=true --timeout 30s
               larder wait 'log.level!=debug' --timeout 1h
               larder wait db.url && ./server
-              larder wait --revision 41          until that revision or a newer one is there
+              larder wait --revision 41          until revision 41 or a newer one is published
             """)
 
     @Argument(help: ArgumentHelp("PATH=VALUE, PATH!=VALUE, PATH or !PATH.", valueName: "condition"))
@@ -24,7 +24,7 @@ struct WaitCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Wait for this revision or a newer one.", valueName: "number"))
     var revision: Int?
 
-    @Flag(help: "Take VALUE as a string even if it is JSON.")
+    @Flag(help: "Use VALUE as a string even if it is JSON.")
     var string = false
 
     @OptionGroup var namespace: NamespaceOption
@@ -33,7 +33,7 @@ struct WaitCommand: AsyncParsableCommand {
 
     func validate() throws {
         if (condition == nil) == (revision == nil) {
-            throw ValidationError("name one condition, such as search.enabled=true, or --revision")
+            throw ValidationError("pass either a condition such as search.enabled=true, or --revision")
         }
     }
 
@@ -67,13 +67,14 @@ struct WaitCommand: AsyncParsableCommand {
         if let last = name.last, "<> ".contains(last) || rest.hasPrefix("=") || rest.hasPrefix(" ") {
             throw Failure(
                 .usage,
-                "\"\(text)\" is no condition: write PATH=VALUE or PATH!=VALUE, without spaces around the sign; other "
-                    + "comparisons there are none. A value that begins with \"=\" or a space goes in JSON's quotes")
+                "\"\(text)\" is not a valid condition; write PATH=VALUE or PATH!=VALUE without spaces around the "
+                    + "operator, and put a value that begins with \"=\" or a space in double quotes")
         }
         let path = try PathArgument.parse(String(name))
         let value = try ValueArgument.parse(String(rest), isString: isString)
         if value.isNull {
-            throw Failure(.usage, "no value is null; wait for !\(path) where nothing is to be there, or add --string")
+            throw Failure(
+                .usage, "a value is never null; write !\(path) to wait until there is no value, or add --string")
         }
         return (path, isOther ? .notEquals(value) : .equals(value))
     }

@@ -5,26 +5,26 @@ import LarderClient
 struct WatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch",
-        abstract: "Print the value now and each time it changes.",
+        abstract: "Print the current value, and then each new one.",
         discussion: """
-            One line for each snapshot: strings and numbers bare, the rest as JSON; a string with line breaks or other \
-            control characters as JSON too; an empty line where there is nothing at the path. A reader that is slow gets \
-            the newest value, never a backlog. When the agent restarts, watch connects again and goes on; what it does \
-            about it is noted on standard error.
+            Prints one line for each snapshot: a string without quotes, anything else as JSON. A string that contains \
+            line breaks or other control characters is printed as JSON, too. The line is empty if there is no value at \
+            the path. A slow reader gets the newest value, not a backlog. If the agent restarts, watch reconnects and \
+            continues, and reports this on standard error.
 
             EXAMPLES:
               larder watch search.limit
               larder watch search --json         with revision, epoch, state and skipped
-              larder watch --count 1             the first snapshot, then end
+              larder watch --count 1             print the first snapshot, then exit
               larder watch search.limit | while read -r limit; do apply "$limit"; done
             """)
 
     @OptionGroup var path: PathArgument
 
-    @Option(help: ArgumentHelp("End after this many snapshots.", valueName: "number"))
+    @Option(help: ArgumentHelp("Exit after this many snapshots.", valueName: "number"))
     var count: Int?
 
-    @Flag(help: "Let the agent send only what changed: the same output, fewer bytes for large documents.")
+    @Flag(help: "Let the agent send only the changes. The output is the same; large documents cause less traffic.")
     var patch = false
 
     @OptionGroup var namespace: NamespaceOption

@@ -5,9 +5,10 @@ import LarderClient
 struct ImageCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "image",
-        abstract: "Get images out of the agent's cache, fill it, and see what it holds.",
+        abstract: "Get images from the agent's cache, and manage the cache.",
         discussion: """
-            One verified copy of each image on the machine, fetched once however many ask, kept by HTTP's rules.
+            The agent downloads each image once for all processes of the machine, verifies it, and caches it by the \
+            rules of HTTP.
 
             EXAMPLES:
               larder image get https://img.example.org/logo.png -o logo.png
@@ -25,13 +26,13 @@ struct ImageCommand: AsyncParsableCommand {
 
 /// The arguments of verbs that act on one image.
 struct ImageArgument: ParsableArguments {
-    @Argument(help: ArgumentHelp("The image's address: http:// or https://.", valueName: "url"))
+    @Argument(help: ArgumentHelp("The URL of the image: http:// or https://.", valueName: "url"))
     var url: String
 
     @Option(
         help: ArgumentHelp(
-            "Look it up by this instead of the URL, within the URL's origin: for signed URLs, which are never the same "
-                + "twice.", valueName: "key"))
+            "Identify the image by this key instead of the URL, within the origin of the URL, for example if the URL "
+                + "contains a signature that differs each time.", valueName: "key"))
     var cacheKey: String?
 
     /// The image in terms of the protocol.
@@ -43,7 +44,7 @@ private let policies = ImagePolicy.allCases.map(\.rawValue).joined(separator: ",
 /// The options for the policy and the maximum age.
 struct ImagePolicyOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp("Cache or network: \(policies).", valueName: "policy"),
+        help: ArgumentHelp("How to use the cache and the network: \(policies).", valueName: "policy"),
         transform: { text in
             guard let policy = ImagePolicy(rawValue: text) else {
                 throw ValidationError("write one of \(policies)")
@@ -53,7 +54,9 @@ struct ImagePolicyOptions: ParsableArguments {
     var policy = ImagePolicy.default
 
     @Option(
-        help: ArgumentHelp("Take no image that the origin confirmed longer ago: 90s, 10m, 7d.", valueName: "time"),
+        help: ArgumentHelp(
+            "The longest acceptable time since the origin confirmed the image, such as 90s, 10m or 7d.",
+            valueName: "time"),
         transform: TimeSpan.parse)
     var maxAge: TimeSpan?
 

@@ -6,15 +6,17 @@ import LarderClient
 struct ImageGetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
-        abstract: "Get an image: the path of its file in the cache, or a copy.",
+        abstract: "Print the path of an image in the cache, or copy the image to a file.",
         discussion: """
-            Prints the path. The file is complete and verified, must not be changed, and may leave the cache once larder \
-            has ended; a copy made with -o is yours. FILE is replaced in one step or not at all.
+            Without -o, prints the path of the file in the cache. The file is complete and verified. Do not change it; \
+            it may be removed as soon as larder has exited. With -o, the image is copied to FILE, which is replaced \
+            atomically.
 
-            Policies: default is HTTP's rules for a private cache; cacheFirst takes whatever is held, however old; \
-            networkFirst asks the origin and takes what is held while that is unreachable; cacheOnly never asks it \
-            (exit status 3 where nothing is held); networkOnly always does; staleWhileRevalidate takes what is held at \
-            once and asks behind it.
+            Policies: default follows the rules of HTTP for a private cache. cacheFirst uses a cached copy, however \
+            old, and the network only without one. networkFirst contacts the origin, and uses a cached copy if that \
+            fails. cacheOnly never uses the network (exit status 3 without a cached copy). networkOnly always \
+            downloads the image. staleWhileRevalidate uses a cached copy at once, and revalidates a stale one in the \
+            background.
 
             EXAMPLES:
               larder image get https://img.example.org/logo.png
@@ -27,23 +29,27 @@ struct ImageGetCommand: AsyncParsableCommand {
 
     @OptionGroup var image: ImageArgument
 
-    @Option(name: .shortAndLong, help: ArgumentHelp("Copy it to this file; - is standard output.", valueName: "file"))
+    @Option(
+        name: .shortAndLong, help: ArgumentHelp("Copy the image to this file; - is standard output.", valueName: "file")
+    )
     var output: String?
 
     @OptionGroup var policy: ImagePolicyOptions
 
     @Option(
-        help: ArgumentHelp("The SHA-256 that it must have; anything else is refused.", valueName: "sha256"),
+        help: ArgumentHelp("Refuse the image unless it has this SHA-256.", valueName: "sha256"),
         transform: { text in
             guard let digest = WireDigest(text) else {
-                throw ValidationError("write 64 hexadecimal digits, such as sha256sum prints")
+                throw ValidationError("write 64 hexadecimal digits, as printed by sha256sum")
             }
             return digest
         })
     var digest: WireDigest?
 
     @Option(
-        help: ArgumentHelp("Give up after this time, instead of after --timeout.", valueName: "time"),
+        help: ArgumentHelp(
+            "The longest time that the agent may take to get the image. Default: the value of --timeout.",
+            valueName: "time"),
         transform: TimeSpan.parse)
     var deadline: TimeSpan?
 
@@ -51,9 +57,11 @@ struct ImageGetCommand: AsyncParsableCommand {
 
     func validate() throws {
         if output == "-", agent.json {
-            throw ValidationError("--json and -o - both want standard output; name a file")
+            throw ValidationError("--json and -o - both write to standard output; name a file")
         }
-        if output == "" { throw ValidationError("-o names no file; write -o FILE, or -o - for standard output") }
+        if output == "" {
+            throw ValidationError("the file name of -o is empty; write -o FILE, or -o - for standard output")
+        }
     }
 
     func run() async throws {
@@ -101,11 +109,11 @@ struct ImageGetCommand: AsyncParsableCommand {
     /// How the image was obtained, for people.
     static func how(_ result: ImageGet.Result) -> String {
         switch (result.freshness, result.source) {
-        case (.revalidated, _): "held, and current as the origin says"
-        case (.stale, _): "held, and stale: \(Human.span(milliseconds: result.ageSeconds * 1000)) old"
-        case (_, .hit): "held"
-        case (_, .joined): "fetched together with somebody else"
-        default: "fetched"
+        case (.revalidated, _): "cached, revalidated with the origin"
+        case (.stale, _): "cached, stale: \(Human.span(milliseconds: result.ageSeconds * 1000)) old"
+        case (_, .hit): "cached"
+        case (_, .joined): "downloaded together with another request"
+        default: "downloaded"
         }
     }
 }

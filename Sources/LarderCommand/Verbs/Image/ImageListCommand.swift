@@ -5,9 +5,9 @@ import LarderClient
 struct ImageListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ls",
-        abstract: "List the images that are held.",
+        abstract: "List the cached images.",
         discussion: """
-            With --json one line for each image.
+            With --json, prints one line of JSON for each image.
 
             EXAMPLES:
               larder image ls
@@ -18,7 +18,7 @@ struct ImageListCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "List the images whose URLs begin so: an origin, or an origin and the beginning of a path.",
+            "List only images whose URL begins with this text: an origin, or an origin and the beginning of a path.",
             valueName: "url"))
     var prefix: String?
 

@@ -5,10 +5,10 @@ import LarderClient
 struct ImagePeekCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "peek",
-        abstract: "Show what is held of an image, without asking the network.",
+        abstract: "Show whether an image is cached, without using the network.",
         discussion: """
-            Exit status 3 where it is not held. Nothing is counted as a use, and there is no lease on the file. larder \
-            image why says what a request would do, and by which rules.
+            The exit status is 3 if the image is not cached. The command does not count as a use of the image and \
+            takes no lease on its file. larder image why shows what a request would do, and by which rules.
 
             EXAMPLES:
               larder image peek https://img.example.org/logo.png
@@ -31,7 +31,7 @@ struct ImagePeekCommand: AsyncParsableCommand {
             if result.held == nil {
                 let key = image.cacheKey.map { " --cache-key \($0.shellWord)" } ?? ""
                 let fetch = agent.connection.hints.command("larder image get \(image.url.shellWord)\(key)")
-                throw Failure(.notFound, "it is not cached; fetch it with: \(fetch)")
+                throw Failure(.notFound, "the image is not cached; download it with: \(fetch)")
             }
         }
     }

@@ -5,9 +5,10 @@ import LarderClient
 struct ImagePinCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pin",
-        abstract: "Keep an image until it is unpinned; fetch it first if need be.",
+        abstract: "Pin an image, so that it stays cached until it is unpinned.",
         discussion: """
-            What is pinned is never removed to make room, and larder image clear passes it over.
+            The agent downloads the image first if it is not cached. A pinned image is never evicted, and larder image \
+            clear keeps it unless --pinned is given.
 
             EXAMPLES:
               larder image pin https://img.example.org/logo.png
@@ -28,9 +29,9 @@ struct ImagePinCommand: AsyncParsableCommand {
 struct ImageUnpinCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unpin",
-        abstract: "Take a pin away; the image stays until its room is needed.",
+        abstract: "Unpin an image. It stays cached until it is evicted.",
         discussion: """
-            It is no error if there was none.
+            The command succeeds if the image is not pinned.
 
             EXAMPLES:
               larder image unpin https://img.example.org/logo.png
@@ -41,7 +42,7 @@ struct ImageUnpinCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await agent.printResult(of: ImageUnpin.self, image.reference) { result in
-            result.wasPinned ? "unpinned" : "it was not pinned"
+            result.wasPinned ? "unpinned" : "the image was not pinned"
         }
     }
 }

@@ -5,22 +5,23 @@ import LarderClient
 struct ImagePrefetchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "prefetch",
-        abstract: "Bring many images into the cache, and show how far it is.",
+        abstract: "Bring a list of images into the cache, and show the progress.",
         discussion: """
             FILE has one URL per line; empty lines and lines that begin with # are skipped. Or it is a JSON array of \
             URLs and of objects with url and optionally cacheKey and expectedDigest. A line or element that cannot be \
             requested is refused: it is not an http or https URL, is longer than 8192 bytes, is not UTF-8, or has a \
             malformed cacheKey or expectedDigest. Standard error names each with its number and the reason (at most \
-            1,000 of them), and the other images are still fetched. An image that is cached and fresh is not fetched \
-            again. Requests that a client is waiting for come first. A list may have any length; it is sent in as many \
-            requests as needed.
+            1,000 of them), and the other images are still downloaded. An image that is cached and fresh is not \
+            downloaded again. Other clients' requests take precedence. A list may have any length; it is sent in as \
+            many requests as needed.
 
-            Progress is shown on standard error: a bar on a terminal, elsewhere a line every five seconds, with --json \
-            only the bar. At the end standard output has the counts and each failure; with --json one object, in which \
-            refused lists the refused lines. Ctrl-C stops the prefetch; finished images stay in the cache, and the same \
-            command continues from there. --timeout limits the wait for the agent's first reply, not the whole prefetch.
+            Progress is shown on standard error: a bar on a terminal, otherwise a line every five seconds; with --json \
+            only the bar. At the end, standard output has the counts and each failure; with --json it is one object, \
+            whose member refused lists the refused lines. Ctrl-C stops the prefetch. Images that are complete stay in \
+            the cache, and the same command resumes. --timeout limits the wait for the agent's first reply, not the \
+            whole prefetch.
 
-            The exit status is 0 if every image is in the cache, 1 if any image failed or any line was refused, 2 if FILE \
+            The exit status is 0 if every image is cached, 1 if an image failed or a line was refused, 2 if FILE \
             contains no image or is malformed JSON, and otherwise as for every verb (larder --help).
 
             EXAMPLES:
@@ -30,17 +31,17 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
               larder image prefetch wallpapers.txt --json | jq -r '.failures[].url' > again.txt
             """)
 
-    @Argument(help: ArgumentHelp("The list; - is standard input.", valueName: "file"))
+    @Argument(help: ArgumentHelp("The file that contains the list; - is standard input.", valueName: "file"))
     var file: String
 
-    @Option(help: ArgumentHelp("Fetch at most this many at once, 1 to 64.", valueName: "number"))
+    @Option(help: ArgumentHelp("The maximum number of simultaneous downloads, from 1 to 64.", valueName: "number"))
     var concurrency: Int?
 
     @OptionGroup var agent: AgentOptions
 
     func validate() throws {
         if let concurrency, !(1...64).contains(concurrency) {
-            throw ValidationError("--concurrency must be 1 to 64, not \(concurrency)")
+            throw ValidationError("--concurrency must be from 1 to 64, not \(concurrency)")
         }
     }
 
@@ -67,7 +68,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
             Output.note("\(unit) \(refusal.number) of \(name): \(refusal.reason)")
         }
         if refusals.count > limit {
-            Output.note("\(refusals.count - limit) more \(unit)s of \(name) are refused")
+            Output.note("\(refusals.count - limit) more \(unit)s of \(name) were refused")
         }
     }
 
@@ -92,14 +93,14 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
         } catch let error as LarderClientError {
             let tally = await run.tally
             let total = Human.count(tally.total, "image", "images")
-            let state = "\(tally.done) of \(total) are held, \(tally.failed) failed"
+            let state = "\(tally.done) of \(total) cached, \(tally.failed) failed"
             guard error.code == .cancelled else {
-                if tally.settled > 0 { Output.note("\(state); the same command goes on from there") }
+                if tally.settled > 0 { Output.note("\(state); run the same command to resume") }
                 throw error
             }
             // The agent replies after the prefetch has ended, so when this returns the agent has stopped too.
             _ = try? await client.call(AgentPing.name, timeout: .seconds(2))
-            Output.note("stopped: \(state); the same command goes on from there")
+            Output.note("stopped: \(state); run the same command to resume")
             return await stopping.value
         }
     }

@@ -5,10 +5,10 @@ import LarderClient
 struct ImagePutCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "put",
-        abstract: "Store a file as the image of a URL.",
+        abstract: "Store a file in the cache as the image of a URL.",
         discussion: """
-            The agent reads the file, checks it like a download, and keeps a copy under the URL, which need not exist. An image \
-            that it holds there is replaced. Needs the rights images and push.
+            The agent checks the file like a download and caches a copy of it under the URL, which need not exist. The \
+            copy replaces the image that is cached there. You need the rights images and push.
 
             EXAMPLES:
               larder image put today.png --url https://app.internal/charts/today.png
@@ -16,20 +16,20 @@ struct ImagePutCommand: AsyncParsableCommand {
               plot | larder image put - --url https://app.internal/charts/today.png --json
             """)
 
-    @Argument(help: ArgumentHelp("The image; - is standard input.", valueName: "file"))
+    @Argument(help: ArgumentHelp("The file that contains the image; - is standard input.", valueName: "file"))
     var file: String
 
-    @Option(help: ArgumentHelp("The URL under which it is stored: http:// or https://.", valueName: "url"))
+    @Option(help: ArgumentHelp("Store the image under this URL: http:// or https://.", valueName: "url"))
     var url: String
 
     @Option(
         help: ArgumentHelp(
-            "Store it under this key instead of the URL, within the URL's origin.", valueName: "key"))
+            "Store the image under this key instead of the URL, within the origin of the URL.", valueName: "key"))
     var cacheKey: String?
 
     @Option(
         help: ArgumentHelp(
-            "How long it is fresh: 90s, 10m, 7d. The URL's origin is asked after that. Default: a year.",
+            "How long the image is fresh, such as 90s, 10m or 7d. Afterwards it is revalidated. Default: a year.",
             valueName: "time"),
         transform: TimeSpan.parse)
     var lifetime: TimeSpan?

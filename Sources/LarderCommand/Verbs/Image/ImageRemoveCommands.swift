@@ -6,9 +6,10 @@ import LarderClient
 struct ImageRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm",
-        abstract: "Take images out of the cache, pinned or not.",
+        abstract: "Remove images from the cache, pinned or not.",
         discussion: """
-            A program that reads an image keeps the file until it has finished. An image that is not held is no error.
+            A file that a client is using stays until the client has finished. The command succeeds if the image is \
+            not cached.
 
             EXAMPLES:
               larder image rm https://img.example.org/logo.png
@@ -16,29 +17,31 @@ struct ImageRemoveCommand: AsyncParsableCommand {
               larder image rm --prefix https://img.example.org/thumbnails/
             """)
 
-    @Argument(help: ArgumentHelp("The image's address: http:// or https://.", valueName: "url"))
+    @Argument(help: ArgumentHelp("The URL of the image: http:// or https://.", valueName: "url"))
     var url: String?
 
     @Option(
         help: ArgumentHelp(
-            "The image is looked up by this instead of the URL, within the URL's origin.", valueName: "key"))
+            "Identify the image by this key instead of the URL, within the origin of the URL.", valueName: "key"))
     var cacheKey: String?
 
     @Option(
         help: ArgumentHelp(
-            "Remove all images whose URLs begin so: an origin, or an origin and the beginning of a path.",
+            "Remove all images whose URL begins with this text: an origin, or an origin and the beginning of a path.",
             valueName: "url"))
     var prefix: String?
 
-    @Flag(help: "Only count what would be removed.")
+    @Flag(help: "Only count the images that would be removed.")
     var dryRun = false
 
     @OptionGroup var agent: AgentOptions
 
     func validate() throws {
-        guard (url == nil) != (prefix == nil) else { throw ValidationError("Give a URL or --prefix, and not both.") }
-        guard url?.isEmpty != true, prefix?.isEmpty != true else { throw ValidationError("The URL is empty.") }
-        guard cacheKey == nil || url != nil else { throw ValidationError("--cache-key needs a URL.") }
+        guard (url == nil) != (prefix == nil) else { throw ValidationError("pass either a URL or --prefix") }
+        guard url?.isEmpty != true, prefix?.isEmpty != true else {
+            throw ValidationError("the URL is empty; pass an http:// or https:// URL")
+        }
+        guard cacheKey == nil || url != nil else { throw ValidationError("--cache-key requires a URL; pass one") }
     }
 
     func run() async throws {
@@ -48,7 +51,7 @@ struct ImageRemoveCommand: AsyncParsableCommand {
         try await agent.printResult(of: ImageRemove.self, parameters) { result in
             let verb = dryRun ? "would remove" : "removed"
             if prefix == nil {
-                return result.images > 0 ? "\(verb) \(Human.bytes(result.bytes))" : "it was not held"
+                return result.images > 0 ? "\(verb) \(Human.bytes(result.bytes))" : "the image was not cached"
             }
             return "\(verb) \(Human.count(result.images, "image", "images")), \(Human.bytes(result.bytes))"
         }
@@ -59,19 +62,20 @@ struct ImageRemoveCommand: AsyncParsableCommand {
 struct ImageClearCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "clear",
-        abstract: "Take all images out of the cache that are not pinned.",
+        abstract: "Remove all images that are not pinned from the cache.",
         discussion: """
-            Asks first; --yes does not. Who is reading one keeps the file until then.
+            Asks for confirmation unless --yes is given. A file that a client is using stays until the client has \
+            finished.
 
             EXAMPLES:
               larder image clear
-              larder image clear --yes --pinned  everything, whether it is pinned or not
+              larder image clear --yes --pinned  remove all images, pinned or not
             """)
 
-    @Flag(name: .shortAndLong, help: "Do not ask.")
+    @Flag(name: .shortAndLong, help: "Do not ask for confirmation.")
     var yes = false
 
-    @Flag(help: "Take out what is pinned, too.")
+    @Flag(help: "Remove pinned images, too.")
     var pinned = false
 
     @OptionGroup var agent: AgentOptions
@@ -89,14 +93,14 @@ struct ImageClearCommand: AsyncParsableCommand {
     /// Asks for confirmation. Returns only if the user agrees.
     private func ask(_ client: LarderClient) async throws {
         guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else {
-            throw Failure(.usage, "clear takes out all images and there is nobody to ask; add --yes")
+            throw Failure(.usage, "cannot ask for confirmation without a terminal; add --yes to remove the images")
         }
         let stats = try await client.agent.stats().images
-        let held = stats.map { "\(Human.count($0.entries, "image", "images")), \(Human.bytes($0.bytes)), held. " }
-        let which = pinned ? "all of them, pinned or not" : "all that are not pinned"
-        Output.progress("\(held ?? "")Take out \(which)? [y/N] ")
+        let held = stats.map { "\(Human.count($0.entries, "image", "images")), \(Human.bytes($0.bytes)), cached. " }
+        let which = pinned ? "all images, pinned or not" : "all images that are not pinned"
+        Output.progress("\(held ?? "")Remove \(which)? [y/N] ")
         // On a separate thread, because reading blocks until the user answers.
         let answer = await onOwnThread { readLine() ?? "" }
-        guard ["y", "yes"].contains(answer.lowercased()) else { throw Failure(.failure, "nothing was removed") }
+        guard ["y", "yes"].contains(answer.lowercased()) else { throw Failure(.failure, "no image was removed") }
     }
 }

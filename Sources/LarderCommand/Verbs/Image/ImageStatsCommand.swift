@@ -5,9 +5,9 @@ import LarderClient
 struct ImageStatsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stats",
-        abstract: "Show how full the cache is, and how well it serves.",
+        abstract: "Show the size and the hit rate of the cache.",
         discussion: """
-            Counters are since the agent's start.
+            Counters begin when the agent starts.
 
             EXAMPLES:
               larder image stats
@@ -23,10 +23,9 @@ struct ImageStatsCommand: AsyncParsableCommand {
                 guard let problem = try await client.agent.info().imageProblem else {
                     throw Failure(
                         .unavailable,
-                        "the settings of this agent switch the image cache off; set images.enabled to true and restart it"
-                    )
+                        "the image cache is disabled in the settings; set images.enabled to true and restart the agent")
                 }
-                throw Failure(.unavailable, "this agent runs without its image cache: \(problem)")
+                throw Failure(.unavailable, "the agent cannot use its image cache: \(problem)")
             }
             if agent.json { return try Output.line(images.compactText) }
             let result = try readable { () throws(WireError) in try AgentStats.Result(from: stats) }

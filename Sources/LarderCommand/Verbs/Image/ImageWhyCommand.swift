@@ -5,10 +5,10 @@ import LarderClient
 struct ImageWhyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "why",
-        abstract: "Show what a request for an image would do now, and why.",
+        abstract: "Show how a request for an image would be handled now, and why.",
         discussion: """
-            Each rule with its numbers, in the order that they are looked at: age and lifetime (RFC 9111), what the \
-            origin allows while or after that, what an earlier failure says. The network is not asked.
+            Lists the rules with their numbers, in the order in which they are applied: age and lifetime (RFC 9111), \
+            use of stale images (RFC 5861), and recent failures of the origin. The command does not use the network.
 
             EXAMPLES:
               larder image why https://img.example.org/logo.png
