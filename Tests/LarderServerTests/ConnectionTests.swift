@@ -174,7 +174,7 @@ struct ConnectionTests {
     }
 
     @Test(
-        "all lines of a client that disconnects before they are read are executed",
+        "all lines of a client are executed, even if it disconnects before they are read",
         arguments: [false, true])
     func disconnectedBeforeRead(leavingReplies: Bool) async throws {
         try await ConnectionFixture.with { client, context in

@@ -67,7 +67,7 @@ struct PublicationSliceTests {
         return try await loop.submit { result.value.values }.get()
     }
 
-    @Test("many subscriptions are served in time slices; each gets increasing revisions and skip counts")
+    @Test("many subscriptions are served in time slices, in order and with correct skip counts")
     func subscriptions() async throws {
         let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
