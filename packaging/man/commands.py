@@ -1,4 +1,4 @@
-"""Commands as --experimental-dump-help describes them: synopsis, options, examples, exit statuses."""
+"""Synopsis, options, examples and exit statuses of commands, from --experimental-dump-help."""
 
 import json
 import re
@@ -11,7 +11,7 @@ EXAMPLES, STATUSES, ENVIRONMENT = "EXAMPLES", "EXIT STATUS", "ENVIRONMENT"
 
 
 class Help:
-    """A command's discussion, taken apart: paragraphs for people, and sections of indented lines by their headings."""
+    """The parsed discussion of a command: paragraphs, and sections of indented lines by their headings."""
 
     def __init__(self, discussion):
         self.paragraphs, self.sections = [], {}
@@ -27,12 +27,12 @@ class Help:
 
     @staticmethod
     def sentence(text):
-        """The lines of a section that is a sentence: Exit status: 0 after a clean stop, 1 when it cannot serve."""
+        """The lines of a section that is a sentence: "Exit status: 0 after a clean stop, 1 if it cannot serve."."""
         statuses = re.findall(r"(\d+) (.+?)(?:, (?=\d)|\.$)", text.removeprefix("Exit status: "))
         return [f"{number}  {meaning}" for number, meaning in statuses]
 
     def rows(self, section):
-        """A section's lines as pairs of a word and what it means."""
+        """The lines of a section as pairs of a word and its meaning."""
         return [tuple(re.split(r" {2,}", line.strip(), maxsplit=1)) for line in self.sections[section]]
 
 
@@ -51,23 +51,23 @@ class Command:
 
     @staticmethod
     def of(program):
-        """Asks a program about itself."""
+        """Read the description of a program, which the program prints."""
         answer = subprocess.run([program, "--experimental-dump-help"], check=True, stdout=subprocess.PIPE)
         return Command(json.loads(answer.stdout)["command"])
 
     def below(self):
-        """All verbs below it."""
+        """All verbs of this command, at all levels."""
         return [one for verb in self.verbs for one in [verb, *verb.below()]]
 
     def own(self, common):
-        """The arguments that are not those that every verb has."""
+        """The arguments, without those that all verbs have."""
         return [one for one in self.arguments if one not in common]
 
     def synopsis(self, common):
         return [f".Nm {self.name}"] + [f".{usage(one)}" for one in self.own(common)]
 
     def section(self, common):
-        """The verb's part of its group's page."""
+        """The section for this verb in the page of its group."""
         lines = [f".Ss {self.name}", prose(self.abstract)]
         for paragraph in self.help.paragraphs:
             lines += [".Pp", prose(paragraph)]
@@ -90,20 +90,20 @@ class Command:
 
 
 def option_list(arguments):
-    """Arguments with what each means."""
+    """Format a list of arguments with their meanings."""
     lines = [line for one in arguments for line in (f".It {tag(one)}", prose(meaning(one)))]
     return [".Bl -tag -width Ds", *lines, ".El"] if arguments else []
 
 
 def names(one):
-    """The names of an option, short ones first, with their dashes as Fl takes them: it writes one by itself."""
+    """The names of an option, short ones first. The macro Fl adds the first dash."""
     given = sorted(one.get("names", []), key=lambda name: len(name["name"]))
     return [("" if name["kind"] == "short" else "-") + name["name"] for name in given]
 
 
 def value(one):
-    """What stands for the value of an argument."""
-    # One positional can stand for two in a row.
+    """The placeholder for the value of an argument."""
+    # One positional argument can represent two consecutive ones.
     words = [argument(word) for word in one["valueName"].split("> <")]
     text = " ".join(f"Ar {word}" for word in words[-1:])
     if one["isRepeating"] and len(words) == 1:
@@ -112,7 +112,7 @@ def value(one):
 
 
 def usage(one):
-    """An argument in a synopsis."""
+    """Format an argument for a synopsis."""
     if one["kind"] == "positional":
         if one["parsingStrategy"] == "postTerminator":
             return "Fl - " + value(one)
@@ -125,7 +125,7 @@ def usage(one):
 
 
 def tag(one):
-    """An argument in a list of arguments."""
+    """Format an argument for a list of arguments."""
     if one["kind"] == "positional":
         return value(one)
     shown = " , ".join("Fl " + name.replace("-", "\\-") for name in names(one))

@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
-"""Make the manual pages from pages/, the programs' own descriptions of themselves, and the protocol's.
+"""Generate the manual pages from pages/, the help of the programs and the OpenRPC document.
 
     generate.py LARDER LARDERD OUTDIR
 
-A page in pages/ is mdoc(7) in which a line @WORD ARGUMENTS@ stands for what is generated:
+A page in pages/ is mdoc(7). A line @WORD ARGUMENTS@ in it is replaced by generated text:
 
-    @names VERB ...@         the verbs of a page by their own names; each gets a page of that name that leads here
-    @synopsis COMMAND ...@   commands with their own options
+    @names VERB ...@         the names of the page's verbs; each gets a page with that name that refers to this page
+    @synopsis COMMAND ...@   commands with their specific options
     @sections VERB ...@      a section for each verb
-    @list VERB ...@          what each is for
+    @list VERB ...@          the verbs with their purposes
     @options COMMAND@        its options
-    @common@                 the options that every verb takes
-    @examples COMMAND@       from its help
+    @common@                 the options that all verbs accept
+    @examples COMMAND@       the examples from its help
     @statuses COMMAND@       its exit statuses
-    @environment COMMAND@    the variables that it reads
-    @methods@, @errors@      of the protocol
-    @date@, @version@        anywhere in a line
+    @environment COMMAND@    the environment variables that it reads
+    @methods@, @errors@      the methods and errors of the protocol
+    @date@, @version@        can be anywhere in a line
 
-A verb of larder is written without "larder", and one of two words with a slash: image/get. Every verb must be on exactly
-one page, so that none is forgotten.
+Verbs of larder are written without "larder", and those of two words with a slash: image/get. Each verb must be on exactly one
+page.
 """
 
 import datetime
@@ -36,12 +36,12 @@ from protocol import Protocol  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 DIRECTIVE = re.compile(r"@([a-z]+)(?: ([^@]+))?@")
-# The verb that has no options but those that all have.
+# A verb that has only the options that all verbs have.
 PLAINEST = "ping"
 
 
 class Pages:
-    """The pages, and what is known of the commands and methods that they describe."""
+    """The pages, and the commands and methods that they describe."""
 
     def __init__(self, larder, larderd):
         self.programs = {program.name: program for program in (Command.of(larder), Command.of(larderd))}
@@ -50,8 +50,8 @@ class Pages:
         self.protocol = Protocol(HERE.parent.parent / "Protocol" / "openrpc.json")
         version = subprocess.run([larder, "--version"], check=True, stdout=subprocess.PIPE, text=True)
         self.constants = {"@version@": version.stdout.strip(), "@date@": day()}
-        # Which page each verb is on.
-        self.told = {}
+        # The page of each verb.
+        self.pages = {}
 
     def page(self, name, text):
         """The page of a template."""
@@ -72,9 +72,9 @@ class Pages:
                 return [line for command in commands for line in command.synopsis(self.shared)]
             case "sections":
                 for name in names:
-                    if name in self.told:
-                        sys.exit(f"{page}: {name} is on {self.told[name]}, too")
-                    self.told[name] = page
+                    if name in self.pages:
+                        sys.exit(f"{page}: {name} is also on {self.pages[name]}")
+                    self.pages[name] = page
                 return [line for command in commands for line in command.section(self.shared)]
             case "list":
                 lines = [".Bl -tag -width acknowledge -compact"]
@@ -95,19 +95,19 @@ class Pages:
                 return self.protocol.sections()
             case "errors":
                 return self.protocol.errors()
-        sys.exit(f"{page}: there is no @{word}@")
+        sys.exit(f"{page}: unknown directive @{word}@")
 
     def links(self):
-        """The names of further pages, each with the page that it leads to."""
-        forgotten = [name for name, verb in self.verbs.items() if not verb.verbs and name not in self.told]
-        if forgotten:
-            sys.exit(f"no page tells of: {', '.join(forgotten)}")
-        names = [(f"larder-{name}.1", page) for name, page in self.told.items() if "/" not in name]
+        """The names of further pages, each with the page that it refers to."""
+        missing = [name for name, verb in self.verbs.items() if not verb.verbs and name not in self.pages]
+        if missing:
+            sys.exit(f"no page describes: {', '.join(missing)}")
+        names = [(f"larder-{name}.1", page) for name, page in self.pages.items() if "/" not in name]
         return [(name, page) for name, page in names if name != page]
 
 
 def day():
-    """The day that the pages are of: that of the source where a package is built from it, else today."""
+    """The date of the pages: that of the source if SOURCE_DATE_EPOCH is set, otherwise today."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     now = datetime.datetime.now(datetime.timezone.utc)
     date = datetime.datetime.fromtimestamp(int(epoch), datetime.timezone.utc) if epoch else now

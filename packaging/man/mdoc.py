@@ -1,16 +1,16 @@
-"""Text as mdoc(7) wants it: what every page is made with."""
+"""Functions that format text as mdoc(7)."""
 
 import re
 
-# What roff or a terminal would read as something else than the character that is meant.
+# Characters that roff or a terminal would interpret, and their escapes.
 CHARACTERS = {"\\": "\\e", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti", "-": "\\-"}
-# What is set in bold within a text: options, and what stands between grave accents.
+# The parts of a text that become bold: options, and text between backticks.
 MARKED = re.compile(r"(?<![\w-])(--?[A-Za-z][A-Za-z-]*)|`([^`]+)`")
 SENTENCE_END = re.compile(r"(?<=\S[.?!]) (?=[^a-z])|(?<=[.?!]\)) (?=[^a-z])")
 
 
 def literal(text):
-    """Text whose every character is meant: commands, names, values."""
+    """Escape text in which every character is literal: commands, names, values."""
     return "".join(
         CHARACTERS.get(character, character) if ord(character) < 128 else f"\\[u{ord(character):04X}]"
         for character in text
@@ -18,7 +18,7 @@ def literal(text):
 
 
 def prose(text):
-    """A paragraph for people, each sentence in a line of its own: options and what is quoted as code are bold."""
+    """Format a paragraph, with each sentence on a separate line. Options and text in backticks become bold."""
     return "\n".join(guarded(sentence(one)) for one in SENTENCE_END.split(text))
 
 
@@ -31,17 +31,17 @@ def sentence(text):
 
 
 def plain(text):
-    """Text in which a hyphen is a hyphen."""
+    """Escape text in which hyphens stay hyphens."""
     return "-".join(literal(part) for part in text.split("-"))
 
 
 def guarded(line):
-    """A line that roff does not take for a request."""
+    """Prevent roff from reading a line as a request."""
     return "\\&" + line if line.startswith((".", "\\(aq")) else line
 
 
 def argument(text):
-    """One argument of a macro: what looks like a macro or a delimiter to mdoc does not count as one."""
+    """Format one argument of a macro. Text that mdoc would read as a macro or delimiter is escaped."""
     text = literal(text).replace('"', "\\(dq")
     if " " in text:
         text = f'"{text}"'
@@ -50,13 +50,13 @@ def argument(text):
 
 
 def display(lines):
-    """Lines that stay as they are."""
+    """Format literal lines."""
     shown = [guarded(literal(line)) for line in lines]
     return [".Bd -literal -offset indent", *shown, ".Ed"]
 
 
 def table(rows, style="Ic"):
-    """A list of words with what each means."""
+    """Format a list of words with their meanings."""
     lines = [f'.Bl -tag -width "{max((word for word, _ in rows), key=len).replace(chr(34), "")}"']
     for word, meaning in rows:
         lines += [f".It {style} {' '.join(argument(part) for part in word.split(' '))}", prose(meaning)]

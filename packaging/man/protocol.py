@@ -6,7 +6,7 @@ from mdoc import argument, display, literal, prose
 
 
 class Protocol:
-    """The document, and what a page says of it."""
+    """The OpenRPC document, and the parts of a page that are generated from it."""
 
     def __init__(self, path):
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -49,11 +49,11 @@ class Protocol:
         return lines + [".El"]
 
     def members(self, schema):
-        """The members of an object with whether they are always there."""
+        """The members of an object, and whether each is required."""
         schema = self.resolved(schema)
         choices = schema.get("oneOf") or schema.get("anyOf") or []
         if choices:
-            # Of several shapes: what all of them have in common is always there.
+            # If there are several shapes, a member is required only if all shapes require it.
             shapes = [self.members(choice) for choice in choices]
             required = [{name for name, _, always in shape if always} for shape in shapes]
             named = {name: member for shape in shapes for name, member, _ in shape}
@@ -69,7 +69,7 @@ class Protocol:
         return self.resolved(schema).get("description")
 
     def kind(self, schema):
-        """What a value is, in a few words."""
+        """The type of a value, in a few words."""
         schema = self.resolved(schema)
         if "const" in schema:
             return json.dumps(schema["const"])
@@ -85,7 +85,7 @@ class Protocol:
             return f"array of {self.kind(schema['items'])}"
         text = " or ".join(kinds)
         low, high = schema.get("minimum"), schema.get("maximum")
-        # 2^53 - 1 is no limit that anybody meets.
+        # A maximum of 2^53 - 1 is not worth mentioning.
         if low is not None and high is not None and high < 2**53 - 1:
             text += f" from {low} to {high}"
         return text
@@ -101,7 +101,7 @@ class Protocol:
         return [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in (request, reply)]
 
     def errors(self):
-        """The errors by their names, with code, whether to try again, and when they come."""
+        """The errors by name, with code, whether a retry may succeed, and description."""
         lines = [".Bl -tag -width Ds -compact"]
         for name, error in self.errors_by_name.items():
             again = "may succeed later" if error["data"]["retryable"] else "will not succeed later"
