@@ -1,6 +1,6 @@
 #include "CProtocolDescription.h"
 
-// #embed (C23) puts the file into the program as it is: no copy of it can fall behind.
+// #embed (C23) includes the file at build time, so no copy of it can become outdated.
 static const unsigned char openrpc[] = {
 #embed "../../Protocol/openrpc.json"
 };

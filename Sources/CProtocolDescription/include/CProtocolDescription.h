@@ -1,7 +1,7 @@
 #pragma once
 #include <stddef.h>
 
-/// The bytes of Protocol/openrpc.json.
+/// The content of Protocol/openrpc.json.
 const unsigned char *larder_openrpc(void);
-/// How many they are.
+/// The size of that content in bytes.
 size_t larder_openrpc_size(void);
