@@ -9,10 +9,10 @@ struct BackupCommand: AsyncParsableCommand {
         abstract: "Save the state of the running agent to a file.",
         discussion: """
             The file contains the snapshots of every namespace with all layers, including overrides, pushed documents, \
-            rollbacks and the history. Each namespace is saved as of one moment, with every change acknowledged before. \
-            The file contains values that the settings declare secret, so only its owner can read it. You need the rights \
-            administer, read and secrets; root and the agent's user have them. Namespaces that you may not read are \
-            omitted; backup and restore report this.
+            rollbacks and the history. Each namespace is saved as of one moment, with every change acknowledged \
+            before. The file contains values that the settings declare secret, so only its owner can read it. Required \
+            rights: administer, read and secrets; root and the agent's user have them. Namespaces that you may not \
+            read are omitted; backup and restore report this.
 
             The file does not contain the settings, the files of the layers, credentials or images.
 
@@ -95,9 +95,9 @@ struct RestoreCommand: ParsableCommand {
         commandName: "restore",
         abstract: "Restore a backup to the state directory of a stopped agent.",
         discussion: """
-            The backup replaces the current state, which is kept as \(StateRestore.previousName) in the state directory \
-            until the next restore. Every line of the file is checked before anything is written. The agent then starts \
-            a new epoch, so clients that resume a subscription get the whole document.
+            The backup replaces the current state, which is kept as \(StateRestore.previousName) in the state \
+            directory until the next restore. Every line of the file is checked before anything is written. The agent \
+            then starts a new epoch, so clients that resume a subscription get the whole document.
 
             First stop the agent with systemctl stop larder.socket larder.service. Afterwards start it with systemctl \
             start larder.socket.

@@ -13,8 +13,8 @@ struct DoctorCommand: AsyncParsableCommand {
             or · (not checked), or with [ok], [warning], [problem] or [skipped] if the output cannot show these \
             symbols. An arrow marks what to do next. Root sees more.
 
-            The exit status is 0 without problems, 12 with warnings only, 1 if something does not work, and 5 if the \
-            agent is unreachable. larder status --check checks only the namespaces and the image cache.
+            The exit status is 0 without problems and warnings, 12 with warnings only, 1 if something does not work, \
+            and 5 if the agent is unreachable. larder status --check checks only the namespaces and the image cache.
 
             EXAMPLES:
               larder doctor

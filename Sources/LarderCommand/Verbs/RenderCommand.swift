@@ -35,8 +35,9 @@ struct RenderCommand: AsyncParsableCommand {
             even() and odd() apply to the position of the element.
 
             With --watch, the template is read again for each new snapshot, and the commands run at most once a \
-            second. After the first time, failures are reported on standard error. If the namespace is removed from \
-            the settings or may no longer be read, larder retries until it is available again.
+            second. If the first rendering fails, larder exits; later failures are reported on standard error. If the \
+            namespace is removed from the settings or may no longer be read, larder retries until it is available \
+            again.
 
             --json writes the configuration as JSON. --env writes a file for shells (set -a; . FILE) and for \
             EnvironmentFile= of systemd, with the same names as larder exec. The default output is then -.
@@ -55,10 +56,10 @@ struct RenderCommand: AsyncParsableCommand {
             "The template and the output, or with --json or --env only the output.", valueName: "template> <output"))
     var files: [String] = []
 
-    @Flag(help: "Write the whole configuration as JSON, without a template.")
+    @Flag(help: "Write the configuration as JSON, without a template.")
     var json = false
 
-    @Flag(help: "Write the whole configuration as environment variables, without a template.")
+    @Flag(help: "Write the configuration as environment variables, without a template.")
     var env = false
 
     @Flag(help: "Keep running, and write the output again when the configuration changes.")

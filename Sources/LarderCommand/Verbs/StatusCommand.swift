@@ -12,9 +12,9 @@ struct StatusCommand: AsyncParsableCommand {
             has never been a usable response, or the source last confirmed the snapshot longer ago than \
             staleIfErrorSeconds in the settings; the snapshot is still served).
 
-            With --check, the exit status is 0 without problems, 12 if something works but needs attention, such as a \
-            stale namespace, a rejected document or a rollback, 1 if something does not work, and 5 if the agent is \
-            unreachable. larder doctor uses the same statuses and checks more.
+            With --check, the exit status is 0 without problems and warnings, 12 if something works but needs \
+            attention, such as a stale namespace, a rejected document or a rollback, 1 if something does not work, and \
+            5 if the agent is unreachable. larder doctor uses the same statuses and checks more.
 
             EXAMPLES:
               larder status
@@ -26,7 +26,7 @@ struct StatusCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: ArgumentHelp("Show only this namespace.", valueName: "name"))
     var namespace: String?
 
-    @Flag(help: "Report the result as the exit status: 0 no problems, 12 warnings, 1 failures.")
+    @Flag(help: "Set the exit status: 0 without problems and warnings, 12 with warnings only, 1 with problems.")
     var check = false
 
     @OptionGroup var agent: AgentOptions

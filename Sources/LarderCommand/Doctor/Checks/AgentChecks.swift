@@ -1,6 +1,6 @@
 import LarderClient
 
-/// Do the agent and this program have the same version?
+/// Checks that the agent and this program have the same version.
 enum VersionCheck {
     private static let name = "version"
 
@@ -15,7 +15,7 @@ enum VersionCheck {
     }
 }
 
-/// Which rights does this user have?
+/// Reports the rights of this user.
 enum RightsCheck {
     private static let name = "rights"
 

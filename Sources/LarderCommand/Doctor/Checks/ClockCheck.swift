@@ -1,6 +1,6 @@
 import LarderClient
 
-/// Is the clock right? Freshness, times to live and certificates depend on it.
+/// Checks the clock. Freshness, times to live and certificates depend on it.
 enum ClockCheck {
     private static let name = "clock"
     /// The permitted difference between two clock readings, in milliseconds.

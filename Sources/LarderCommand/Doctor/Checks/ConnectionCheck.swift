@@ -1,6 +1,6 @@
 import LarderClient
 
-/// Does the agent reply?
+/// Checks that the agent replies.
 enum ConnectionCheck {
     private static let name = "connection"
 

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// Can more clients connect?
+/// Checks that more clients can connect.
 enum DescriptorCheck {
     private static let name = "clients"
     /// With fewer open files than this, the agent can serve far fewer clients than otherwise.

@@ -1,4 +1,4 @@
-/// Is there enough disk space for the agent?
+/// Checks that there is enough disk space for the agent.
 enum DiskCheck {
     private static let name = "disk"
     /// The free space, in bytes, below which writes may fail at any time. It is relative for small file systems.

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// Does the image cache have space, and do the requests for images succeed?
+/// Checks that the image cache has space and that requests for images succeed.
 enum ImageCheck {
     private static let name = "images"
 

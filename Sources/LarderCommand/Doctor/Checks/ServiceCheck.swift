@@ -1,6 +1,6 @@
 import LarderClient
 
-/// Does systemd run the agent, and in which state is the service?
+/// Checks that systemd manages the agent, and the state of the service.
 enum ServiceCheck {
     private static let name = "service"
 

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// Are the settings valid, and does the agent use them?
+/// Checks that the settings are valid and that the agent uses them.
 enum SettingsCheck {
     private static let name = "settings"
 

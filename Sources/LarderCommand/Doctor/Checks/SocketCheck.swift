@@ -1,4 +1,4 @@
-/// Does the socket exist, and may this user connect to it?
+/// Checks that the socket exists and that this user may connect to it.
 enum SocketCheck {
     private static let name = "socket"
 

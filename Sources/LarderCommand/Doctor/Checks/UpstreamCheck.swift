@@ -1,6 +1,6 @@
 import LarderClient
 
-/// How up to date is each namespace, and why is it not fresh?
+/// Checks whether each namespace is up to date, and explains why it is not.
 enum UpstreamCheck {
     private static let name = "upstream"
 

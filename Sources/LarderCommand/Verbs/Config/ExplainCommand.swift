@@ -11,7 +11,7 @@ struct ExplainCommand: AsyncParsableCommand {
             that the value comes from, and since when. An asterisk marks the layer that determines the value. If the \
             members of an object come from several layers, it marks the highest of them. Layers that a rollback holds \
             back are marked. Values that the settings declare secret are shown as <masked>, unless you have the right \
-            secrets.
+            "secrets".
 
             EXAMPLES:
               larder explain search.limit

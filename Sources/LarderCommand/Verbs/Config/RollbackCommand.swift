@@ -7,10 +7,10 @@ struct RollbackCommand: AsyncParsableCommand {
         commandName: "rollback",
         abstract: "Roll back to the content of an earlier snapshot, or end a rollback.",
         discussion: """
-            The old content is published under a new revision. Overrides that were set since then are lost. If the \
-            sources have different content now, it is held back until --release, or a forced refresh or push. With \
-            --hold untilNewer, a newer document of the source ends the hold as well. This is the default if the \
-            versions of the source can be ordered.
+            The old content, including its overrides, is published under a new revision. Later changes of overrides \
+            are lost. If the sources have different content now, it is held back until --release, or a forced refresh \
+            or push. With --hold untilNewer, a newer document of the source ends the hold as well. This is the default \
+            if the versions of the source can be ordered.
 
             EXAMPLES:
               larder rollback 40

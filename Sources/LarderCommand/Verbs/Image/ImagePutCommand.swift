@@ -8,7 +8,7 @@ struct ImagePutCommand: AsyncParsableCommand {
         abstract: "Store a file in the cache as the image of a URL.",
         discussion: """
             The agent checks the file like a download and caches a copy of it under the URL, which need not exist. The \
-            copy replaces the image that is cached there. You need the rights images and push.
+            copy replaces the image that is cached there. Required rights: images and push.
 
             EXAMPLES:
               larder image put today.png --url https://app.internal/charts/today.png
