@@ -7,19 +7,28 @@ public struct AgentCommands: Sendable {
     let client: LarderClient
 
     /// Returns the agent's version, file locations and limits, and the user and rights that it assigns to this process.
+    ///
+    /// ```swift
+    /// let info = try await client.agent.info()
+    /// print("\(info.name) \(info.version), \(info.namespaces.count) namespaces")
+    /// ```
     public func info() async throws(LarderClientError) -> AgentInfo.Result {
         try await client.call(AgentInfo.self, NoParameters())
     }
 
     /// Checks that the agent responds. Returns when its reply arrives.
     ///
-    /// Throws `timeout` if there is no reply within ``LarderClient/Configuration/timeout``.
+    /// - Throws: `timeout` if there is no reply within ``LarderClient/Configuration/timeout``.
     public func ping() async throws(LarderClientError) {
         _ = try await client.call(AgentPing.self, NoParameters())
     }
 
     /// Returns counters since the agent started, such as requests, connections and refreshes, and current values, such
     /// as resident memory.
+    ///
+    /// ```swift
+    /// print(try await client.agent.stats().traffic.connectionsOpen)
+    /// ```
     ///
     /// Needs the right `read` in at least one namespace.
     public func stats() async throws(LarderClientError) -> AgentStats.Result {

@@ -25,6 +25,12 @@
 /// resumes automatically.
 public final class LarderClient: Sendable {
     /// The options of a client.
+    ///
+    /// ```swift
+    /// var configuration = LarderClient.Configuration()
+    /// configuration.timeout = .seconds(5)
+    /// let client = LarderClient(configuration: configuration)
+    /// ```
     public struct Configuration: Sendable {
         /// The maximum duration of a call; nil for no limit. The default is 30 s.
         public var timeout: Duration? = .seconds(30)

@@ -10,8 +10,8 @@ public import LarderProtocol
 /// All methods throw ``LarderClientError``. An error of the agent is `remote`, for example with `unknownNamespace`, or
 /// with `denied` if this process lacks the right for the operation. A malformed path is `invalidArgument`.
 ///
-/// Reading and refreshing need the right `read` in the namespace. Changing overrides needs `write`. Pushing a document and
-/// forced refreshes need `push`. Rollbacks, pins and backups need `administer`.
+/// Reading and refreshing need the right `read` in the namespace. Changing overrides needs `write`. Pushing a document
+/// and forced refreshes need `push`. Rollbacks, pins and backups need `administer`.
 public struct ConfigCommands: Sendable {
     let client: LarderClient
 
@@ -67,7 +67,13 @@ public struct ConfigCommands: Sendable {
 
     /// Returns a stream of the values at a path: the current snapshot, then each new one.
     ///
-    /// The value need not exist. The stream is described at ``ConfigSnapshots``.
+    /// ```swift
+    /// for try await snapshot in client.config.snapshots(at: "search.limit") {
+    ///     limiter.limit = snapshot.value?.int ?? 10
+    /// }
+    /// ```
+    ///
+    /// The value need not exist. ``ConfigSnapshots`` describes the guarantees of the stream.
     /// - Parameters:
     ///   - path: the path; empty for the whole document.
     ///   - mode: what the agent sends. With `.patch` it sends only the changes (RFC 7396), and the client applies them.
@@ -163,6 +169,10 @@ public struct ConfigCommands: Sendable {
 
     /// Removes the overrides at and below a path. The values of the other layers take effect again.
     ///
+    /// ```swift
+    /// try await client.config.unset("search.limit")
+    /// ```
+    ///
     /// Succeeds if there is no override at the path. ``unsetAll(namespace:)`` removes all overrides.
     /// - Parameter path: the path of an object member. It must not be empty.
     /// - Throws: `remote` with `invalidParams` if the path is empty.
@@ -183,7 +193,8 @@ public struct ConfigCommands: Sendable {
     ///   - document: an object.
     ///   - version: the version that the document's author gives it; nil for none. The agent rejects a version that is
     ///     older than the current one.
-    ///   - force: skips the checks of version and deletions.
+    ///   - force: skips the checks of version and deletions, and ends the hold of a rollback.
+    /// - Returns: the revision that contains the change.
     /// - Throws: `remote` with `rejected` if the document fails a check. The last good snapshot then stays in use.
     @discardableResult
     public func push(
@@ -195,8 +206,13 @@ public struct ConfigCommands: Sendable {
     }
 
     /// Polls the sources of the namespace now and waits for the result.
+    ///
+    /// ```swift
+    /// let result = try await client.config.refresh(timeout: .seconds(60))
+    /// print(result.changed ? "published revision \(result.revision)" : "unchanged")
+    /// ```
     /// - Parameters:
-    ///   - force: skips the checks of version and deletions.
+    ///   - force: skips the checks of version and deletions, and ends the hold of a rollback.
     ///   - timeout: how long to wait; nil for ``LarderClient/Configuration/timeout``.
     /// - Throws: `remote` with `upstreamFailed` if a source is unreachable or gives no usable response, or with
     ///   `rejected` if the document fails a check. The last good snapshot then stays in use.
@@ -209,7 +225,13 @@ public struct ConfigCommands: Sendable {
     }
 
     /// Returns the state, the layers and the source of each namespace, and the last rejected document with the reason.
-    /// - Parameter namespace: a single namespace; nil for all.
+    ///
+    /// ```swift
+    /// for namespace in try await client.config.status() where namespace.state != .fresh {
+    ///     print(namespace.namespace, namespace.state, namespace.lastError?.message ?? "")
+    /// }
+    /// ```
+    /// - Parameter namespace: a single namespace; nil for all that this process may know of.
     public func status(namespace: String? = nil) async throws(LarderClientError) -> [ConfigStatus.Namespace] {
         try await client.call(ConfigStatus.self, ConfigStatus.Parameters(namespace: namespace)).namespaces
     }

@@ -48,8 +48,8 @@ final class SnapshotFollower {
                     failures = 0
                     return .snapshot(snapshot)
                 case .withdrawal:
-                    // The agent is reachable, so this is not an interruption. Its reply to the next attempt shows whether the
-                    // stream can continue.
+                    // The agent is reachable, so this is not an interruption. Its reply to the next attempt shows
+                    // whether the stream can continue.
                     subscription = nil
                     _ = planNextAttempt()
                 case .interruption(let error):

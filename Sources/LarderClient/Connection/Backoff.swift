@@ -2,6 +2,12 @@
 /// not reconnect at the same time.
 ///
 /// The delay before retry *n* (0 for the first) is a random fraction of `min(cap, base · 2ⁿ)`.
+///
+/// ```swift
+/// var configuration = LarderClient.Configuration()
+/// configuration.backoff = Backoff(base: .milliseconds(100), cap: .seconds(30))
+/// let client = LarderClient(configuration: configuration)
+/// ```
 public struct Backoff: Sendable {
     /// The upper bound of the first delay.
     public var base: Duration

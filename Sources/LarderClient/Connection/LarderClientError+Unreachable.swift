@@ -23,8 +23,8 @@ extension LarderClientError {
         case ECONNREFUSED where LarderSocket.isAbstract(socket):
             reason = "no process listens on the abstract socket \(socket)"
             advice =
-                "start the agent, or set \(LarderSocket.environmentVariable) to the path of its socket; write ./\(socket) "
-                + "for a file"
+                "start the agent, or set \(LarderSocket.environmentVariable) to the path of its socket; to name a file, "
+                + "write ./\(socket)"
         case ECONNREFUSED:
             reason = "no process listens on \(socket): the agent that created it has stopped"
             advice = "start the agent again (systemctl restart larder, or larderd as a user)"

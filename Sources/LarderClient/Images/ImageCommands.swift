@@ -55,6 +55,12 @@ public struct ImageCommands: Sendable {
 
     /// Gets an image. Its file is kept until ``release(_:)`` is called or the connection to the agent ends.
     ///
+    /// ```swift
+    /// let image = try await client.images.get("https://img.example.org/logo.png", policy: .cacheFirst)
+    /// defer { client.images.release(image) }
+    /// print(image.path, image.image.mediaType, image.freshness)
+    /// ```
+    ///
     /// ``image(at:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:_:)`` releases the image automatically
     /// and describes the parameters. An image that was obtained twice must be released twice.
     /// - Throws: `remote` with `notFound` under the policy `cacheOnly` if the image is not cached, or with `timeout` if
@@ -108,6 +114,11 @@ public struct ImageCommands: Sendable {
 
     /// Pins an image: it is not evicted until it is unpinned, across restarts too. The agent downloads it first if it
     /// is not cached.
+    ///
+    /// ```swift
+    /// let image = try await client.images.pin("https://img.example.org/logo.png")
+    /// print(image.width, image.height, image.bytes)
+    /// ```
     ///
     /// Needs the right `administer`.
     /// - Parameters:
