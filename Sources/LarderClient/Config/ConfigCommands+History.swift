@@ -120,7 +120,8 @@ extension ConfigCommands {
         try await client.call(ConfigBackup.self, ConfigBackup.Parameters(revision: revision, namespace: namespace))
     }
 
-    /// Ends the hold of a rollback and publishes the current content of the sources. Changes nothing if there is no hold.
+    /// Ends the hold of a rollback and publishes the current content of the sources. Changes nothing if there is no
+    /// hold.
     /// - Returns: the current revision, and whether a hold was ended.
     @discardableResult
     public func releaseRollback(

@@ -4,7 +4,8 @@ import Glibc
 enum StateLocation {
     /// Returns the directory given on the command line, else the default state directory of this user's agent. A path
     /// in the backup is never used, because the file may come from elsewhere, and root would write to that path.
-    /// - Throws: ``Failure`` if no directory is given, and the default is unknown or differs from the directory in the backup.
+    /// - Throws: ``Failure`` if no directory is given, and the default is unknown or differs from the directory in
+    ///   the backup.
     static func directory(named option: String?, for backup: BackupFile, _ file: String) throws(Failure) -> String {
         if let option { return option }
         let usual = usual(isRoot: geteuid() == 0) { getenv($0).map { String(cString: $0) } }

@@ -27,7 +27,8 @@ struct ExecSupervisor {
     struct Timing: Equatable {
         /// The maximum random delay after a change. It keeps many hosts from reacting at the same time.
         var splay = Duration.zero
-        /// The minimum time between two reactions, and between the start and a reaction. Changes within it are combined.
+        /// The minimum time between two reactions, and between the start and a reaction. Changes within it are
+        /// combined.
         var interval = Duration.seconds(1)
         /// The time that the program has to end after it was asked to.
         var patience = Duration.seconds(30)

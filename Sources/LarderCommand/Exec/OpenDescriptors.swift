@@ -10,7 +10,8 @@ struct OpenDescriptors {
     // elements, and every start creates one of these values.
     private let numbers: [CInt]
 
-    /// The descriptors with which this process was started. ``CommandEntry`` must access this before anything else opens one.
+    /// The descriptors with which this process was started. ``CommandEntry`` must access this before anything else
+    /// opens one.
     static let inherited = OpenDescriptors()
 
     private init() { numbers = Self.current() }

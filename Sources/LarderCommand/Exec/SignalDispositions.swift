@@ -9,8 +9,8 @@ struct SignalDispositions: @unchecked Sendable {
     private let mask: sigset_t
     private let ignored: [CInt]
 
-    /// The dispositions with which this process was started. ``CommandEntry`` must access this before anything else changes
-    /// them.
+    /// The dispositions with which this process was started. ``CommandEntry`` must access this before anything else
+    /// changes them.
     static let inherited = SignalDispositions()
 
     /// The highest signal number of Linux (signal(7)).

@@ -36,7 +36,8 @@ struct RenderedOutput: Sendable {
     ///   - text: the desired content.
     ///   - newest: returns the content for the newest snapshot; nil if it is not known.
     /// - Returns: whether the content changed.
-    /// - Throws: ``Failure`` or ``ExecFailure``. The file is then unchanged, unless the previous file could not be restored.
+    /// - Throws: ``Failure`` or ``ExecFailure``. The file is then unchanged, unless the previous file could not be
+    ///   restored.
     func write(_ text: String, newest: () async -> String?) async throws -> Bool {
         let file = file
         var unconfirmed = file.recover()

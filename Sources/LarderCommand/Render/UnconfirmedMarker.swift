@@ -3,9 +3,9 @@ import Glibc
 import LarderEncoding
 import LarderJSON
 
-/// A marker file next to an output. It exists while the new file is in place, or about to be, and has not been confirmed
-/// by the check or by the command after the change. If larder is killed, the marker remains, and the next run restores
-/// the previous file.
+/// A marker file next to an output. It exists while the new file is in place, or about to be, and has not been
+/// confirmed by the check or by the command after the change. If larder is killed, the marker remains, and the next run
+/// restores the previous file.
 ///
 /// It contains one line of JSON. It is locked as long as the process that created it is running. ``Candidate`` removes
 /// it.

@@ -39,7 +39,8 @@ extension SettingsFacts {
     ///   - option: the value of `--settings`.
     ///   - inForce: the file that the agent reports.
     ///   - agentUser: the user that the agent runs as; nil if unknown.
-    ///   - choice: how the agent was chosen. If the user chose its socket, the agent's default settings file is unknown.
+    ///   - choice: how the agent was chosen. If the user chose its socket, the agent's default settings file is
+    ///     unknown.
     /// - Returns: nil if it is not known which file to check.
     static func look(option: String?, inForce: String?, agentUser: AgentUser?, choice: SocketFacts.Choice) async
         -> SettingsFacts?
