@@ -39,7 +39,7 @@ enum DiskCheck {
             }
             if room.freeBytes < little(room) || (room.inodes > 0 && room.freeInodes < 1024) {
                 return Finding(
-                    .warning, name, "\(place): little space is left (\(free), \(room.freeInodes) free inodes)",
+                    .warning, name, "\(place): disk space is low (\(free), \(room.freeInodes) free inodes)",
                     advice: ["check with: df -h \(path)"])
             }
             return Finding(.ok, name, "\(place): \(free)")
