@@ -56,7 +56,7 @@ package final class Epoll {
     package init() throws(EpollError) {
         events.initialize(repeating: larder_epoll_event(), count: Self.maxEvents)
         descriptor = larder_epoll_create()
-        guard descriptor >= 0 else { throw EpollError(.cannotStart, "cannot wait for sockets: \(Self.reason)") }
+        guard descriptor >= 0 else { throw EpollError(.cannotStart, "cannot create an epoll instance: \(Self.reason)") }
     }
 
     deinit {
@@ -69,7 +69,7 @@ package final class Epoll {
         while places.count <= watched { places.append(Place()) }
         places[Int(watched)].generation &+= 1
         guard control(LARDER_EPOLL_ADD, watched, interest) == 0 else {
-            throw EpollError(.cannotWatch, "cannot wait for a socket: \(Self.reason)")
+            throw EpollError(.cannotWatch, "cannot watch a descriptor: \(Self.reason)")
         }
         places[Int(watched)].target = target
     }

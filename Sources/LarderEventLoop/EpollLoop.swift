@@ -70,7 +70,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         own = try Own()
         wakeupFD = larder_eventfd()
         guard wakeupFD >= 0 else {
-            throw EpollError(.cannotStart, "cannot make an event loop: \(String(cString: strerror(errno)))")
+            throw EpollError(.cannotStart, "cannot create an event loop: \(String(cString: strerror(errno)))")
         }
         // Edge-triggered: each write causes an event, although the counter is never read.
         try own.epoll.add(wakeupFD, [.readable, .onEdges], EpollTarget())

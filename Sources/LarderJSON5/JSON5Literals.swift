@@ -34,7 +34,7 @@ extension JSON5Text {
         case "u": return try codePoint(from: start)
         default:
             let shown = JSON5Shown.printable(kind)
-            throw failure("\"\\\(shown)\" is not an escape of JSON; write \"\\\\\" for a backslash", at: start)
+            throw failure("\"\\\(shown)\" is not a JSON escape; write \"\\\\\" for a backslash", at: start)
         }
     }
 
@@ -50,7 +50,7 @@ extension JSON5Text {
                 return scalar
             }
         }
-        throw failure("\"\\u\(String(first, radix: 16))\" is half of a character; give the other half too", at: start)
+        throw failure("\"\\u\(String(first, radix: 16))\" is half of a character; add the other half", at: start)
     }
 
     private mutating func hexadecimal(from start: Int) throws(JSON5Error) -> UInt32 {
@@ -72,7 +72,7 @@ extension JSON5Text {
         let text = slice(start)
         guard (try? JSONValue(parsing: text))?.kind == .number, let value = Double(text) else {
             throw failure(
-                "\(JSON5Shown.quoted(text)) is no number; write it like 30, 0.5 or 1e6, or put it in quotes",
+                "\(JSON5Shown.quoted(text)) is not a number; write it like 30, 0.5 or 1e6, or put it in quotes",
                 at: start)
         }
         return .number(value, text: text)

@@ -38,7 +38,7 @@ package struct JSON5Parser {
         try parser.text.skipSpace()
         if parser.text.peek != nil {
             throw parser.text.failure(
-                "something follows the end of the document; remove it, or the bracket that closed it too early",
+                "text follows the end of the document; remove it, or the bracket that closed the document too early",
                 at: parser.text.offset)
         }
         return (value, parser.duplicates)

@@ -110,7 +110,7 @@ package struct JSON5Text {
         let start = offset
         while let scalar = peek, Self.continuesName(scalar) {
             guard scalar != "\\" else {
-                throw failure("a name with an escape in it needs quotation marks around it", at: start)
+                throw failure("a name with an escape needs quotation marks around it", at: start)
             }
             offset += 1
         }

@@ -33,7 +33,7 @@ extension MemberReader {
         guard let seconds = try number(name) else { return nil }
         guard (0...longestSeconds).contains(seconds) else {
             throw WireError(
-                .invalidParams, "\"\(name)\" is \(seconds), it must be from 0 to \(Int(longestSeconds)) seconds")
+                .invalidParams, "\"\(name)\" is \(seconds); it must be from 0 to \(Int(longestSeconds)) seconds")
         }
         return seconds
     }
@@ -60,7 +60,7 @@ extension MemberReader {
         guard range.contains(text.utf8.count) else {
             throw WireError(
                 .invalidParams,
-                "\"\(name)\" has \(text.utf8.count) bytes, it must have from \(range.lowerBound) to \(range.upperBound)"
+                "\"\(name)\" has \(text.utf8.count) bytes; it must have from \(range.lowerBound) to \(range.upperBound)"
             )
         }
         return text
@@ -76,7 +76,7 @@ extension MemberReader {
     func text(_ name: StaticString, atMost most: Int) throws(WireError) -> String? {
         let text = try string(name)
         if let text, text.utf8.count > most {
-            throw WireError(.invalidParams, "\"\(name)\" has \(text.utf8.count) bytes, it may have \(most)")
+            throw WireError(.invalidParams, "\"\(name)\" has \(text.utf8.count) bytes; it may have at most \(most)")
         }
         return text
     }
@@ -131,7 +131,7 @@ extension MemberReader {
     func requiredObject(_ name: StaticString) throws(WireError) -> JSONValue {
         let value = try requiredValue(name)
         guard value.kind == .object else {
-            throw WireError(.invalidParams, "\"\(name)\" must be an object, not \(value.kind)")
+            throw WireError(.invalidParams, "\"\(name)\" must be an object, not \(value.kind.article)")
         }
         return value
     }

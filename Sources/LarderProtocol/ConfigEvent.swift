@@ -99,7 +99,7 @@ public struct ConfigEvent: Sendable, Equatable {
         case "end":
             content = .end(try Self.reason(reader))
         default:
-            throw WireError(.invalidParams, "\"kind\" is \"\(kind)\", which this version does not know")
+            throw WireError(.invalidParams, "\"kind\" is \"\(kind)\", which is unknown to this version")
         }
     }
 

@@ -26,16 +26,16 @@ public struct MemberReader {
         if params.count > self.positional.count {
             let known =
                 self.positional.isEmpty
-                ? "none is known"
-                : "at most \(self.positional.count) are known (\(self.positional.joined(separator: ", ")))"
-            throw WireError(.invalidParams, "too many positional parameters: \(params.count), where \(known)")
+                ? "the method has none"
+                : "the method has \(self.positional.count) (\(self.positional.joined(separator: ", ")))"
+            throw WireError(.invalidParams, "too many positional parameters: \(params.count); \(known)")
         }
     }
 
     /// Reads the members of an object, such as a result.
     /// - Throws: `invalidParams` if the value is not an object
     public init(object: JSONValue) throws(WireError) {
-        guard object.kind == .object else { throw WireError(.invalidParams, "an object was expected") }
+        guard object.kind == .object else { throw WireError(.invalidParams, "expected an object") }
         value = object
         positional = []
         nameLengths = .max
@@ -83,7 +83,7 @@ public struct MemberReader {
         guard let number = found.int else { throw Self.mismatch(name, "an integer", found) }
         guard range.contains(number) else {
             throw WireError(
-                .invalidParams, "\"\(name)\" is \(number), it must be from \(range.lowerBound) to \(range.upperBound)")
+                .invalidParams, "\"\(name)\" is \(number); it must be from \(range.lowerBound) to \(range.upperBound)")
         }
         return number
     }
@@ -145,6 +145,6 @@ public struct MemberReader {
     }
 
     private static func mismatch(_ name: StaticString, _ expected: String, _ found: JSONValue) -> WireError {
-        WireError(.invalidParams, "\"\(name)\" must be \(expected), not \(found.kind)")
+        WireError(.invalidParams, "\"\(name)\" must be \(expected), not \(found.kind.article)")
     }
 }

@@ -15,7 +15,7 @@ public struct Request: Sendable {
     /// - Throws: ``Invalid`` with `invalidRequest`
     public init(_ value: JSONValue) throws(Invalid) {
         guard value.kind == .object else {
-            throw Invalid(id: .null, "a request is a JSON object such as {\"id\":1,\"method\":\"agent.ping\"}")
+            throw Invalid(id: .null, "a request must be a JSON object such as {\"id\":1,\"method\":\"agent.ping\"}")
         }
         let (rawID, version, method, givenParams) = value.members("id", "jsonrpc", "method", "params")
         var id: RequestID?

@@ -60,7 +60,7 @@ public final class MappedSnapshot: @unchecked Sendable {
                 .notSealed, "the snapshot file is not sealed: it could change while it is read")
         }
         var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw SealedFile.failed("look at the snapshot file") }
+        guard fstat(descriptor, &status) == 0 else { throw SealedFile.failed("stat the snapshot file") }
         guard status.st_size > 0 else { throw SnapshotFileError(.notASnapshotFile, "the snapshot file is empty") }
         let size = Int(status.st_size)
         guard let start = mmap(nil, size, PROT_READ, MAP_SHARED, descriptor, 0), start != MAP_FAILED else {
@@ -130,7 +130,7 @@ public final class MappedSnapshot: @unchecked Sendable {
         do throws(JSONError) {
             parsed = try JSONPath(parsing: path)
         } catch {
-            throw SnapshotFileError(.invalidPath, "\"\(path)\" is no path: \(error.reason)")
+            throw SnapshotFileError(.invalidPath, "\"\(path)\" is not a valid path: \(error.reason)")
         }
         return try value(at: parsed)
     }

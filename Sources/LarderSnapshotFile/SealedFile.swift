@@ -19,7 +19,7 @@ public final class SealedFile: Sendable {
         byteCount: Int, name: String, _ write: (UnsafeMutableRawBufferPointer) -> Void
     ) throws(SnapshotFileError) {
         let descriptor = larder_memfd_create(name)
-        guard descriptor >= 0 else { throw Self.failed("make a file in memory") }
+        guard descriptor >= 0 else { throw Self.failed("create a file in memory") }
         do throws(SnapshotFileError) {
             if byteCount > 0 { try Self.fill(descriptor, byteCount, write) }
             // Receivers can reopen the file through /proc, but only for reading.
@@ -41,7 +41,7 @@ public final class SealedFile: Sendable {
         // Allocate all memory now. If none were left later, a write through the mapping would kill this process with
         // SIGBUS.
         let code = posix_fallocate(descriptor, 0, off_t(byteCount))
-        guard code == 0 else { throw failed("find memory for a file of \(byteCount) bytes", code) }
+        guard code == 0 else { throw failed("allocate \(byteCount) bytes for a file in memory", code) }
         guard let start = mmap(nil, byteCount, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), start != MAP_FAILED
         else { throw failed("map a file in memory") }
         write(UnsafeMutableRawBufferPointer(start: start, count: byteCount))

@@ -31,12 +31,12 @@ struct SnapshotFileIndex {
     /// - Throws: `notASnapshotFile`, `unsupportedVersion`, `damaged`
     init(_ file: UnsafeRawBufferPointer) throws(SnapshotFileError) {
         guard file.count >= Layout.headerBytes, file.prefix(7).elementsEqual(Layout.magic.prefix(7)) else {
-            throw SnapshotFileError(.notASnapshotFile, "this is no snapshot file")
+            throw SnapshotFileError(.notASnapshotFile, "this is not a snapshot file")
         }
         guard file[7] == Layout.magic[7] else {
             throw SnapshotFileError(
                 .unsupportedVersion,
-                "this snapshot file is of version \(file[7]) of the format, and this program knows 1; update it")
+                "this snapshot file has format version \(file[7]), but this program supports version 1; update it")
         }
         func number(_ offset: Int) -> Int { Int(Self.load32(file, offset)) }
         func section(_ offset: Int, _ count: Int, _ stride: Int, _ name: String) throws(SnapshotFileError) -> Range<Int>
@@ -44,12 +44,12 @@ struct SnapshotFileIndex {
             // Neither the product nor the sum can overflow, because all numbers have 32 bits.
             let end = offset + count * stride
             guard offset >= Layout.headerBytes, end <= file.count else {
-                throw SnapshotFileError(.damaged, "the snapshot file is damaged: its \(name) reach beyond its end")
+                throw SnapshotFileError(.damaged, "the snapshot file is damaged: its \(name) extend beyond its end")
             }
             return offset..<end
         }
         guard Self.load64(file, Layout.Header.fileBytes) == UInt64(file.count) else {
-            throw SnapshotFileError(.damaged, "the snapshot file is damaged: it has not the length that it says")
+            throw SnapshotFileError(.damaged, "the snapshot file is damaged: its length differs from its header")
         }
         seed = Self.load64(file, Layout.Header.seed)
         revision = Self.load64(file, Layout.Header.revision)
@@ -61,7 +61,7 @@ struct SnapshotFileIndex {
         names = try section(number(Layout.Header.nameOffset), number(Layout.Header.nameBytes), 1, "names")
         text = try section(number(Layout.Header.textOffset), number(Layout.Header.textBytes), 1, "values")
         guard entryCount > 0, slotCount > 0, slotCount & (slotCount - 1) == 0 else {
-            throw SnapshotFileError(.damaged, "the snapshot file is damaged: its index cannot be searched")
+            throw SnapshotFileError(.damaged, "the snapshot file is damaged: its index is invalid")
         }
     }
 

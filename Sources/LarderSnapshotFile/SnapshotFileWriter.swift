@@ -34,7 +34,7 @@ public struct SnapshotFileWriter {
         byteCount = Layout.aligned(Layout.aligned(nameOffset + names) + textBytes)
         guard byteCount <= Layout.maximumBytes else {
             throw SnapshotFileError(
-                .tooLarge, "the snapshot needs \(byteCount) bytes, and a snapshot file has 4 GiB at most")
+                .tooLarge, "the snapshot needs \(byteCount) bytes, more than the 4 GiB of a snapshot file")
         }
     }
 

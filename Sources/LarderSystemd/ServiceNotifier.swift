@@ -63,7 +63,7 @@ package struct ServiceNotifier: Sendable {
         guard failure == 0 else {
             throw SystemdError(
                 .notificationFailed,
-                "the service manager could not be told \(lines.first ?? ""); check NOTIFY_SOCKET and NotifyAccess=",
+                "cannot notify the service manager of \(lines.first ?? ""); check NOTIFY_SOCKET and NotifyAccess=",
                 systemError: failure)
         }
         return true

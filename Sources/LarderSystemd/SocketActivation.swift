@@ -31,7 +31,7 @@ package enum SocketActivation {
         guard count >= 0 else {
             throw SystemdError(
                 .activationFailed,
-                "the sockets passed by the service manager cannot be used; check LISTEN_FDS and LISTEN_FDNAMES, "
+                "cannot use the sockets passed by the service manager; check LISTEN_FDS and LISTEN_FDNAMES, "
                     + "or unset LISTEN_PID to start without them",
                 systemError: -count)
         }

@@ -131,10 +131,10 @@ struct Renderer {
         var operand: Operand
         if reference.start == .place {
             guard let section = sections.last(where: { $0.list != nil }), let list = section.list else {
-                throw error(reference, "there is no \(reference.text.shownName) outside a list")
+                throw error(reference, "\(reference.text.shownName) is only available in a list")
             }
             guard let result = functions.removeFirst().result(forElement: section.index, of: list.items.count) else {
-                throw error(reference, "there is no \(reference.text.shownName)")
+                throw error(reference, "\(reference.text.shownName) is not available here")
             }
             operand = result
         } else {
@@ -142,7 +142,7 @@ struct Renderer {
         }
         for function in functions {
             guard let result = operand.applying(function) else {
-                throw error(reference, "there is no \(reference.text.shownName) for what is there")
+                throw error(reference, "\(reference.text.shownName) does not apply to this value")
             }
             operand = result
         }
@@ -210,6 +210,6 @@ struct MissingNames {
     var error: TemplateError? {
         if names.isEmpty { return nil }
         let list = names.map(\.shownName).joined(separator: ", ")
-        return TemplateError(missing: "nothing is at \(list)\(areMore ? " and at others" : "")")
+        return TemplateError(missing: "no value at \(list)\(areMore ? " and others" : "")")
     }
 }

@@ -36,14 +36,15 @@ struct TagReader {
             return try Reference(name, at: offset)
         } catch {
             switch error {
-            case .empty: throw self.error(offset, "this tag names nothing; \(Self.usage)")
+            case .empty: throw self.error(offset, "this tag has no name; \(Self.usage)")
             case .emptyStep:
                 throw self.error(
-                    offset, "a name between dots is empty; only a name of its own may be a dot, or begin with one")
+                    offset,
+                    "a name between dots is empty; a dot without a name may only stand alone or at the beginning")
             case .parentheses:
-                throw self.error(offset, "the parentheses do not match, or there is no name in them; \(Self.usage)")
+                throw self.error(offset, "the parentheses do not match, or contain no name; \(Self.usage)")
             case .unknown(let text):
-                throw TemplateError(.function, at: offset, in: source, "there is no \(text.shownName)")
+                throw TemplateError(.function, at: offset, in: source, "unknown function \(text.shownName)")
             }
         }
     }
@@ -59,7 +60,7 @@ struct TagReader {
         case Array("CONTENT_TYPE:HTML".utf8): return true
         case Array("CONTENT_TYPE:TEXT".utf8): return false
         default:
-            throw error(offset, "only {{%CONTENT_TYPE:HTML}} and {{%CONTENT_TYPE:TEXT}} are known")
+            throw error(offset, "only {{%CONTENT_TYPE:HTML}} and {{%CONTENT_TYPE:TEXT}} are supported")
         }
     }
 
@@ -76,8 +77,8 @@ struct TagReader {
         else {
             throw error(
                 offset,
-                "delimiters are changed with {{=<% %>=}}: two words of at most \(Delimiters.greatestLength) bytes "
-                    + "without an equals sign")
+                "delimiters are invalid; write {{=<% %>=}}, with two words of at most \(Delimiters.greatestLength) "
+                    + "bytes without an equals sign")
         }
         position += delimiters.closeOfChange.count
         return Delimiters(open: open, close: close)
@@ -95,7 +96,7 @@ struct TagReader {
         skipSpace()
         guard isHere(closing) else {
             throw position == source.count
-                ? notClosed() : error(position, "a tag is not what it should be; \(Self.usage)")
+                ? notClosed() : error(position, "a tag is malformed; \(Self.usage)")
         }
         position += closing.count
     }

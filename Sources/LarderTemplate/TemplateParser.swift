@@ -35,7 +35,7 @@ struct TemplateParser {
         let line = TemplateError.Place(of: section.reference.offset, in: source).line
         throw error(
             source.count,
-            "the template ends within a section; close the one of line \(line) with "
+            "the template ends within a section; close the section of line \(line) with "
                 + "{{/\(section.reference.text.shownName)}}")
     }
 
@@ -75,7 +75,7 @@ struct TemplateParser {
 
     private mutating func open(_ reference: Reference, isInverted: Bool) throws(TemplateError) {
         guard sections.count < Template.greatestDepth else {
-            throw error(reference.offset, "sections lie within one another more than \(Template.greatestDepth) deep")
+            throw error(reference.offset, "sections are nested deeper than \(Template.greatestDepth) levels")
         }
         sections.append(
             Section(
@@ -92,7 +92,7 @@ struct TemplateParser {
         else {
             throw error(
                 reference.offset,
-                "this closes a section that is not the last one opened, which is "
+                "this closes another section than the last one opened, which is "
                     + "{{#\(section.reference.text.shownName)}}")
         }
         instructions[section.open] = .open(opened, isInverted: isInverted, close: instructions.count)

@@ -59,7 +59,7 @@ struct ConfigTemplateTests {
         #expect(try render("{{#reversed(search.hosts)}}{{.}}{{/reversed(search.hosts)}}") == "yx")
         #expect(try render("{{uppercased(first(search.hosts))}}") == "X")
         #expect(try render("{{#empty(nope)}}none{{/empty(nope)}}") == "none")
-        #expect(failure("{{nope(search.limit)}}")?.message.contains("there is no nope(search.limit)") == true)
+        #expect(failure("{{nope(search.limit)}}")?.message.contains("unknown function nope(search.limit)") == true)
     }
 
     @Test("missing values are one error that names each path once")
@@ -69,7 +69,7 @@ struct ConfigTemplateTests {
         #expect(failure?.status == .notFound)
         #expect(
             failure?.message.hasPrefix(
-                "t: nothing is at search.limt, nope, a.b.c, search.limit.x, search.hosts.7, q; ") == true)
+                "t: no value at search.limt, nope, a.b.c, search.limit.x, search.hosts.7, q; ") == true)
     }
 
     @Test("a name in a section is also looked up in the enclosing ones, and is missing if none has it")

@@ -222,7 +222,7 @@ extension Integration {
                 try home.makeDirectory("directory")
                 symlink("no-such-file", home.directory + "/link")
                 for (arguments, status, text): ([String], CInt, String) in [
-                    (["missing", "app.conf"], 3, "nothing is at b.c"), (["slip", "app.conf"], 2, "slip:2:7: "),
+                    (["missing", "app.conf"], 3, "no value at b.c"), (["slip", "app.conf"], 2, "slip:2:7: "),
                     (["none", "app.conf"], 1, "cannot read none"), (["good", "directory"], 2, "not a regular file"),
                     (["good", "link"], 2, "link is a symbolic link to a file that does not exist"),
                     (["good", "none/app.conf"], 1, "none/app.conf"), (["good"], 2, "name the template"),
@@ -260,7 +260,7 @@ extension Integration {
                 _ = try self.larder(home, ["set", "a", "3"])
                 try larder.waitForLog("the check failed with exit status 1; app.conf is unchanged")
                 _ = try self.larder(home, ["unset", "a"])
-                try larder.waitForLog("nothing is at a;")
+                try larder.waitForLog("no value at a;")
                 #expect(try text(home, "app.conf") == "2\n")
                 #expect(try agent.stop() == .exit(0))
                 try larder.waitForLog("reconnecting")

@@ -61,7 +61,7 @@ struct ParserErrorTests {
         let error = #expect(throws: JSONError.self) { try JSONValue(parsing: #"{"a":1,}"#) }
         #expect(
             error?.description
-                == "a member name in quotation marks was expected, not '}' (unexpectedByte, at byte 7)")
+                == "expected a member name in quotation marks, not '}' (unexpectedByte, at byte 7)")
     }
 
     @Test("nesting is accepted up to the limit and rejected at the bracket beyond it")

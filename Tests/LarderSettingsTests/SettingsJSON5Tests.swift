@@ -48,14 +48,14 @@ struct SettingsJSON5Tests {
             ("{:1}", "1:2: found \":\" where a name or \"}\" should be"),
             ("{1a:1}", "1:2: found \"1\" where a name or \"}\" should be"),
             ("{a-b:1}", "1:3: found \"-\" where \":\" after the name \"a\" should be"),
-            ("{a\\u0062:1}", "1:2: a name with an escape in it needs quotation marks around it"),
+            ("{a\\u0062:1}", "1:2: a name with an escape needs quotation marks around it"),
             ("[,]", "1:2: found \",\" where a value should be"),
             ("[1 \"x\"]", "1:4: found a quotation mark where \",\" or \"]\" should be"),
             ("{a:[1}", "1:6: found \"}\" where \",\" or \"]\" should be"),
             ("\n{a:{b:1}", "2:9: the bracket opened in line 2 is never closed; add \"}\""),
             (
                 "{a:1}}",
-                "1:6: something follows the end of the document; remove it, or the bracket that closed it too early"
+                "1:6: text follows the end of the document; remove it, or the bracket that closed the document too early"
             ),
             ("{a: yes}", "1:5: the value \"yes\" needs quotation marks around it"),
             ("{a:'x\n'}", "1:4: the string that begins here is not closed on its line; add a quotation mark"),
@@ -63,12 +63,12 @@ struct SettingsJSON5Tests {
             ("{a:'\\", "1:4: the string that begins here is not closed on its line; add a quotation mark"),
             ("[/* x]", "1:2: the comment that begins here is never closed; add \"*/\""),
             ("[1/2]", "1:3: found \"/\" where \",\" or \"]\" should be"),
-            ("['\\x41']", "1:3: \"\\x\" is not an escape of JSON; write \"\\\\\" for a backslash"),
-            ("['\\\n']", "1:3: \"\\\\u{a}\" is not an escape of JSON; write \"\\\\\" for a backslash"),
+            ("['\\x41']", "1:3: \"\\x\" is not a JSON escape; write \"\\\\\" for a backslash"),
+            ("['\\\n']", "1:3: \"\\\\u{a}\" is not a JSON escape; write \"\\\\\" for a backslash"),
             ("[Infinity]", "1:2: the value \"Infinity\" needs quotation marks around it"),
             ("['\\u12']", "1:3: this escape needs 4 hexadecimal digits"),
-            ("['\\ud83d']", "1:3: \"\\ud83d\" is half of a character; give the other half too"),
-            ("['\\ude00\\ud83d']", "1:3: \"\\ude00\" is half of a character; give the other half too"),
+            ("['\\ud83d']", "1:3: \"\\ud83d\" is half of a character; add the other half"),
+            ("['\\ude00\\ud83d']", "1:3: \"\\ude00\" is half of a character; add the other half"),
             ("😀\u{0}", "1:1: found \"😀\" where a value should be"),
             ("[\u{0}]", "1:2: found \"\\u{0}\" where a value should be"),
         ])
@@ -88,7 +88,7 @@ struct SettingsJSON5Tests {
         let error = #expect(throws: SettingsError.self) { try settings("{limits: {connections: \(text)}}") }
         #expect(error?.code == .syntax)
         #expect(
-            error?.description.hasPrefix("1:24: \"\(text)\" is no number; write it like 30, ") == true,
+            error?.description.hasPrefix("1:24: \"\(text)\" is not a number; write it like 30, ") == true,
             "\(error?.description ?? "")")
     }
 

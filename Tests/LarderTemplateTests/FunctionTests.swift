@@ -55,17 +55,17 @@ struct FunctionTests {
     @Test(
         "an unknown function or an argument of the wrong kind is reported with its position",
         arguments: [
-            ("\n {{nope(a)}}", "2:4: there is no nope(a)"),
-            ("{{#s}}\n{{count(s)}}{{/s}}", "2:3: there is no count(s) for what is there"),
-            ("{{uppercased(n)}}", "1:3: there is no uppercased(n) for"),
-            ("{{plusone(most)}}", "1:3: there is no plusone(most)"),
-            ("{{minusone(least)}}", "1:3: there is no minusone"), ("{{plusone(huge)}}", "1:3: there is no plusone"),
-            ("{{sorted(l)}}", "1:3: there is no sorted"), ("{{empty(n)}}", "1:3: there is no empty"),
-            ("{{empty(null)}}", "1:3: there is no empty"), ("{{uppercased(empty(l))}}", "1:3: there is no uppercased"),
-            ("{{index()}}", "1:3: there is no index() outside a list"),
-            ("{{^last()}}{{/last()}}", "1:4: there is no last()"),
-            ("{{index(l)}}", "1:3: there is no index(l) for"),
-            ("{{#l}}{{uppercased(index())}}{{/l}}", "1:9: there is no upper"),
+            ("\n {{nope(a)}}", "2:4: unknown function nope(a)"),
+            ("{{#s}}\n{{count(s)}}{{/s}}", "2:3: count(s) does not apply to this value"),
+            ("{{uppercased(n)}}", "1:3: uppercased(n) does not apply"),
+            ("{{plusone(most)}}", "1:3: plusone(most)"),
+            ("{{minusone(least)}}", "1:3: minusone"), ("{{plusone(huge)}}", "1:3: plusone"),
+            ("{{sorted(l)}}", "1:3: sorted"), ("{{empty(n)}}", "1:3: empty"),
+            ("{{empty(null)}}", "1:3: empty"), ("{{uppercased(empty(l))}}", "1:3: uppercased"),
+            ("{{index()}}", "1:3: index() is only available in a list"),
+            ("{{^last()}}{{/last()}}", "1:4: last()"),
+            ("{{index(l)}}", "1:3: index(l) does not apply"),
+            ("{{#l}}{{uppercased(index())}}{{/l}}", "1:9: upper"),
         ])
     func refused(text: String, beginning: String) throws {
         let value = try JSONValue(

@@ -41,9 +41,9 @@ struct SectionTests {
     func names() throws {
         let value: JSONValue = ["a": ["b": ["x": 1]], "b": ["c": 2], "c": 3]
         #expect(try render("{{#a}}{{b.x}}{{c}}{{/a}}", value) == "13")
-        #expect(error("{{#a}}{{b.c}}{{/a}}", value)?.text == "nothing is at a.b.c")
+        #expect(error("{{#a}}{{b.c}}{{/a}}", value)?.text == "no value at a.b.c")
         #expect(try render("{{#a}}{{#b}}{{x}}{{/b}}{{/a}}{{b.c}}", value) == "12")
-        #expect(error("{{#a}}{{.c}}{{/a}}", value)?.text == "nothing is at a.c")
+        #expect(error("{{#a}}{{.c}}{{/a}}", value)?.text == "no value at a.c")
         #expect(try render("{{#a}}{{.b.x}}{{.c?}}{{/a}}{{.c}}", value) == "13")
     }
 
@@ -58,7 +58,7 @@ struct SectionTests {
     func indexes() throws {
         let value: JSONValue = ["l": ["x", ["y": "z"]]]
         #expect(try render("{{l.0}}{{l.1.y}}{{l.2?}}{{l.00?}}{{l.-1?}}{{#l}}{{/l}}", value) == "xz")
-        #expect(error("{{l.2}} {{l.00}} {{l.y}}", value)?.text == "nothing is at l.2, l.00, l.y")
+        #expect(error("{{l.2}} {{l.00}} {{l.y}}", value)?.text == "no value at l.2, l.00, l.y")
     }
 
     @Test("the error for a missing value has its complete path")
@@ -66,18 +66,18 @@ struct SectionTests {
         let value: JSONValue = [
             "s": [["t": ["k": 1]], ["t": ["k": 2]]], "o": ["p": ["q": 1], "r": 2], "a.b": ["c": 1],
         ]
-        #expect(error("{{#s}}{{t.n}}{{/s}}", value)?.text == "nothing is at s.0.t.n, s.1.t.n")
-        #expect(error("{{#s}}{{#t}}{{n}}{{/t}}{{/s}}", value)?.text == "nothing is at n")
-        #expect(error("{{#s}}{{#t}}{{.n}}{{/t}}{{/s}}", value)?.text == "nothing is at s.0.t.n, s.1.t.n")
-        #expect(error("{{#reversed(s)}}{{t.n}}{{/reversed(s)}}", value)?.text == "nothing is at s.1.t.n, s.0.t.n")
-        #expect(error("{{#sorted(o)}}{{value.x}}{{/sorted(o)}}", value)?.text == "nothing is at o.p.x, o.r.x")
-        #expect(error("{{first(o.n)}}{{json(o.n.m)}}", value)?.text == "nothing is at o.n, o.n.m")
+        #expect(error("{{#s}}{{t.n}}{{/s}}", value)?.text == "no value at s.0.t.n, s.1.t.n")
+        #expect(error("{{#s}}{{#t}}{{n}}{{/t}}{{/s}}", value)?.text == "no value at n")
+        #expect(error("{{#s}}{{#t}}{{.n}}{{/t}}{{/s}}", value)?.text == "no value at s.0.t.n, s.1.t.n")
+        #expect(error("{{#reversed(s)}}{{t.n}}{{/reversed(s)}}", value)?.text == "no value at s.1.t.n, s.0.t.n")
+        #expect(error("{{#sorted(o)}}{{value.x}}{{/sorted(o)}}", value)?.text == "no value at o.p.x, o.r.x")
+        #expect(error("{{first(o.n)}}{{json(o.n.m)}}", value)?.text == "no value at o.n, o.n.m")
     }
 
     @Test("the error for missing values lists at most 20 names")
     func manyMissing() {
         let text = (1...1000).map { "{{n\($0)}}{{n\($0)}}" }.joined()
-        #expect(error(text)?.text.hasSuffix("n19, n20 and at others") == true)
+        #expect(error(text)?.text.hasSuffix("n19, n20 and others") == true)
         #expect(error((1...20).map { "{{n\($0)}}" }.joined())?.text.hasSuffix("n19, n20") == true)
         #expect(error(text)?.code == .missing)
     }

@@ -11,8 +11,8 @@ struct SyntaxErrorTests {
             ("{{", "1:1: a tag is not closed"),
             ("{{!\n", "1:1: a tag is not closed"), ("{{{b}}", "1:1: a tag is not closed"),
             ("{{%a", "1:1: a tag is not closed"),
-            ("{{b c}}", "1:5: a tag is not what it should be"), ("{{{b}} }", "1:8: a tag is not what it should be"),
-            ("{{}}", "1:3: this tag names nothing"), ("{{# }}", "1:5: this tag names nothing"),
+            ("{{b c}}", "1:5: a tag is malformed"), ("{{{b}} }", "1:8: a tag is malformed"),
+            ("{{}}", "1:3: this tag has no name"), ("{{# }}", "1:5: this tag has no name"),
             ("{{a..b}}", "1:3: a name between dots is empty"), ("{{..}}", "1:3: a name"), ("{{a.}}", "1:3: a name"),
             ("{{a.?}}", "1:3: a name"), ("{{json(a}}", "1:3: the parentheses"), ("{{json a)}}", "1:8: a tag"),
             ("{{json(a))}}", "1:3: the parentheses"), ("{{(a)}}", "1:3: the parentheses"),
@@ -20,13 +20,13 @@ struct SyntaxErrorTests {
             ("{{json()}}", "1:3: the parentheses"), ("{{json(count())}}", "1:3: the parentheses"),
             ("{{a)}}", "1:3: the parentheses"),
             ("{{json(a)(b)}}", "1:3: the parentheses"),
-            ("{{#a}}{{#b}}{{/a}}", "1:16: this closes a section that is not the last one opened, which is {{#b}}"),
+            ("{{#a}}{{#b}}{{/a}}", "1:16: this closes another section than the last one opened, which is {{#b}}"),
             ("x{{/a}}", "1:5: this closes a section, but none is open"),
             ("{{#a}}\n{{/b}}", "2:4: this closes a section"),
             ("{{#json(a)}}{{/a}}", "1:16: this closes"),
             (
                 "\n{{#a}}\n{{#b}}{{/b}}\n",
-                "4:1: the template ends within a section; close the one of line 2 with {{/a}}"
+                "4:1: the template ends within a section; close the section of line 2 with {{/a}}"
             ),
             ("{{> a}}", "1:1: one template cannot include"), ("b\n {{ >a}}", "2:2: one template cannot include"),
             ("{{=<% %>=}}<%> a%>", "1:12: one template cannot include"),
@@ -56,7 +56,7 @@ struct SyntaxErrorTests {
         #expect(try render(nested(Template.greatestDepth), ["a": ["c": 1], "b": "x"]) == "x")
         #expect(
             error(nested(Template.greatestDepth + 1))?.description
-                == "1:604: sections lie within one another more than 100 deep")
+                == "1:604: sections are nested deeper than 100 levels")
         #expect(error(String(repeating: "{{#a}}", count: 100_000))?.code == .syntax)
     }
 
@@ -72,25 +72,25 @@ struct SyntaxErrorTests {
         #expect(try render("{{\(calls)}}", ["a": "xy"]) == "xy")
         let list = JSONValue.array((0..<many).map { .int($0) })
         #expect(try render("{{#a}}{{#last()}}{{.}}{{/last()}}{{/a}}", ["a": list]) == "\(many - 1)")
-        #expect(error("{{#a}}{{.x}}{{/a}}", ["a": list])?.text.hasSuffix("a.19.x and at others") == true)
+        #expect(error("{{#a}}{{.x}}{{/a}}", ["a": list])?.text.hasSuffix("a.19.x and others") == true)
     }
 
     @Test("an error contains at most 60 characters of a name")
     func longNames() {
         let name = String(repeating: "n", count: 100_000)
         let shown = "\(name.prefix(60))…"
-        #expect(error("{{\(name)}}")?.text == "nothing is at \(shown)")
-        #expect(error("{{\(name.prefix(60))}}")?.text == "nothing is at \(name.prefix(60))")
-        #expect(error("{{\(name)(a)}}")?.text == "there is no \(shown)")
-        #expect(error("{{#\(name)}}")?.text.hasSuffix("close the one of line 1 with {{/\(shown)}}") == true)
+        #expect(error("{{\(name)}}")?.text == "no value at \(shown)")
+        #expect(error("{{\(name.prefix(60))}}")?.text == "no value at \(name.prefix(60))")
+        #expect(error("{{\(name)(a)}}")?.text == "unknown function \(shown)")
+        #expect(error("{{#\(name)}}")?.text.hasSuffix("close the section of line 1 with {{/\(shown)}}") == true)
         #expect(error("{{#\(name)}}{{/b}}")?.text.hasSuffix("which is {{#\(shown)}}") == true)
         let (opening, closing) = (String(repeating: "count(", count: 20), String(repeating: ")", count: 20))
         let call = "\(opening.prefix(60))…"
-        #expect(error("{{\(opening)a\(closing)}}", ["a": 1])?.text == "there is no \(call) for what is there")
-        #expect(error("{{\(opening)index()\(closing)}}")?.text == "there is no \(call) outside a list")
+        #expect(error("{{\(opening)a\(closing)}}", ["a": 1])?.text == "\(call) does not apply to this value")
+        #expect(error("{{\(opening)index()\(closing)}}")?.text == "\(call) is only available in a list")
         // One character with many code points.
         let marks = "a" + String(repeating: "\u{301}", count: 1000)
-        #expect(error("{{\(marks)}}")?.text.unicodeScalars.count == "nothing is at ".count + 61)
+        #expect(error("{{\(marks)}}")?.text.unicodeScalars.count == "no value at ".count + 61)
     }
 
     @Test("random templates do not crash the parser, and error positions are within the text")

@@ -17,8 +17,8 @@ struct ParseFailure {
         let found = found(in: text)
         let atEnd = offset >= text.count
         func syntax(_ expected: String) -> JSONError {
-            if atEnd { return JSONError(.unexpectedEnd, at: offset, "the text ends where \(expected) was expected") }
-            return JSONError(.unexpectedByte, at: offset, "\(expected) was expected, not \(found)")
+            if atEnd { return JSONError(.unexpectedEnd, at: offset, "expected \(expected), but the text ends") }
+            return JSONError(.unexpectedByte, at: offset, "expected \(expected), not \(found)")
         }
         func number(_ reason: String) -> JSONError {
             if atEnd { return JSONError(.unexpectedEnd, at: offset, "the text ends inside a number: \(reason)") }
@@ -34,9 +34,9 @@ struct ParseFailure {
         case .expectedCommaInArray: return syntax("',' or ']'")
         case .invalidLiteral:
             if atEnd { return JSONError(.unexpectedEnd, at: offset, "the text ends inside true, false or null") }
-            return JSONError(.unexpectedByte, at: offset, "only the words true, false and null exist in JSON")
+            return JSONError(.unexpectedByte, at: offset, "the only literals of JSON are true, false and null")
         case .leadingZero:
-            return JSONError(.invalidNumber, at: offset, "a number has no leading zeros; remove them")
+            return JSONError(.invalidNumber, at: offset, "a number must not have leading zeros; remove them")
         case .missingDigit: return number("a digit must follow '-'")
         case .missingFraction: return number("a digit must follow the decimal point")
         case .missingExponent: return number("a digit must follow the exponent sign")
@@ -56,7 +56,7 @@ struct ParseFailure {
             return JSONError(
                 .loneSurrogate, at: offset, #"a high surrogate must be followed by a \u escape of a low surrogate"#)
         case .loneLow:
-            return JSONError(.loneSurrogate, at: offset, "a low surrogate without the high surrogate before it")
+            return JSONError(.loneSurrogate, at: offset, "a low surrogate must follow a high surrogate")
         case .invalidUTF8:
             return JSONError(.invalidUTF8, at: offset, "the string is not UTF-8 at \(found)")
         case .truncatedUTF8:

@@ -47,7 +47,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     public init(_ value: JSONValue, maximumSegments: Int = .max, maximumBytes: Int = .max) throws(JSONError) {
         let entry = value.entry
         guard Int(entry.length) <= maximumBytes else {
-            throw JSONError(.invalidPath, at: 0, "it has \(entry.length) bytes, where \(maximumBytes) are the most")
+            throw JSONError(.invalidPath, at: 0, "it has \(entry.length) bytes, more than \(maximumBytes)")
         }
         if entry.kind == Node.Kind.string {
             self = try Names.withBytes(entry, text: value.document.text) { Self.parse($0, maximumSegments) }.get()
@@ -55,7 +55,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
         }
         guard entry.kind == Node.Kind.array else {
             throw JSONError(
-                .typeMismatch, at: 0, "a path is a string or an array of member names, not \(value.kind.article)")
+                .typeMismatch, at: 0, "a path must be a string or an array of member names, not \(value.kind.article)")
         }
         var segments: [String] = []
         for element in value.elements {
@@ -63,7 +63,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
             guard let name = element.string else {
                 throw JSONError(
                     .typeMismatch, at: 0,
-                    "a path's element \(segments.count) must be a string, not \(element.kind.article)")
+                    "element \(segments.count) of a path must be a string, not \(element.kind.article)")
             }
             segments.append(name)
         }
@@ -180,7 +180,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
         for index in 1..<text.count where text[index] == UInt8(ascii: "~") {
             let next = index + 1 < text.count ? text[index + 1] : 0
             guard next == UInt8(ascii: "0") || next == UInt8(ascii: "1") else {
-                throw JSONError(.invalidPath, at: index, "in a pointer '~' is written ~0 and '/' ~1")
+                throw JSONError(.invalidPath, at: index, "in a pointer, write '~' as ~0 and '/' as ~1")
             }
         }
     }

@@ -298,7 +298,7 @@ extension JSONValue {
         return writer.bytes.withUnsafeBytes { bytes in
             switch parse(bytes, .max) {
             case .success(let value): return value
-            case .failure(let error): preconditionFailure("the calls made no JSON value: \(error)")
+            case .failure(let error): preconditionFailure("the calls did not write a JSON value: \(error)")
             }
         }
     }

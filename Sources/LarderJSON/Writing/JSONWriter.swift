@@ -264,7 +264,9 @@ extension JSONWriter {
     private static func write(
         _ name: StaticString, comma: Bool, into output: UnsafeMutablePointer<UInt8>
     ) -> UnsafeMutablePointer<UInt8> {
-        assert(name.withUTF8Buffer { !$0.contains(where: PlainText.isEscaped) }, "a name that JSON escapes")
+        assert(
+            name.withUTF8Buffer { !$0.contains(where: PlainText.isEscaped) },
+            "the name contains characters that JSON escapes")
         // The comma is always written. If none is needed, the quotation mark overwrites it.
         output[0] = UInt8(ascii: ",")
         let start = comma ? output + 1 : output

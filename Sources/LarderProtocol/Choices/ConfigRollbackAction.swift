@@ -13,10 +13,12 @@ extension ConfigRollback {
             switch (revision, try reader.bool("release") ?? false) {
             case (let revision?, false): self = .goBack(to: revision, hold: hold)
             case (nil, true):
-                if hold != nil { throw WireError(.invalidParams, "give \"hold\" with \"revision\" only") }
+                if hold != nil {
+                    throw WireError(.invalidParams, "\"hold\" requires \"revision\"; add it, or leave out \"hold\"")
+                }
                 self = .release
             default:
-                throw WireError(.invalidParams, "give either \"revision\" or \"release\": true, and not both")
+                throw WireError(.invalidParams, "give either \"revision\" or \"release\": true")
             }
         }
 

@@ -24,7 +24,7 @@ extension ConfigWait {
             guard conditions.count == 1 else {
                 throw WireError(
                     .invalidParams,
-                    "give one of \"equals\", \"notEquals\", \"exists\" and \"revisionAtLeast\", not \(conditions.count)"
+                    "give exactly one of \"equals\", \"notEquals\", \"exists\" and \"revisionAtLeast\", not \(conditions.count)"
                 )
             }
             self = conditions[0]

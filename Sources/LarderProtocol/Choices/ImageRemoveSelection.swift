@@ -18,7 +18,7 @@ extension ImageRemove {
         init(from reader: MemberReader) throws(WireError) {
             if let prefix = try reader.text("prefix", bytes: 1...ImageReference.longestURL) {
                 guard try reader.string("url") == nil, try reader.string("cacheKey") == nil else {
-                    throw WireError(.invalidParams, "\"prefix\" excludes \"url\" and \"cacheKey\"")
+                    throw WireError(.invalidParams, "\"prefix\" excludes \"url\" and \"cacheKey\"; send one of them")
                 }
                 self = .prefix(prefix)
             } else {
