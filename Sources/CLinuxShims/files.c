@@ -11,7 +11,8 @@ int larder_memfd_create(const char *name) {
     const unsigned int cloexec = 0x1, allow_sealing = 0x2, noexec_seal = 0x8;  // MFD_*, linux/memfd.h
     int fd = (int)syscall(SYS_memfd_create, name, cloexec | allow_sealing | noexec_seal);
     if (fd < 0 && errno == EINVAL) {
-        // MFD_NOEXEC_SEAL came with Linux 6.3; from then on its absence is logged, or refused by vm.memfd_noexec.
+        // MFD_NOEXEC_SEAL requires Linux 6.3. From that version on, its absence is logged, or refused by
+        // vm.memfd_noexec.
         fd = (int)syscall(SYS_memfd_create, name, cloexec | allow_sealing);
     }
     return fd;

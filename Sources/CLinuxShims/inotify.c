@@ -10,7 +10,7 @@ bool larder_inotify_next(
         return false;
     }
     const char *record = (const char *)buffer + *offset;
-    memcpy(&header, record, sizeof(header));  // a Swift buffer need not be aligned for the structure
+    memcpy(&header, record, sizeof(header));  // a Swift buffer may not be aligned for the structure
     if (length - *offset - sizeof(header) < header.len) {
         return false;
     }

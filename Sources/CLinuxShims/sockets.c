@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 int larder_peer_credentials(int fd, int *pid, unsigned int *uid, unsigned int *gid) {
-    // struct ucred, which sys/socket.h declares under _GNU_SOURCE only; the layout is the kernel's.
+    // struct ucred, which sys/socket.h declares only with _GNU_SOURCE. The layout is that of the kernel.
     struct {
         pid_t pid;
         uid_t uid;
@@ -21,7 +21,7 @@ int larder_peer_credentials(int fd, int *pid, unsigned int *uid, unsigned int *g
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
         return -1;
     }
-    // An unconnected socket answers with uid and gid -1 instead of failing.
+    // For an unconnected socket, the kernel returns uid and gid -1 instead of an error.
     if (length != sizeof(peer) || peer.uid == (uid_t)-1) {
         errno = ENODATA;
         return -1;
@@ -45,7 +45,7 @@ ptrdiff_t larder_send_nosignal(int fd, const void *bytes, size_t length) {
     return send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/// A message of some pieces, without address and ancillary data.
+/// A message of several pieces, without address and ancillary data.
 static inline struct msghdr larder_message(struct iovec *pieces, size_t count) {
     struct msghdr message;
     memset(&message, 0, sizeof(message));
@@ -58,7 +58,7 @@ ptrdiff_t larder_receive(
     int fd, void *bytes, size_t length, bool wants_descriptor, struct larder_passed *passed) {
     struct iovec piece = {.iov_base = bytes, .iov_len = length};
     struct msghdr message = larder_message(&piece, 1);
-    // CMSG_SPACE pads to the room of two descriptors.
+    // CMSG_SPACE pads, which would leave room for two descriptors.
     union {
         char bytes[CMSG_LEN(sizeof(int))];
         struct cmsghdr align;
@@ -100,7 +100,7 @@ int larder_unread_by_peer(int fd) {
     return ioctl(fd, SIOCOUTQ, &bytes) == 0 ? bytes : -1;
 }
 
-/// Room for the descriptors of a message, with the alignment of a header, as cmsg(3) asks.
+/// Space for the descriptors of a message, with the alignment of a header that cmsg(3) requires.
 union larder_descriptor_room {
     char bytes[CMSG_SPACE(sizeof(int) * LARDER_MAX_PASSED_DESCRIPTORS)];
     struct cmsghdr align;

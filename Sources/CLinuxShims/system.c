@@ -1,4 +1,4 @@
-// The clock, the allocator, and the reaction to crashes.
+// The clock, the allocator, and the handling of fatal signals.
 #define _GNU_SOURCE
 #include "CLinuxShims.h"
 
@@ -18,13 +18,14 @@ void larder_set_up_allocator(void) { mallopt(M_ARENA_MAX, 2); }
 
 void larder_trim_memory(void) { malloc_trim(0); }
 
-// What the Swift runtime has for each signal.
+// The handlers of the Swift runtime, by signal number.
 static struct sigaction reported[NSIG];
 
 static void report_and_end(int number, siginfo_t *information, void *context) {
-    // It sets all of them to their defaults.
+    // The runtime resets the handlers of all signals to their defaults.
     reported[number].sa_sigaction(number, information, context);
-    // Blocked until this returns; then it ends the process (sigaction(2): up to 0 it was sent by a process).
+    // A process sent the signal if si_code is 0 or less (sigaction(2)). The signal is blocked until this function
+    // returns, and then ends the process.
     if (information->si_code <= 0) raise(number);
 }
 

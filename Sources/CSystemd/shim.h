@@ -3,7 +3,7 @@
 
 #include <systemd/sd-daemon.h>
 
-// Without this sd_journal_sendv is a macro that records this header's place as the origin of every entry, and macros
-// with arguments do not reach Swift.
+// Otherwise sd_journal_sendv is a macro that records the location of its caller. Swift cannot import macros with
+// arguments.
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>

@@ -1,10 +1,10 @@
-/// What Linux offers and Swift cannot reach through its Glibc module: structures and constants that glibc hides
-/// behind _GNU_SOURCE (which that module is built without), flexible array members, control messages, and system
-/// calls that have no wrapper. Every function sets errno like the call that it makes, and is never restarted here: EINTR
-/// and EAGAIN are the caller's to judge.
+/// Linux interfaces that Swift's Glibc module does not export: structures and constants that glibc declares only with
+/// _GNU_SOURCE (which that module is built without), flexible array members, control messages, and system calls without
+/// a wrapper. Every function sets errno like the call that it makes. No call is restarted; callers handle EINTR and
+/// EAGAIN.
 ///
-/// These headers include none of glibc's. The compiler takes a declaration that is in two modules from the one that it loads
-/// first, so that a Swift file that uses `stat` would have to import both.
+/// These headers include no glibc headers. If two modules have the same declaration, the compiler takes it from the
+/// module that it loads first. A Swift file that uses `stat` would then have to import both modules.
 #pragma once
 
 #include "larder_clock.h"

@@ -1,5 +1,5 @@
-/// The kernel's clock, of which Swift's Glibc module leaves adjtimex(2) out.
+/// The kernel's clock: adjtimex(2), which Swift's Glibc module does not export.
 #pragma once
 
-/// Whether the clock is synchronized (adjtimex(2), which only reads here): 1 or 0, or -1 with errno set.
+/// Returns 1 if the clock is synchronized and 0 if not (adjtimex(2)); -1 with errno set on failure. Changes nothing.
 int larder_clock_is_synchronized(void);

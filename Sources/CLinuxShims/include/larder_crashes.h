@@ -1,7 +1,8 @@
-/// Crashes: ending by the signal that the Swift runtime reported.
+/// Ends the process after the Swift runtime has reported a fatal signal.
 #pragma once
 
-/// Has this process end by a fatal signal that another process sent (the watchdog's SIGABRT, kill(1)), once the Swift runtime
-/// has printed its backtrace. The runtime relies on the instruction that crashed to crash again; what was sent comes but
-/// once, and the process would go on. Without effect where the runtime handles no crashes. Call it before there are threads.
+/// Makes fatal signals that another process sends (the watchdog's SIGABRT, kill(1)) end this process after the Swift
+/// runtime has printed its backtrace. The runtime relies on the faulting instruction to crash again. A signal that was
+/// sent arrives only once, and without this call the process would continue. No effect if the runtime handles no
+/// crashes. Must be called before other threads exist.
 void larder_end_by_sent_signals(void);

@@ -1,7 +1,7 @@
-/// epoll(7) and eventfd(2), which Swift's Glibc module leaves out.
+/// epoll(7) and eventfd(2), which Swift's Glibc module does not export.
 #pragma once
 
-/// What the kernel calls struct epoll_event, with its 64 bits of data as two numbers.
+/// The kernel's struct epoll_event, with its 64 bits of data as two numbers.
 struct larder_epoll_event {
     unsigned int events;
 #ifndef __x86_64__
@@ -31,5 +31,5 @@ int larder_epoll_control(int epoll, int operation, int fd, struct larder_epoll_e
 /// epoll_wait(2). Returns the number of events, or -1 with errno set.
 int larder_epoll_wait(int epoll, struct larder_epoll_event *events, int capacity, int milliseconds);
 
-/// eventfd(2), close-on-exec and without blocking. Returns a descriptor, or -1 with errno set.
+/// eventfd(2), close-on-exec and nonblocking. Returns a descriptor, or -1 with errno set.
 int larder_eventfd(void);

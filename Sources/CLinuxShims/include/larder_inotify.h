@@ -1,12 +1,12 @@
-/// inotify(7): walking the records of one read. inotify_init1, inotify_add_watch and the IN_* constants come from
-/// Swift's Glibc module; only `struct inotify_event` with its flexible `name` does not.
+/// inotify(7): iterates over the records of one read. Swift's Glibc module exports inotify_init1, inotify_add_watch and
+/// the IN_* constants, but not `struct inotify_event`, because of its flexible member `name`.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/// One record. `name` points into the buffer that was walked and ends with NUL; NULL when the watched object itself is
-/// meant.
+/// One record. `name` points into the buffer and ends with NUL. It is NULL if the event concerns the watched object
+/// itself.
 struct larder_inotify_event {
     int watch;
     unsigned int mask;
@@ -14,7 +14,8 @@ struct larder_inotify_event {
     const char *name;
 };
 
-/// The record at `*offset` of what read(2) returned, moving `*offset` behind it. False at the end, and when the rest is
-/// not a whole record (the kernel never splits one, so that says the buffer is something else).
+/// Decodes the record at `*offset` of the bytes that read(2) returned, and advances `*offset` to the next record.
+/// Returns false at the end, and if the rest is not a whole record. The kernel never splits a record, so the buffer
+/// then contains something else.
 bool larder_inotify_next(
     const void *buffer, size_t length, size_t *offset, struct larder_inotify_event *event);
