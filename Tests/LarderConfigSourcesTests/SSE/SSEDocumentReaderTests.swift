@@ -118,9 +118,7 @@ struct SSEStreamStateTests {
         }
     }
 
-    @Test(
-        "a response that differs from the newest document interrupts the connection"
-    )
+    @Test("a response that differs from the newest document interrupts the connection")
     func difference() throws {
         var (state, consumer, _) = Self.connected()
         _ = state.began(Task { nil }, for: consumer)
