@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# Measures the agent beside Redis and etcd on this machine: the same load generator, the same run, the servers taking turns.
-# Prints a table with the ratio of the agent's figure to the other's, and whether the targets are met.
+# Compares the agent with Redis and etcd on this machine. One load generator measures all servers in alternation, in one run.
+# Prints a table with each ratio of Larder to the peer, and whether the target is met.
 set -euo pipefail
 
 usage() {
     cat <<'EOF'
 usage: contrib/bench-peers.sh [option ...]
   --quick            shorter rounds
-  --only ROWS        only these rows, separated by commas: get connect subtree publish durable etcd memory mapped images
+  --only ROWS        measure only these rows, separated by commas:
+                     get connect subtree publish durable etcd memory mapped images
   --json FILE        also write the figures, and every report behind them, as JSON
   --markdown FILE    also write the table as Markdown
-  --check            exit with 1 when a target is missed
-  --without-agent    only the others and the floor: what this machine can do
-  --no-build         take what the last build left
+  --check            exit with status 1 if a target is missed
+  --without-agent    measure only the peers and the floor, to see the limits of this machine
+  --no-build         use the programs of the last build
   --larderd FILE     measure this program instead of building one
-  --directory DIR    where the servers keep their files (default: /var/tmp). Durable figures are those of its disk.
+  --directory DIR    directory for the servers' files (default: /var/tmp); durable figures measure its disk
 EOF
 }
 
@@ -22,7 +23,7 @@ only='' quick=false check=false build=true with_agent=true json='' markdown='' l
 while (($#)); do
     case $1 in
         --quick) quick=true ;;
-        --only) only=${2:?--only needs the names of rows} && shift ;;
+        --only) only=${2:?--only needs a list of rows} && shift ;;
         --check) check=true ;;
         --no-build) build=false ;;
         --without-agent) with_agent=false ;;
@@ -45,7 +46,7 @@ declare -A names=()
 stop() {
     local pid
     for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
-    # One that crashes at its end is heard of, too.
+    # Report a server that crashes during shutdown, too.
     for pid in "${pids[@]}"; do
         wait "$pid" 2>/dev/null || (($? < 128 || $? == 143)) || { echo "bench-peers: ${names[$pid]} crashed" >&2 &&
             tail -n 40 "$work/${names[$pid]}.log" >&2; }
@@ -60,16 +61,16 @@ fail() {
     exit 1
 }
 
-# wants ROW: whether it is to be measured.
+# wants ROW: succeeds if the row is to be measured.
 wants() { [[ -z $only || ,$only, == *,$1,* ]]; }
 
-# compile PRODUCT: builds one product; shows what the compiler said only if it failed.
+# compile PRODUCT: builds a product of the package; prints the compiler's output only on failure.
 compile() {
     swift build --package-path "$top" "${release_flags[@]}" --product "$1" >"$work/build.log" 2>&1 ||
         { tail -n 40 "$work/build.log" >&2 && fail "cannot build $1"; }
 }
 
-# start NAME SOCKET COMMAND...: starts a server and waits until it takes connections.
+# start NAME SOCKET COMMAND...: starts a server and waits until it accepts connections.
 start() {
     local name=$1 socket=$2 deadline=$((SECONDS + 20))
     shift 2
@@ -79,13 +80,13 @@ start() {
     until socat -u OPEN:/dev/null "UNIX-CONNECT:${socket//:/\\:}" >"$work/probe.log" 2>&1; do
         if ! kill -0 "${pids[-1]}" 2>/dev/null || ((SECONDS > deadline)); then
             tail -n 20 "$work/$name.log" "$work/probe.log" >&2
-            fail "$name does not answer at $socket"
+            fail "$name does not accept connections on $socket"
         fi
         sleep 0.05
     done
 }
 
-# measure NAME ARGUMENT...: runs larder-bench and keeps its report.
+# measure NAME ARGUMENT...: runs larder-bench and saves its report.
 measure() {
     local name=$1
     shift
@@ -95,7 +96,7 @@ measure() {
 
 for row in ${only//,/ }; do
     [[ " get connect subtree publish durable etcd memory mapped images " == *" $row "* ]] ||
-        fail "there is no row \"$row\"; see --help"
+        fail "unknown row \"$row\"; see --help"
 done
 mkdir -p "$directory"
 work=$(mktemp -d "$directory/larder-peers.XXXXXX")
@@ -110,7 +111,7 @@ if $build; then
 fi
 binaries=$(swift build --package-path "$top" "${release_flags[@]}" --show-bin-path)
 bench=$binaries/larder-bench
-[[ -x $bench ]] || fail "no $bench: leave out --no-build"
+[[ -x $bench ]] || fail "$bench does not exist; run without --no-build"
 cc -O2 -Wall -o "$work/floor" "$top/contrib/benchmarks/floor/floor.c"
 SECONDS=0
 
@@ -123,7 +124,7 @@ start redis-durable "$work/redis-durable.sock" \
 start floor "$work/floor.sock" "$work/floor" "$work/floor.sock"
 start floor-durable "$work/floor-durable.sock" "$work/floor" "$work/floor-durable.sock" "$work/floor.journal"
 if wants durable || wants etcd || wants memory; then
-    # It takes the host of such an address, port included, for a file in the current directory.
+    # In unix://HOST:PORT, etcd takes HOST:PORT as the name of a socket in the current directory.
     start etcd "$work/etcd.sock:1" etcd --data-dir etcd --log-level warn \
         --listen-client-urls unix://etcd.sock:1 --advertise-client-urls unix://etcd.sock:1 \
         --listen-peer-urls unix://peer.sock:1 --initial-advertise-peer-urls http://localhost:2380 \
@@ -155,11 +156,11 @@ rounds=5 seconds=1.5 blocks=10 publications=400
 if $quick; then rounds=3 seconds=0.5 blocks=5 publications=50; fi
 round=(--rounds "$rounds" --seconds "$seconds")
 
-# Memory first: it is what a server needs that has just been started.
+# Memory first, because it is measured just after the start.
 if wants memory; then
     measure idle idle "${both[@]}" --subscribers 10000
     measure idle-etcd idle "${etcd[@]}"
-    # Closing so many connections is over by then.
+    # Give the servers time to close the 10,000 connections.
     sleep 1
 fi
 if wants get; then
@@ -193,12 +194,12 @@ if wants publish; then
         for subscribers in 1 10 100 1000 10000; do
             case $subscribers:$bytes in
                 10:10000) continue ;;
-                1:* | 10:*) turns=(--blocks "$blocks" --rounds "$((publications * 5))") ;;
-                10000:*) turns=(--blocks 3 --rounds "$((publications / 8))") ;;
-                *) turns=(--blocks "$blocks" --rounds "$publications") ;;
+                1:* | 10:*) repetitions=(--blocks "$blocks" --rounds "$((publications * 5))") ;;
+                10000:*) repetitions=(--blocks 3 --rounds "$((publications / 8))") ;;
+                *) repetitions=(--blocks "$blocks" --rounds "$publications") ;;
             esac
             measure "publish-$subscribers-$bytes" fanout "${both[@]}" --subscribers "$subscribers" --bytes "$bytes" \
-                "${turns[@]}"
+                "${repetitions[@]}"
         done
     done
 fi
@@ -215,11 +216,11 @@ with open(sys.argv[1], "wb") as file:
     file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0))
                + chunk(b"IDAT", zlib.compress(b"\0\0")) + chunk(b"IEND", b""))
 EOF
-        # The program is the command line under this name.
+        # larderd is also the command line if it is started as larder.
         ln -s "$larderd" "$work/larder"
         image=https://images.invalid/pixel.png
         "$work/larder" image put "$work/pixel.png" --url "$image" "${agent[@]}" >"$work/put.log" 2>&1 ||
-            { cat "$work/put.log" >&2 && fail "the agent does not take the image"; }
+            { cat "$work/put.log" >&2 && fail "the agent rejected the image"; }
         measure image-rate image rate "${agent[@]}" --url "$image" "${round[@]}"
     fi
 fi

@@ -2,17 +2,17 @@
 """Checks how the source files of the configuration modules depend on each other.
 
 The modules form layers: LarderConfigModel at the bottom, LarderConfigStorage and LarderConfigSources above it, LarderConfig on
-top. A file may refer to files of its own module and of the modules below. Two things fail the check:
+top. A file may refer to files of its own module and of the modules below. The check fails for:
 
-- an upward reference: a name that is declared in a layer above, or in the module beside it;
-- a cycle of more than three files, wherever they are.
+- an upward reference: use of a name that is declared in a layer above, or in another module of the same layer;
+- a dependency cycle of more than three files, also across modules.
 
-References are found by names, not by a compiler: top-level types, nested types that an extension declares, functions and
-constants outside of types, and the members of extensions. A member counts if only one file declares its name. Comments and
-texts are not looked at.
+The script finds references by name, without a compiler: top-level types, nested types declared in an extension, global
+functions and constants, and members of extensions. A member counts if only one file declares its name. Comments and string
+literals are ignored, except for interpolations.
 
   contrib/check-layers.py            check
-  contrib/check-layers.py FILE...    also print what these files refer to, and what refers to them (names without .swift)
+  contrib/check-layers.py FILE...    also print references from and to these files (names without .swift)
 """
 import collections
 import pathlib
@@ -20,14 +20,14 @@ import re
 import sys
 
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "Sources"
-# Each module with the modules that it may refer to besides itself.
+# The modules that each module may refer to besides itself.
 MODULES = {
     "LarderConfigModel": set(),
     "LarderConfigStorage": {"LarderConfigModel"},
     "LarderConfigSources": {"LarderConfigModel"},
     "LarderConfig": {"LarderConfigModel", "LarderConfigStorage", "LarderConfigSources"},
 }
-LARGEST_CYCLE = 3
+MAX_CYCLE = 3
 
 TOKEN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*|[{}().:]|\S")
 TYPES = {"struct", "class", "enum", "actor", "protocol", "typealias"}
@@ -36,9 +36,9 @@ HIDDEN = {"private", "fileprivate"}
 
 
 def code(text):
-    """The text with spaces for comments and string literals, except what is interpolated in them."""
+    """Replaces string literals with spaces, except for interpolations, and removes comments."""
     out = []
-    ends = []  # what ends each literal that we are in, with the depth of parentheses at its interpolation
+    ends = []  # the closing delimiter of each open literal, with the parenthesis depth at which its text continues
     index, depth = 0, 0
     while index < len(text):
         if ends and depth == ends[-1][1]:  # inside a literal
@@ -59,7 +59,7 @@ def code(text):
                 index += 1
             continue
         raw = re.compile(r'#+"').match(text, index)
-        if raw:  # a raw literal; interpolation in it is not used here
+        if raw:  # a raw literal; the modules do not use interpolation in these
             quote = '"' + "#" * (len(raw.group()) - 1)
             end = text.index(quote, raw.end()) + len(quote)
             out.append(re.sub(r"[^\n]", " ", text[index:end]))
@@ -91,11 +91,11 @@ class File:
             self.tokens += [(token, number) for token in TOKEN.findall(line)]
         self.types = set()  # top-level types
         self.nested = set()  # the last names of nested types
-        self.qualified = set()  # "Outer.Inner" that an extension declares
+        self.qualified = set()  # types nested in an extension, as "Outer.Inner"
         self.globals = set()
-        self.own_names = set()  # all functions, variables and cases, hidden ones too
-        self.own_members = set()  # of types that this file declares
-        self.extended = collections.defaultdict(set)  # type -> members that an extension in this file adds
+        self.own_names = set()  # all functions, variables and cases, also private ones
+        self.own_members = set()  # members of types that this file declares
+        self.extended = collections.defaultdict(set)  # type -> members that its extensions in this file add
         self.read_declarations()
 
     def read_declarations(self):
@@ -115,7 +115,7 @@ class File:
             elif before == ".":
                 continue
             elif word in HIDDEN:
-                hidden = after != "("  # private(set) hides the setter only
+                hidden = after != "("  # private(set) applies to the setter only
             elif word == "extension" and not scopes:
                 name, at = after, index + 2
                 while words[at : at + 1] == ["."]:
@@ -157,7 +157,7 @@ class File:
 
 
 def references(files):
-    """(file, file) -> [(name, line)]"""
+    """Returns {(file, referenced file): [(name, line)]}."""
     homes = collections.defaultdict(set)
     members = collections.defaultdict(set)
     for file in files:
@@ -198,7 +198,7 @@ def references(files):
 
 
 def cycles(files, found):
-    """The strongly connected components of the graph (Tarjan 1972)."""
+    """Returns the strongly connected components of the graph (Tarjan 1972)."""
     successors = collections.defaultdict(list)
     for file, home in found:
         successors[file].append(home)
@@ -236,9 +236,9 @@ def main():
             problems.append(f"{file}:{line} refers to {name} of {home}, which is not below {file.module}")
     components = cycles(files, found)
     for component in components:
-        if len(component) <= LARGEST_CYCLE:
+        if len(component) <= MAX_CYCLE:
             continue
-        lines = [f"a cycle of {len(component)} files; at most {LARGEST_CYCLE} may depend on each other:"]
+        lines = [f"a cycle of {len(component)} files; at most {MAX_CYCLE} may depend on each other:"]
         for file in sorted(component, key=str):
             for home in sorted(component, key=str):
                 if (file, home) in found:
@@ -254,7 +254,7 @@ def main():
         print("check-layers: move the declaration down, pass a value, or invert the reference", file=sys.stderr)
         return 1
     largest = max((len(component) for component in components), default=0)
-    print(f"check-layers: {len(files)} files, no upward reference, the largest cycle has {largest}")
+    print(f"check-layers: {len(files)} files, no upward references, largest cycle: {largest}")
     return 0
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Simulates a fleet of hosts that ask one source, with the agent's own code, and prints the table of guides/fleets.md.
+# Simulates a fleet of hosts that poll one source, with the agent's polling code, and prints the table of guides/fleets.md.
 #
-#   contrib/fleet.sh [number of hosts, by default 1000000] [seed]
+#   contrib/fleet.sh [number of hosts, default 1000000] [seed, default random]
 #
-# The simulation is that of Tests/LarderUpstreamTests. It is compiled with optimization as one module here, because a million
-# hosts take too long in a debug build.
+# The simulation is that of Tests/LarderUpstreamTests. This script compiles it as one optimized module, because a million hosts
+# take too long in a debug build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,4 +1,4 @@
-"""A connection to an agent, and an agent in a directory of its own, for the scripts of this repository.
+"""A client connection and a process class for agents, used by the scripts of this repository.
 
     from larder_client import AgentProcess
 
@@ -7,7 +7,7 @@
         connection.call("config.set", path="a.b", value=1)
     agent.stop()
 
-Needs only Python 3.11 and Linux.
+Requires Python 3.11 and Linux; no other packages.
 """
 
 import collections
@@ -23,7 +23,7 @@ SYSTEM_SOCKET = "/run/larder/larder.sock"
 
 
 class AgentError(Exception):
-    """An error response: `name`, `code`, `detail` and `retryable`; `error` is the whole object."""
+    """An error response. `error` is the complete error object; `name`, `code`, `detail` and `retryable` are taken from it."""
 
     def __init__(self, error):
         data = error.get("data") or {}
@@ -37,13 +37,13 @@ class Closed(ConnectionError):
 
 
 class Died(Exception):
-    """The agent ended unexpectedly, or with the wrong status."""
+    """The agent exited unexpectedly, or with a nonzero status."""
 
 
 class Connection:
-    """A blocking connection. A wait of more than `timeout` seconds raises TimeoutError.
+    """A blocking connection. Each wait for the agent raises TimeoutError after `timeout` seconds.
 
-    `descriptors` are the received file descriptors that nobody has taken from the list; close() closes them.
+    Received file descriptors are appended to `descriptors`. Callers remove those that they adopt; close() closes the rest.
     """
 
     def __init__(self, path=SYSTEM_SOCKET, timeout=60):
@@ -71,11 +71,11 @@ class Connection:
             os.close(self.descriptors.pop())
 
     def shut_down(self):
-        """Ends the output; input remains open."""
+        """Shuts down the sending side. Replies can still be received."""
         self.socket.shutdown(socket.SHUT_WR)
 
     def send(self, data):
-        """Sends bytes unchanged, any other value as a line of JSON."""
+        """Sends bytes unchanged, and any other value as a line of JSON."""
         if not isinstance(data, (bytes, bytearray)):
             data = json.dumps(data, separators=(",", ":")).encode() + b"\n"
         self.socket.sendall(data)
@@ -90,11 +90,11 @@ class Connection:
         self.send({"method": method, "params": params})
 
     def call(self, method, /, **params):
-        """Returns the result of a request. An error response raises AgentError."""
+        """Sends a request and returns its result. Raises AgentError for an error response."""
         return self.result(self.request(method, **params))
 
     def put_image(self, url, content, **params):
-        """Stores bytes as the image of a URL, and returns the result of image.put."""
+        """Stores bytes as the image of a URL. Returns the result of image.put."""
         self.last_id += 1
         params |= {"url": url, "descriptor": True}
         line = json.dumps({"id": self.last_id, "method": "image.put", "params": params}).encode() + b"\n"
@@ -105,7 +105,7 @@ class Connection:
         return self.result(self.last_id)
 
     def result(self, id):
-        """Returns the result of a request that was sent before."""
+        """Waits for the reply to a request and returns its result. Raises AgentError for an error response."""
         while id not in self.replies:
             message = self.message()
             self._keep(message)
@@ -117,7 +117,7 @@ class Connection:
         return reply["result"]
 
     def event(self, seconds=None):
-        """Returns the `params` of the next event."""
+        """Waits for the next event and returns its `params`."""
         while not self.events:
             self._keep(self.message(seconds))
         return self.events.popleft()["params"]
@@ -129,11 +129,11 @@ class Connection:
             self.replies[message.get("id")] = message
 
     def message(self, seconds=None):
-        """Returns the next line as JSON."""
+        """Waits for the next line and returns it as a JSON value."""
         return json.loads(self.line(seconds))
 
     def line(self, seconds=None):
-        """Returns the next line without its end. After `seconds` without input it raises TimeoutError."""
+        """Returns the next line without its line feed. Raises TimeoutError after `seconds` without input."""
         searched = 0
         while (end := self.buffer.find(b"\n", searched)) < 0:
             searched = len(self.buffer)
@@ -156,7 +156,7 @@ class Connection:
         return line
 
     def ended(self, seconds=None):
-        """Waits until the agent closes the connection, and returns the lines that came before."""
+        """Waits until the agent closes the connection. Returns the lines received until then."""
         lines = []
         try:
             while True:
@@ -166,24 +166,24 @@ class Connection:
 
 
 def call(method, path=SYSTEM_SOCKET, /, **params):
-    """Returns the result of one request on a new connection."""
+    """Sends one request on a new connection and returns its result."""
     with Connection(path) as connection:
         return connection.call(method, **params)
 
 
 class AgentProcess:
-    """A larderd whose settings, state and cache are in `directory`. It reads nothing of the machine's or the user's.
+    """A larderd process with its socket, settings, state and cache in `directory`, independent of the machine and the user.
 
     settings: the content of the settings file, as an object or as JSON5 text.
-    prefix: words before the command, for example of valgrind or prlimit.
-    arguments: further arguments of larderd.
-    environment: further variables.
-    before: a function to be called in the new process before it becomes larderd.
+    prefix: arguments before the command, for example `valgrind` or `prlimit` with its options.
+    arguments: additional arguments of larderd.
+    environment: additional environment variables.
+    before: a function to call in the new process before it executes larderd.
     """
 
-    # The class of its connections.
+    # The class of connections that connect() returns.
     connection = Connection
-    # With a sanitizer the program needs the last four.
+    # Programs built with a sanitizer need the last four.
     INHERITED = ("PATH", "LANG", "TZ", "LD_LIBRARY_PATH", "LD_PRELOAD", "TSAN_OPTIONS", "ASAN_OPTIONS", "UBSAN_OPTIONS")
 
     def __init__(self, program, directory, settings=None, prefix=(), arguments=(), environment=None, before=None):
@@ -196,11 +196,11 @@ class AgentProcess:
         self.write_settings({} if settings is None else settings)
 
     def write_settings(self, settings):
-        """Writes the settings file, which the agent reads at its next start or reload."""
+        """Writes the settings file. The agent reads it when it starts or reloads."""
         self.settings.write_text(settings if isinstance(settings, str) else json.dumps(settings), encoding="utf-8")
 
     def launch(self):
-        """Starts the process and does not wait until it serves."""
+        """Starts the process without waiting until it accepts connections."""
         home = self.directory / "home"
         home.mkdir(exist_ok=True)
         own = {"HOME": home, "TMPDIR": self.directory, "CONFIGURATION_DIRECTORY": home / "config/larder"}
@@ -209,13 +209,13 @@ class AgentProcess:
                    "--settings", self.settings, *self.arguments]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                self.prefix + [str(word) for word in command], cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log,
+                self.prefix + [str(argument) for argument in command], cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, preexec_fn=self.before, process_group=0,
                 env={name: os.environ[name] for name in self.INHERITED if name in os.environ}
                 | {name: str(value) for name, value in own.items()} | self.environment)
 
     def start(self, seconds=60):
-        """Starts the process and returns its first connection."""
+        """Starts the process, waits until it accepts connections, and returns one."""
         self.launch()
         deadline = time.monotonic() + seconds
         while True:
@@ -223,11 +223,11 @@ class AgentProcess:
                 return self.connect()
             except OSError as problem:
                 if self.process.poll() is not None:
-                    raise Died(f"the agent ended at its start with status {self.process.returncode}:\n"
-                               f"{self.last_words()}") from None
+                    raise Died(f"the agent exited during startup with status {self.process.returncode}:\n"
+                               f"{self.log_tail()}") from None
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"the agent does not serve after {seconds:g} s: {problem}\n"
-                                       f"{self.last_words()}") from None
+                    raise TimeoutError(f"the agent does not accept connections after {seconds:g} s: {problem}\n"
+                                       f"{self.log_tail()}") from None
                 time.sleep(0.005)
 
     def connect(self, timeout=60):
@@ -237,24 +237,24 @@ class AgentProcess:
         self.process.send_signal(signal.SIGTERM)
 
     def wait(self, seconds=60):
-        """Returns the exit status, which is negative after a signal. Kills the process if it does not end in time."""
+        """Returns the exit status, or the negative signal number. Kills the process if it does not exit in time."""
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise TimeoutError(f"the agent still ran after {seconds:g} s") from None
+            raise TimeoutError(f"the agent did not exit within {seconds:g} s") from None
         finally:
             self.process = None
 
     def stop(self, seconds=60):
-        """Ends the process by SIGTERM and raises Died unless its status is 0."""
+        """Stops the process with SIGTERM. Raises Died unless its exit status is 0."""
         self.terminate()
         status = self.wait(seconds)
         if status != 0:
-            raise Died(f"the agent ended with status {status} after SIGTERM\n{self.last_words()}")
+            raise Died(f"the agent exited with status {status} after SIGTERM\n{self.log_tail()}")
 
     def kill(self):
-        """Ends the process, if there is one, by SIGKILL."""
+        """Stops the process with SIGKILL, if it is running."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -263,5 +263,5 @@ class AgentProcess:
     def log_text(self):
         return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
 
-    def last_words(self, lines=30):
+    def log_tail(self, lines=30):
         return "\n".join(self.log_text().splitlines()[-lines:])

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Hold golden conversations with an agent and compare what it says.
+"""Replays transcripts against an agent and compares its messages with the expected ones.
 
     run-transcripts.py --agent .build/debug/larderd Protocol/transcripts/*.jsonl
-        starts a fresh agent for each transcript, in a temporary directory; skips those in which another user connects
-        unless it is root
+        starts a new agent for each transcript, in a temporary directory; unless run as root, skips transcripts that
+        connect as another user
     run-transcripts.py --socket /run/user/1000/larder/larder.sock Protocol/transcripts/config-get.jsonl
-        talks to a running agent, of which it expects to be the only user with an empty state;
-        skips transcripts that need settings, files, an upstream or control of the process
+        connects to a running agent, which must have an empty state and no other clients; skips transcripts that need
+        settings, files, an upstream or control of the process
     run-transcripts.py --parse-only Protocol/transcripts/*.jsonl
-        looks for mistakes in the transcripts
+        checks the syntax of the transcripts
 
-The format of transcripts is defined in Protocol/README.md. With --record FILE (or $LARDER_RECORD) every line sent
-and received is appended to FILE for validate-messages.py. Exit status: 0 all passed, 1 some failed, 2 usage or a
-transcript that cannot be read. Needs nothing but Python 3.11 and Linux.
+Protocol/README.md defines the format of transcripts. With --record FILE (or $LARDER_RECORD) every line sent and received is
+appended to FILE, for validate-messages.py. Exit status: 0 all passed, 1 some failed, 2 invalid arguments or transcript.
+Requires Python 3.11 and Linux; no other packages.
 """
 
 import argparse
@@ -43,18 +43,18 @@ STARTUP_SECONDS = 20
 
 
 class Mismatch(Exception):
-    """The agent did not say what the transcript expects."""
+    """The agent's behavior differs from the transcript."""
 
 
 class BadTranscript(Exception):
-    """The transcript itself has a mistake."""
+    """The transcript is invalid."""
 
 
-# --- JSON with the text of its numbers -------------------------------------------------------------------------
+# --- JSON that preserves the text of numbers -------------------------------------------------------------------
 
 
 class Number:
-    """A number as it was written: 1.0 and 1 are different."""
+    """A number, compared by its text: 1.0 and 1 are different."""
 
     def __init__(self, text):
         self.text = text
@@ -71,21 +71,21 @@ class Number:
 
 
 def parse(text):
-    """Parses strictly: no NaN, no member twice."""
+    """Parses strict JSON: rejects NaN, Infinity and duplicate members."""
 
     def members(pairs):
         if len({name for name, _ in pairs}) != len(pairs):
-            raise ValueError("a member is there twice")
+            raise ValueError("duplicate member")
         return dict(pairs)
 
-    def refuse(word):
-        raise ValueError(f"{word} is not JSON")
+    def reject(constant):
+        raise ValueError(f"{constant} is not JSON")
 
-    return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=refuse, object_pairs_hook=members)
+    return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=reject, object_pairs_hook=members)
 
 
 def text_of(value):
-    """The compact text of a parsed value."""
+    """Returns a parsed value as compact JSON."""
     if isinstance(value, Number):
         return value.text
     if isinstance(value, list):
@@ -119,7 +119,7 @@ MATCHERS = {"$any", "$min", "$pattern", "$error", "$detail", "$reason"}
 
 
 def error_table():
-    """The constant parts of every error, by name."""
+    """Returns the expected object of every error, by name."""
     table = {}
     for name, schema in json.loads(ERRORS_FILE.read_text(encoding="utf-8"))["$defs"].items():
         data = schema["properties"]["data"]["properties"]
@@ -147,7 +147,7 @@ class Matcher:
         self.errors = error_table()
 
     def differences(self, expected, actual):
-        """What differs, one line each; captures are kept only when nothing does."""
+        """Returns a line for each difference. Captures are kept only if there are none."""
         before = dict(self.captures)
         found = []
         self._compare(expected, actual, "$", found)
@@ -211,7 +211,7 @@ class Matcher:
                 differs(f"a string with /{expected['$pattern']}/")
 
     def substituted(self, text):
-        """Text to be sent, with captures in place of "$name"."""
+        """Replaces each "$name" in text to be sent with the captured value."""
 
         def value(match):
             name, shift = match.groups()
@@ -228,7 +228,10 @@ def shortened(text, limit=300):
 
 
 class Step:
-    """One line of a transcript. kind: send, bytes, end, close, open, expect, unordered, closed, or a control verb."""
+    """One line of a transcript.
+
+    kind: send, bytes, end, close, open, expect, unordered, closed, or a control verb.
+    """
 
     def __init__(self, line, text, kind, connection=None, payload=None):
         self.line, self.text, self.kind, self.connection, self.payload = line, text, kind, connection, payload
@@ -262,7 +265,7 @@ class Transcript:
     def _step(self, number, line):
         if line.startswith("# settings:"):
             if self.steps:
-                raise BadTranscript("settings come before the first step")
+                raise BadTranscript("settings must precede the first step")
             self.settings = line[len("# settings:") :].strip()
             return None
         if not line.strip() or line.startswith("#"):
@@ -270,11 +273,11 @@ class Transcript:
         if line.startswith("! "):
             verb, _, rest = line[2:].partition(" ")
             if verb not in NEEDS_AGENT:
-                raise BadTranscript(f"there is no control verb {verb}")
+                raise BadTranscript(f"unknown control verb {verb}")
             return Step(number, line, verb, payload=rest)
         match = STEP.fullmatch(line)
         if not match:
-            raise BadTranscript("neither a step nor a comment")
+            raise BadTranscript("not a step or a comment")
         connection, arrow, star, rest = match.groups()
         connection = connection or "A"
         if arrow == "→":
@@ -296,7 +299,7 @@ class Transcript:
         if verb == "repeat":
             count, _, unit = argument.partition(" ")
             return Step(number, line, "bytes", connection, unescaped(unit) * int(count))
-        raise BadTranscript(f"there is no directive !{verb}")
+        raise BadTranscript(f"unknown directive !{verb}")
 
     def _check(self, step, known, captured):
         if step.kind == "send":
@@ -312,7 +315,7 @@ class Transcript:
             if not capture:
                 raise BadTranscript(f"{value} is not a capture")
             if capture.group(2) and capture.group(1) not in captured:
-                raise BadTranscript(f"{value} comes before its capture")
+                raise BadTranscript(f"{value} is used before its capture")
             captured.add(capture.group(1))
         elif isinstance(value, list):
             for element in value:
@@ -320,14 +323,14 @@ class Transcript:
         elif isinstance(value, dict):
             unknown = [name for name in value if name.startswith("$") and name not in MATCHERS | {"$others"}]
             if unknown:
-                raise BadTranscript(f"there is no matcher {unknown[0]}")
+                raise BadTranscript(f"unknown matcher {unknown[0]}")
             if MATCHERS & value.keys():
                 if value.keys() - MATCHERS:
-                    raise BadTranscript("a matcher has a member that is none")
+                    raise BadTranscript("a matcher cannot have other members")
                 if "$error" in value and value["$error"] not in known:
-                    raise BadTranscript(f"there is no error {value['$error']}")
+                    raise BadTranscript(f"unknown error {value['$error']}")
                 if not all(kind in KINDS for kind in value.get("$any", "any").split("|")):
-                    raise BadTranscript(f"there is no kind {value['$any']}")
+                    raise BadTranscript(f"unknown kind {value['$any']}")
                 for pattern in ("$pattern", "$detail"):
                     re.compile(value.get(pattern, ""))
             else:
@@ -337,7 +340,7 @@ class Transcript:
 
 
 def unescaped(text):
-    """The bytes of text with \\xHH, \\n, \\r, \\t and \\\\ in it."""
+    """Returns the bytes of a text with the escapes \\xHH, \\n, \\r, \\t and \\\\."""
     single = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\"}
     result, position = b"", 0
     for match in ESCAPE.finditer(text):
@@ -347,12 +350,12 @@ def unescaped(text):
         position = match.end()
     rest = text[position:]
     if "\\" in ESCAPE.sub("", text):
-        raise BadTranscript("an unknown escape")
+        raise BadTranscript("unknown escape")
     return result + rest.encode()
 
 
 def png(width, height):
-    """A whole image of one colour, which depends on its size."""
+    """Returns a complete image of one shade of gray, which depends on its size."""
 
     def chunk(name, content):
         checked = name + content
@@ -364,11 +367,11 @@ def png(width, height):
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(name, content) for name, content in chunks)
 
 
-# --- The agent and what surrounds it ---------------------------------------------------------------------------
+# --- Agent, upstream and recorder ------------------------------------------------------------------------------
 
 
 class Recorder:
-    """Appends every line to a file, one write each, so that several runs can share it."""
+    """Appends each line to a file with a separate write, so that concurrent runs can share the file."""
 
     def __init__(self, path):
         self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644) if path else None
@@ -386,7 +389,7 @@ class Recorder:
 
 
 class RecordedConnection:
-    """A connection of a transcript, whose lines are recorded."""
+    """A connection of a transcript. Records all lines."""
 
     def __init__(self, connection, name, recorder, timeout):
         self.connection, self.name, self.recorder = connection, name, recorder
@@ -413,12 +416,12 @@ class RecordedConnection:
         self.ended = True
 
     def receive(self):
-        """Returns the next line without its LF, or None at the end of input."""
+        """Returns the next line without its line feed, or None at the end of input."""
         try:
             line = self.connection.line()
         except larder_client.Closed:
             if self.connection.buffer:
-                raise Mismatch(f"the end came in the middle of a line: {bytes(self.connection.buffer[:200])!r}") from None
+                raise Mismatch(f"the connection ended within a line: {bytes(self.connection.buffer[:200])!r}") from None
             return None
         except OSError as problem:
             raise Mismatch(f"could not receive: {problem}") from None
@@ -426,36 +429,37 @@ class RecordedConnection:
         return line
 
     def check_descriptor(self, reply):
-        """A reply that says that a descriptor comes with it is kept to that, and so is one that does not."""
+        """Checks the file descriptor of a reply that announces one: it must have arrived, and must match the reply."""
         result = reply.get("result") if isinstance(reply, dict) else None
         if not isinstance(result, dict) or result.get("descriptor") is not True:
             return
         descriptors = self.connection.descriptors
         if not descriptors:
-            raise Mismatch("the descriptor has not come by the end of its line")
+            raise Mismatch("the reply announces a descriptor, but none arrived with its line")
         if "digest" not in result:
             return self.check_snapshot(descriptors.pop(0), result)
         with open(descriptors.pop(0), "rb") as file:
             if fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY:
-                raise Mismatch("the descriptor can be written to")
+                raise Mismatch("the descriptor is not read-only")
             digest = "sha256:" + hashlib.sha256(file.read()).hexdigest()
             if digest != result["digest"]:
-                raise Mismatch(f"the descriptor does not read as the image from its first byte: {digest}")
+                raise Mismatch(f"the file, read from the descriptor's offset, has the digest {digest}")
 
     @staticmethod
     def check_snapshot(descriptor, result):
-        """A snapshot's file is the one that the reply speaks of, and each of its values is found."""
+        """Checks that a snapshot file is valid and is the one that the reply describes."""
         try:
             size = os.fstat(descriptor).st_size
             snapshot = snapshot_file.Snapshot(descriptor)
             snapshot.check()
         except snapshot_file.BadFile as problem:
-            raise Mismatch(f"the descriptor is no snapshot: {problem}") from None
+            raise Mismatch(f"the descriptor is not a valid snapshot file: {problem}") from None
         finally:
             os.close(descriptor)
-        told = tuple(getattr(result[name], "text", result[name]) for name in ("revision", "epoch", "bytes"))
-        if told != (str(snapshot.revision), snapshot.epoch, str(size)):
-            raise Mismatch(f"the file is of {(snapshot.revision, snapshot.epoch, size)}, the reply says {told}")
+        announced = tuple(getattr(result[name], "text", result[name]) for name in ("revision", "epoch", "bytes"))
+        actual = (str(snapshot.revision), snapshot.epoch, str(size))
+        if announced != actual:
+            raise Mismatch(f"revision, epoch and bytes of the file are {actual}, but the reply has {announced}")
 
     def close(self, abandoned):
         if not self.closed:
@@ -466,11 +470,11 @@ class RecordedConnection:
 
 
 class Upstream:
-    """An HTTP origin on a local port that answers as the transcript last said."""
+    """An HTTP origin on a local port. It sends the response that the transcript set last."""
 
     def __init__(self):
         upstream = self
-        self.answer = (503, b"")
+        self.response = (503, b"")
         self.images = {}
         self.changed = threading.Condition()
         self.stopping = False
@@ -506,7 +510,7 @@ class Upstream:
                 try:
                     super().handle()
                 except ConnectionError:
-                    pass  # an agent may give up
+                    pass  # the agent may close the connection at any time
 
             def log_message(self, *arguments):
                 pass
@@ -516,23 +520,23 @@ class Upstream:
         self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def says(self, text):
+    def set_response(self, text):
         status, _, body = text.partition(" ")
         with self.changed:
-            self.answer = (None, b"") if status == "hang" else (int(status), body.encode())
+            self.response = (None, b"") if status == "hang" else (int(status), body.encode())
             self.changed.notify_all()
 
-    def shows(self, text):
+    def add_image(self, text):
         path, size, cache_control = (text.split(" ", 2) + [""])[:3]
         width, height = (int(number) for number in size.split("x"))
         self.images[path] = (png(width, height), cache_control)
 
     def current(self):
-        """The answer to be given now, or the next one that is not to hang."""
+        """Returns the current response. If that is `hang`, waits for the next one."""
         with self.changed:
-            while self.answer[0] is None and not self.stopping:
+            while self.response[0] is None and not self.stopping:
                 self.changed.wait()
-            return self.answer
+            return self.response
 
     def stop(self):
         with self.changed:
@@ -543,7 +547,7 @@ class Upstream:
 
 
 class Agent(larder_client.AgentProcess):
-    """An agent in a new directory, started when it is first needed."""
+    """An agent in a new directory. It starts when it is first needed."""
 
     def __init__(self, executable, settings):
         directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-"))
@@ -566,15 +570,15 @@ class Agent(larder_client.AgentProcess):
             name, _, text = step.payload.partition(" ")
             target = self.directory / "files" / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            half = target.with_name(f".{target.name}.new")
-            half.write_text(self.expanded(text), encoding="utf-8")
-            half.rename(target)
+            temporary = target.with_name(f".{target.name}.new")
+            temporary.write_text(self.expanded(text), encoding="utf-8")
+            temporary.rename(target)
         elif step.kind == "delete":
             (self.directory / "files" / step.payload).unlink()
         elif step.kind == "upstream":
-            self._upstream().says(step.payload)
+            self._upstream().set_response(step.payload)
         elif step.kind == "image":
-            self._upstream().shows(step.payload)
+            self._upstream().add_image(step.payload)
         elif step.kind == "terminate":
             self.serve()
             self.terminate()
@@ -586,7 +590,7 @@ class Agent(larder_client.AgentProcess):
             self.serve()
 
     def serve(self):
-        """Starts the agent unless it runs. The next connection of the transcript is the one that start() made."""
+        """Starts the agent unless it is running. The next connection of the transcript is the one that start() made."""
         if not self.process:
             self.write_settings(self.expanded(self.template))
             try:
@@ -612,14 +616,14 @@ class Agent(larder_client.AgentProcess):
             os.setgroups(groups)
 
     def settle(self):
-        """Waits until the agent, to which SIGTERM was sent, has ended."""
+        """Waits until the agent has exited after SIGTERM."""
         if self.process:
             try:
                 status = self.wait(STARTUP_SECONDS)
             except TimeoutError as problem:
                 raise Mismatch(problem) from None
             if status != 0:
-                raise Mismatch(f"the agent ended with status {status} after SIGTERM")
+                raise Mismatch(f"the agent exited with status {status} after SIGTERM")
 
     def finish(self):
         try:
@@ -638,7 +642,7 @@ class Agent(larder_client.AgentProcess):
 
 
 class RunningAgent:
-    """An agent that somebody else started."""
+    """An agent that this script did not start."""
 
     def __init__(self, path):
         self.path = path
@@ -655,24 +659,24 @@ class RunningAgent:
     def finish(self):
         pass
 
-    def last_words(self):
+    def log_tail(self):
         return ""
 
     def remove(self):
         pass
 
 
-# --- The conversation ------------------------------------------------------------------------------------------
+# --- Runs ------------------------------------------------------------------------------------------------------
 
 
-class Conversation:
+class TranscriptRun:
     def __init__(self, transcript, agent, recorder, timeout):
         self.transcript, self.agent, self.recorder, self.timeout = transcript, agent, recorder, timeout
         self.matcher = Matcher()
         self.connections = {}
 
     def connection(self, letter, user=None):
-        """The connection of a letter, opened when it is first named."""
+        """Returns the connection of a letter. Opens it on first use."""
         if letter not in self.connections:
             name = f"{self.transcript.name}.{os.getpid()}.{letter}"
             self.connections[letter] = RecordedConnection(self.agent.connect_as(user), name, self.recorder, self.timeout)
@@ -701,7 +705,7 @@ class Conversation:
                 if not connection.closed and not connection.ended:
                     self.expect_silence(letter, connection)
         except (Mismatch, BadTranscript, OSError) as problem:
-            where = f"{self.transcript.path}:{step.line}" if step else f"{self.transcript.path}: at its end"
+            where = f"{self.transcript.path}:{step.line}" if step else f"{self.transcript.path}: after the last step"
             raise Mismatch(f"{where}: {problem}" + (f"\n  step      {shortened(step.text)}" if step else "")) from None
         finally:
             for connection in self.connections.values():
@@ -738,19 +742,19 @@ class Conversation:
             fitting = next((step for step in waiting if not self.matcher.differences(self.expected(step), value)), None)
             if fitting is None:
                 number = len(waiting)
-                raise Mismatch(f"fits none of the {number} lines that may come now\n  received  ← {shortened(line)}")
+                raise Mismatch(f"matches none of the {number} expected lines\n  received  ← {shortened(line)}")
             waiting.remove(fitting)
 
     def expect_silence(self, letter, connection):
-        """Nothing is left to come on the connection: a last ping's reply is the next line."""
+        """Checks that no more lines arrive: the next one must be the reply to a ping."""
         connection.send(b'{"id":"end of transcript","method":"agent.ping"}\n')
         line, value = self.next_value(connection)
         expected = {"jsonrpc": "2.0", "id": "end of transcript", "result": {"pong": True}}
         if self.matcher.differences(expected, value):
-            raise Mismatch(f"something more came on {letter}\n  received  ← {shortened(line)}")
+            raise Mismatch(f"unexpected line on {letter}\n  received  ← {shortened(line)}")
 
     def expected(self, step):
-        """What is to come, with the names that only this agent knows in place."""
+        """Returns the expected value with the address of the upstream and the directory filled in."""
 
         def expanded(value):
             if isinstance(value, str):
@@ -782,11 +786,11 @@ class Conversation:
 
 
 def run(transcript, make_agent, recorder, timeout, keep):
-    """Whether the transcript passed; prints why when it did not."""
+    """Runs a transcript and prints the reason of a failure. Returns True if it passed."""
     agent = make_agent(transcript)
     problem = None
     try:
-        Conversation(transcript, agent, recorder, timeout).run()
+        TranscriptRun(transcript, agent, recorder, timeout).run()
     except (Mismatch, OSError) as mismatch:
         problem = str(mismatch)
     except KeyboardInterrupt:
@@ -798,9 +802,9 @@ def run(transcript, make_agent, recorder, timeout, keep):
         problem = problem or f"{transcript.path}: {mismatch}"
     if problem:
         print(f"FAILED {transcript.name}\n  {problem}")
-        words = agent.last_words()
-        if words:
-            print("  the agent's last words:\n    " + words.replace("\n", "\n    "))
+        log = agent.log_tail()
+        if log:
+            print("  end of the agent's log:\n    " + log.replace("\n", "\n    "))
     if keep:
         print(f"{transcript.name}: {agent.directory}")
     else:
@@ -813,10 +817,10 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     how = parser.add_mutually_exclusive_group(required=True)
     how.add_argument("--agent", metavar="LARDERD", help="start this executable for each transcript")
-    how.add_argument("--socket", metavar="PATH", help="talk to the agent on this socket")
-    how.add_argument("--parse-only", action="store_true", help="only read the transcripts")
-    parser.add_argument("--record", metavar="FILE", default=os.environ.get("LARDER_RECORD"), help="append all lines")
-    parser.add_argument("--timeout", metavar="SECONDS", type=float, default=30, help="longest wait for a line")
+    how.add_argument("--socket", metavar="PATH", help="connect to the agent on this socket")
+    how.add_argument("--parse-only", action="store_true", help="only check the syntax of the transcripts")
+    parser.add_argument("--record", metavar="FILE", default=os.environ.get("LARDER_RECORD"), help="append all lines to FILE")
+    parser.add_argument("--timeout", metavar="SECONDS", type=float, default=30, help="maximum wait for a line (default: %(default)s)")
     parser.add_argument("--keep", action="store_true", help="keep the directories of the agents (with --agent)")
     parser.add_argument("files", metavar="FILE", nargs="+")
     arguments = parser.parse_args()
@@ -826,19 +830,19 @@ def main():
         print(problem, file=sys.stderr)
         return 2
     if arguments.parse_only:
-        print(f"{len(transcripts)} read")
+        print(f"{len(transcripts)} valid")
         return 0
 
     if arguments.agent:
         skipped = [transcript.name for transcript in transcripts if transcript.needs_root and os.geteuid() != 0]
         if skipped:
-            print("skipped, they need root: " + ", ".join(skipped))
+            print("skipped, because they need root: " + ", ".join(skipped))
         transcripts = [transcript for transcript in transcripts if transcript.name not in skipped]
         make_agent = lambda transcript: Agent(arguments.agent, transcript.settings)
     else:
         skipped = [transcript.name for transcript in transcripts if transcript.needs_agent]
         if skipped:
-            print("skipped, they need --agent: " + ", ".join(skipped))
+            print("skipped, because they need --agent: " + ", ".join(skipped))
         transcripts = [transcript for transcript in transcripts if not transcript.needs_agent]
         make_agent = lambda transcript: RunningAgent(arguments.socket)
     recorder = Recorder(arguments.record)

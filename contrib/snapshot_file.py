@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Map the snapshot that an agent passes, and look values up in it.
+"""Maps the snapshot file that an agent passes, and looks up values in it.
 
     snapshot_file.py [--socket SOCKET] [--namespace NAME] [PATH]
-        prints the value at a path, names with dots between them, of the current snapshot
+        prints the value at a path, such as search.limit, in the current snapshot
     snapshot_file.py --all ...
-        finds each value of the snapshot by its index, and compares it with the text; prints how many there are
+        looks up every value through the index, compares it with the JSON text, and prints the number of values
 
-The format is that of Protocol/snapshot-file.md. As a module: Snapshot(descriptor) maps a file, and
-open_snapshot(socket) asks an agent for one. Needs nothing but Python 3.9 and Linux.
+Protocol/snapshot-file.md describes the format. As a module: Snapshot(descriptor) maps a file, and open_snapshot(socket)
+requests one from an agent. Requires Python 3.9 and Linux; no other packages.
 """
 
 import argparse
@@ -23,20 +23,20 @@ SEALS = 0x0002 | 0x0008  # F_SEAL_SHRINK, F_SEAL_WRITE
 
 
 class BadFile(Exception):
-    """What was passed is no snapshot file that can be trusted."""
+    """The file is not a valid snapshot file, or the agent did not pass one."""
 
 
 class Snapshot:
-    """A snapshot, mapped from a descriptor, which is not needed after."""
+    """A snapshot, mapped from a descriptor. The caller may close the descriptor afterwards."""
 
     def __init__(self, descriptor):
         if fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & SEALS != SEALS:
-            raise BadFile("the file is not sealed: it could change while it is read")
+            raise BadFile("the file is not sealed, so it could change while it is read")
         self.file = mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)
         if len(self.file) < 96 or self.file[:7] != b"LARDERS":
-            raise BadFile("this is no snapshot file")
+            raise BadFile("not a snapshot file")
         if self.file[7] != 1:
-            raise BadFile(f"version {self.file[7]} of the format is not known")
+            raise BadFile(f"unknown version {self.file[7]} of the format")
         self.seed, length, self.revision, epoch = struct.unpack_from("<4Q", self.file, 16)
         self.epoch = f"{epoch:016x}"
         sections = struct.unpack_from("<8I", self.file, 48)
@@ -47,12 +47,12 @@ class Snapshot:
             self.names + self.name_bytes, self.text + self.text_bytes,
         )
         if length != len(self.file) or max(ends) > length or min(sections[0::2]) < 96:
-            raise BadFile("the file is damaged: a part of it reaches beyond its end")
+            raise BadFile("the file is damaged: a section extends beyond its end")
         if self.entry_count == 0 or self.slot_count == 0 or self.slot_count & (self.slot_count - 1):
-            raise BadFile("the file is damaged: its index cannot be searched")
+            raise BadFile("the file is damaged: its index has an invalid size")
 
     def find(self, names):
-        """The JSON text of the value that these names lead to, as bytes, or None. No name leads into an array."""
+        """Returns the JSON text of the value at a path of names, as bytes, or None. Elements of arrays cannot be found."""
         names = [name.encode() for name in names]
         value = self.seed
         for byte in b"".join(b"\xff" + name for name in names):
@@ -69,12 +69,12 @@ class Snapshot:
         return None
 
     def get(self, path, default=None):
-        """The value at a path with dots between its names, or the default."""
+        """Returns the value at a path such as "search.limit", or the default."""
         text = self.find(path.split(".") if path else [])
         return default if text is None else json.loads(text)
 
     def entry(self, number):
-        """Hash, parent, offset and length of the name, offset and length of the text, kind."""
+        """Returns hash, parent, offset and length of the name, offset and length of the text, and kind."""
         return struct.unpack_from("<Q6I", self.file, self.entries + 32 * number)
 
     def is_named(self, number, names):
@@ -89,27 +89,27 @@ class Snapshot:
 
     def piece(self, start, length, offset, count):
         if offset + count > length:
-            raise BadFile("the file is damaged: a value reaches beyond its end")
+            raise BadFile("the file is damaged: a name or value extends beyond its section")
         return self.file[start + offset : start + offset + count]
 
     def check(self):
-        """Finds every value that has a place of its own. Returns how many there are."""
+        """Looks up every value except for elements of arrays. Returns the number of values found."""
 
         def walk(names, value):
             found = self.find(names)
             if found is None or json.loads(found) != value:
-                raise BadFile(f"{names} is not found, or is something else")
+                raise BadFile(f"{names} is missing, or has another value")
             members = value.items() if isinstance(value, dict) else ()
             return 1 + sum(walk(names + [name], member) for name, member in members)
 
         count = walk([], json.loads(self.piece(self.text, self.text_bytes, 0, self.text_bytes)))
         if count != self.entry_count:
-            raise BadFile(f"there are {self.entry_count} entries for {count} values")
+            raise BadFile(f"the index has {self.entry_count} entries for {count} values")
         return count
 
 
 def open_snapshot(path, namespace="default"):
-    """Asks the agent at a socket for the current snapshot."""
+    """Requests the current snapshot from the agent at a socket."""
     with socket.socket(socket.AF_UNIX) as agent:
         agent.connect(path)
         request = {"id": 1, "method": "config.open", "params": {"namespace": namespace}}
@@ -124,7 +124,7 @@ def open_snapshot(path, namespace="default"):
     if "error" in reply:
         raise BadFile(reply["error"]["data"]["detail"])
     if not descriptors:
-        raise BadFile("the agent's reply came without a descriptor: is the socket relayed?")
+        raise BadFile("the agent's reply has no descriptor; connect to the agent's socket directly, not through a relay")
     try:
         return Snapshot(descriptors[0])
     finally:
@@ -136,7 +136,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--socket", default=os.environ.get("LARDER_SOCKET", "/run/larder/larder.sock"))
     parser.add_argument("--namespace", default="default")
-    parser.add_argument("--all", action="store_true", help="find every value")
+    parser.add_argument("--all", action="store_true", help="look up every value")
     parser.add_argument("path", nargs="?", default="")
     options = parser.parse_args()
     try:
@@ -149,7 +149,7 @@ def main():
         print(f"snapshot_file.py: {problem}", file=sys.stderr)
         return 1
     if text is None:
-        print(f"snapshot_file.py: nothing is at {options.path}", file=sys.stderr)
+        print(f"snapshot_file.py: no value at {options.path!r}", file=sys.stderr)
         return 1
     print(text.decode())
     return 0

@@ -1,23 +1,25 @@
 #!/usr/bin/python3
-"""Check recorded traffic, and the examples in the documentation, against Protocol/schemas.
+"""Checks recorded traffic, and the examples in the documentation, against Protocol/schemas.
 
-    validate-messages.py RECORD...             lines written by run-transcripts.py --record, or by a test
-    validate-messages.py Protocol/README.md    its ```jsonl blocks
-    validate-messages.py --schemas             the schemas themselves and the examples in them
+    validate-messages.py RECORD...             checks a recording of run-transcripts.py --record or of the tests
+    validate-messages.py Protocol/README.md    checks the ```jsonl blocks of a document
+    validate-messages.py --schemas             checks the schemas and the examples in them
 
-A record has one JSON object per line, in the order in which things happened on each connection:
+A recording has one JSON object per line, in the order of events on each connection:
 
     {"connection":"a","dir":"→","line":"…"}    a line from the client, without its LF
     {"connection":"a","dir":"←","line":"…"}    a line from the agent
-    {"connection":"a","dir":"×"}               the recorder stopped reading: what is unanswered may stay so
+    {"connection":"a","dir":"×"}               the recorder stopped reading; requests may stay unanswered
 
-A line with "number":"n" may come again as "same":"n", so that a crowd's record stays small. "base64" stands for
-"line" where the bytes are not UTF-8. Connections without a name are one. What the client sends may be wrong in every
-way, but what is wrong must be answered with an error. What the agent sends must fit the schemas, say nothing that they
-do not mention (unless --lenient), answer each request once, with no error but those that its method may give, and keep
-the promises about subscriptions. Exit status: 0 all is well, 1 something is not, 2 usage.
+To keep recordings of many subscribers small, "same":"n" repeats the line of an earlier entry with "number":"n". Lines
+that are not UTF-8 have "base64" instead of "line". Entries without "connection" belong to one connection.
 
-Needs Debian's python3-jsonschema.
+Lines of the client may be invalid in any way, but the agent must reply to each invalid one with an error. Messages of the
+agent must match the schemas, without members that the schemas do not mention (unless --lenient). The agent must reply to
+each request exactly once, with no errors except those of the method, and follow the rules of subscriptions. Exit status:
+0 no problems, 1 problems, 2 invalid arguments.
+
+Requires Debian's python3-jsonschema.
 """
 
 import argparse
@@ -41,7 +43,7 @@ COMMON_ERRORS = {"invalidParams", "internalError", "denied", "shuttingDown", "li
 
 
 class Schemas:
-    """All schema files as one schema, so that references need no network and no resolver."""
+    """All schema files, combined into one schema, so that references need no network and no resolver."""
 
     def __init__(self, strict):
         self.files = {}
@@ -55,7 +57,7 @@ class Schemas:
         self._events = {}
 
     def _located(self, schema, file):
-        """The schema with its references made absolute inside the one schema."""
+        """Returns the schema of a file with its references made absolute within the combined schema."""
         if isinstance(schema, list):
             return [self._located(element, file) for element in schema]
         if not isinstance(schema, dict):
@@ -81,7 +83,7 @@ class Schemas:
         return "#/$defs/" + file.replace("~", "~0").replace("/", "~1") + pointer
 
     def _closed(self, schema):
-        """The schema with every object limited to the members that it mentions."""
+        """Returns the schema with unknown members disallowed in every object."""
         if isinstance(schema, list):
             return [self._closed(element) for element in schema]
         if not isinstance(schema, dict):
@@ -92,7 +94,7 @@ class Schemas:
         return closed
 
     def problems(self, file, pointer, value, from_agent=True):
-        """What is wrong with a value, one line each."""
+        """Returns a line for each violation of the schema."""
         key = (file, pointer, from_agent)
         if key not in self._validators:
             definitions = self._closed(self.definitions) if from_agent and self.strict else self.definitions
@@ -106,7 +108,7 @@ class Schemas:
         return found
 
     def event_problems(self, data, value):
-        """What is wrong with an event, which many subscribers may get in the same words."""
+        """Like problems(), for events. Caches results, because many subscribers get identical events."""
         if data not in self._events:
             if len(self._events) == 10_000:
                 self._events.clear()
@@ -117,7 +119,7 @@ class Schemas:
         return self.files[self.methods[method]]
 
     def self_check(self):
-        """What is wrong with the schemas and their examples."""
+        """Yields the problems of the schemas and their examples."""
         for name, file in self.files.items():
             try:
                 jsonschema.Draft202012Validator.check_schema(file)
@@ -126,13 +128,13 @@ class Schemas:
             for reference in references(file):
                 target, _, pointer = reference.partition("#")
                 if not self._exists(self._resolved(name, target), pointer):
-                    yield f"{name}: {reference} leads nowhere"
+                    yield f"{name}: {reference} does not exist"
         known = set(self.files["error.json"]["$defs"])
         for method, name in self.methods.items():
             file = self.files[name]
             for error in file["x-errors"]:
                 if error not in known:
-                    yield f"{name}: there is no error {error}"
+                    yield f"{name}: unknown error {error}"
             for example in file.get("examples", []):
                 for part in ("params", "result"):
                     for problem in self.problems(name, f"/$defs/{part}", example[part]):
@@ -160,11 +162,11 @@ def references(schema):
 
 
 class Integer(int):
-    """An integer that remembers how it was written."""
+    """An integer that keeps its original text."""
 
 
 class Real(float):
-    """A number with fraction or exponent that remembers how it was written."""
+    """A number with fraction or exponent that keeps its original text."""
 
 
 def number(kind):
@@ -177,31 +179,31 @@ def number(kind):
 
 
 def parse(data):
-    """A line as the agent must read it; raises ValueError where it must refuse."""
+    """Parses a line and returns the value and its nesting depth. Raises ValueError if the agent must reject the line."""
     text = data.decode("utf-8")
 
-    def refuse(word):
-        raise ValueError(f"{word} is not JSON")
+    def reject(constant):
+        raise ValueError(f"{constant} is not JSON")
 
     depth = deepest = 0
     for token in re.findall(r'"(?:[^"\\]|\\.)*"|[\[{\]}]', text, re.DOTALL):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token, 0)
         deepest = max(deepest, depth)
     if deepest > NESTING + 3:
-        raise ValueError("nests too deep")
-    value = json.loads(text, parse_int=number(Integer), parse_float=number(Real), parse_constant=refuse)
-    json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")  # refuses lone surrogates
+        raise ValueError("nested too deeply")
+    value = json.loads(text, parse_int=number(Integer), parse_float=number(Real), parse_constant=reject)
+    json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")  # rejects lone surrogates
     return value, deepest
 
 
 @functools.lru_cache(maxsize=4096)
-def parsed_again(data):
-    """The same for what may come many times; nobody changes the value."""
+def cached_parse(data):
+    """Like parse(), but cached, because the agent sends identical lines to many clients. Callers must not modify the value."""
     return parse(data)
 
 
 def key_of(identifier):
-    """Ids are equal when type and text are."""
+    """Returns the key of an id. Ids are equal if both type and text are equal."""
     if identifier is None or isinstance(identifier, str):
         return (type(identifier).__name__, identifier)
     return ("number", getattr(identifier, "text", repr(identifier)))
@@ -211,11 +213,15 @@ def shortened(text, limit=240):
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
 
 
-# --- Conversations ---------------------------------------------------------------------------------------------
+# --- Connections -----------------------------------------------------------------------------------------------
 
 
 class Pending:
-    """A request that has no reply yet. must_fail says why it has to be an error, method whose result it may be."""
+    """A request without a reply so far.
+
+    method: the method whose schema the result must match.
+    must_fail: the reason why the reply must be an error, or None.
+    """
 
     def __init__(self, line, method=None, params=None, must_fail=None):
         self.line, self.method, self.params, self.must_fail = line, method, params, must_fail
@@ -223,14 +229,14 @@ class Pending:
 
 
 class Connection:
-    """What was said on one connection."""
+    """The state of one connection: requests without a reply, and open subscriptions."""
 
     def __init__(self, name, schemas, line_bytes, report):
         self.name, self.schemas, self.line_bytes, self.report = name, schemas, line_bytes, report
         self.pending = {}
         self.batches = []
         self.subscriptions = {}
-        self.early = []  # lineTooLong that came before the end of its line
+        self.early = []  # lineTooLong replies that arrived before their line was complete
 
     # From the client
 
@@ -246,13 +252,13 @@ class Connection:
         try:
             value, deepest = parse(data)
             if deepest > NESTING:
-                raise ValueError("nests too deep")
+                raise ValueError("nested too deeply")
         except (ValueError, RecursionError) as problem:
             self._expect(None, Pending(line, must_fail=str(problem)))
             return
         if isinstance(value, list):
             if not 1 <= len(value) <= BATCH:
-                self._expect(None, Pending(line, must_fail=f"a batch of {len(value)}"))
+                self._expect(None, Pending(line, must_fail=f"the batch has {len(value)} elements"))
                 return
             answered = [self._request(line, member) for member in value]
             if any(answered):
@@ -261,7 +267,7 @@ class Connection:
             self._request(line, value)
 
     def _request(self, line, value):
-        """Notes what has to come for it, and returns the key of the id, or None for a notification."""
+        """Records the expected reply. Returns the key of the id, or None for a notification."""
         if self.schemas.problems("request.json", "/$defs/Request", value, from_agent=False):
             identifier = value.get("id") if isinstance(value, dict) else None
             if isinstance(identifier, (bool, list, dict)):
@@ -270,16 +276,16 @@ class Connection:
         method, params = value["method"], value.get("params")
         pending = Pending(line, method, params)
         if method not in self.schemas.methods:
-            pending.must_fail = f"there is no method {method}"
+            pending.must_fail = f"the method {method} does not exist"
         else:
-            wrong = self._wrong_params(method, params)
-            if wrong:
-                pending.must_fail = f"its params are wrong: {wrong[0]}"
+            problems = self._param_problems(method, params)
+            if problems:
+                pending.must_fail = f"its params are invalid: {problems[0]}"
         if "id" not in value:
             return None
         return self._expect(value["id"], pending)
 
-    def _wrong_params(self, method, params):
+    def _param_problems(self, method, params):
         schema = self.schemas.method_file(method)["$defs"]["params"]
         names, required = list(schema["properties"]), schema.get("required", [])
         if isinstance(params, list):
@@ -300,12 +306,12 @@ class Connection:
 
     def received(self, line, data):
         try:
-            value, _ = parsed_again(data)
+            value, _ = cached_parse(data)
         except (ValueError, RecursionError) as problem:
-            self.report(line, f"the agent sent what is not JSON: {problem}")
+            self.report(line, f"the agent sent invalid JSON: {problem}")
             return
         if data != data.strip():
-            self.report(line, "the agent sent white space around its message")
+            self.report(line, "the agent sent white space around a message")
         if isinstance(value, dict) and value.get("method") == "image.progress":
             self._progress(line, value)
         elif isinstance(value, dict) and "method" in value:
@@ -316,7 +322,7 @@ class Connection:
             if keys in self.batches:
                 self.batches.remove(keys)
             else:
-                self.report(line, "an array of replies that fits no batch, or in another order than its requests")
+                self.report(line, "an array of replies whose ids do not match a batch in order")
             for reply in value:
                 self._reply(line, reply)
         else:
@@ -336,8 +342,8 @@ class Connection:
         if not waiting:
             if reply["id"] is None and name == "lineTooLong":
                 self.early.append(line)
-            elif not (reply["id"] is None and name == "limitExceeded"):  # one connection too many
-                self.report(line, f"a reply to nothing: {shortened(json.dumps(reply['id'], default=str))}")
+            elif not (reply["id"] is None and name == "limitExceeded"):  # the reply to a refused connection
+                self.report(line, f"a reply without a request: {shortened(json.dumps(reply['id'], default=str))}")
             return
         pending = waiting[0]
         if "result" in reply:
@@ -352,7 +358,7 @@ class Connection:
         elif pending.method in self.schemas.methods and pending.must_fail is None:
             allowed = COMMON_ERRORS | set(self.schemas.method_file(pending.method)["x-errors"])
             if name not in allowed:
-                self.report(line, f"{pending.method} may not fail with {name}")
+                self.report(line, f"{pending.method} must not fail with {name}")
 
     def _result(self, pending, result):
         if pending.method == "config.subscribe" and isinstance(result, dict):
@@ -371,14 +377,14 @@ class Connection:
         number = event.get("subscription")
         known = self.subscriptions.get(number)
         if known is None:
-            self.report(line, f"an event of subscription {number}, which is none, before its reply or after its end")
+            self.report(line, f"an event of subscription {number}, which is not open")
             return
         known["sequence"] += 1
         if event.get("sequence") != known["sequence"]:
-            self.report(line, f"sequence {event.get('sequence')} where {known['sequence']} is due")
+            self.report(line, f"sequence {event.get('sequence')}, expected {known['sequence']}")
             known["sequence"] = event.get("sequence", 0)
         if event.get("kind") == "patch" and event.get("from") not in known["bases"]:
-            self.report(line, f"a patch from {event.get('from')} for a client that holds {known['bases']}")
+            self.report(line, f"a patch from revision {event.get('from')} for a client with one of {known['bases']}")
         known["bases"] = {event.get("revision")}
         if event.get("kind") == "end":
             del self.subscriptions[number]
@@ -389,13 +395,13 @@ class Connection:
         waiting = self.pending.get(key_of(progress.get("request")), [])
         pending = next((pending for pending in waiting if pending.method == "image.prefetch"), None)
         if pending is None:
-            self.report(line, "progress of no image.prefetch, or behind its reply")
+            self.report(line, "progress without a pending image.prefetch")
             return
         count = [progress.get(name, 0) for name in ("done", "failed", "bytes")]
         if any(now < before for now, before in zip(count, pending.progress)):
-            self.report(line, f"progress goes back: {count} after {pending.progress}")
+            self.report(line, f"progress decreases: {count} after {pending.progress}")
         if count[0] + count[1] > progress.get("total", 0):
-            self.report(line, f"progress of {count[0]} + {count[1]} images of {progress.get('total')}")
+            self.report(line, f"progress exceeds the total: {count[0]} done + {count[1]} failed of {progress.get('total')}")
         pending.progress = count
 
     # At the end
@@ -409,13 +415,13 @@ class Connection:
         for waiting in self.pending.values():
             for pending in waiting:
                 why = f", although {pending.must_fail}" if pending.must_fail else ""
-                self.report(pending.line, f"never answered{why}")
+                self.report(pending.line, f"no reply{why}")
         for line in self.early:
-            self.report(line, "lineTooLong, although no line was")
+            self.report(line, "lineTooLong, but no line was too long")
 
 
 class Run:
-    """All connections of one file."""
+    """The check of one file with all its connections."""
 
     def __init__(self, path, schemas, line_bytes):
         self.path, self.schemas, self.line_bytes = path, schemas, line_bytes
@@ -451,7 +457,7 @@ class Run:
                     entry = json.loads(text)
                     direction = entry["dir"]
                     if direction not in ("→", "←", "×"):
-                        raise ValueError(f"no direction: {direction}")
+                        raise ValueError(f"unknown direction {direction}")
                     data = b""
                     if "same" in entry:
                         data = numbered[entry["same"]]
@@ -460,12 +466,12 @@ class Run:
                     if "number" in entry:
                         numbered[entry["number"]] = data
                 except (ValueError, KeyError, TypeError) as problem:
-                    self.report(number, f"not a record: {problem!r}")
+                    self.report(number, f"invalid entry: {problem!r}")
                     continue
                 self.entry(number, entry.get("connection", ""), direction, data)
 
     def examples(self):
-        """The ```jsonl blocks of a Markdown file, each a connection of its own."""
+        """Checks the ```jsonl blocks of a Markdown file. Each block is a separate connection."""
         block, inside = 0, False
         for number, line in enumerate(pathlib.Path(self.path).read_text(encoding="utf-8").split("\n"), 1):
             if line.startswith("```"):
@@ -475,7 +481,7 @@ class Run:
                 if line[:2] in ("→ ", "← "):
                     self.entry(number, f"example {block}", line[0], line[2:].encode("utf-8"))
                 else:
-                    self.report(number, "neither → nor ←")
+                    self.report(number, "the line does not begin with → or ←")
 
     def finish(self):
         for connection in self.connections.values():
@@ -489,8 +495,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog=__doc__.split("\n", 2)[2],
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schemas", action="store_true", help="check the schemas and their examples")
-    parser.add_argument("--lenient", action="store_true", help="let the agent say more than the schemas mention")
-    parser.add_argument("--line-bytes", type=int, default=DEFAULT_LINE_BYTES, help="the agent's limit for lines")
+    parser.add_argument("--lenient", action="store_true", help="accept members that the schemas do not mention")
+    parser.add_argument("--line-bytes", type=int, default=DEFAULT_LINE_BYTES, help="the agent's limit for lines (default: %(default)s)")
     parser.add_argument("files", metavar="FILE", nargs="*")
     arguments = parser.parse_args()
     if not arguments.files and not arguments.schemas:
