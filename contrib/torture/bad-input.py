@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Sends an agent input that is too long, too deep, too much or malformed, and descriptors that it did not ask for.
+"""Sends invalid or excessive input to an agent, and file descriptors that no request needs.
 
-    long lines          10 MB each, with and without an end
-    notifications       a million in full, none of which is answered
-    changes             as notifications
-    deep nesting        arrays and objects in each other, up to half a million
-    malformed           requests with random bytes changed, cut and combined
-    descriptors         passed with requests, in the middle of lines, and to a connection that is never read
+    long lines          10 MB each, with and without a line feed
+    notifications       a million (100,000 with --quick), which the agent must process without a reply
+    changes             config.set as notifications
+    deep nesting        nested arrays and objects, up to 500,000 levels
+    malformed lines     requests with random bytes changed, inserted, removed and combined
+    descriptors         passed with requests, within lines, and on a connection whose output is blocked
 
-Beside each attack a client reads a known value, which must be right. Afterwards the agent must run, without a crash in its
-log, with the descriptors that it had before; its memory must have stayed below a bound.
+During each attack another client repeatedly reads a value, which must be correct. After each attack the agent must still be
+running, without a crash in its log and without additional open descriptors. Its memory must have stayed below a limit.
 """
 
 import array
@@ -27,18 +27,18 @@ import larder_agent
 from larder_agent import Connection
 
 SETTINGS = {"namespaces": {"default": {}, "relaxed": {"durability": "relaxed"}}}
-KNOWN = {"path": "known.value", "value": "as it was set"}
+KNOWN = {"path": "known.value", "value": "unchanged"}
 PING = b'{"id":"ping","method":"agent.ping"}\n'
 
 
 def line(id, method, /, **params):
-    """A request as a line; a notification if `id` is None."""
+    """Returns a request as a line; a notification if `id` is None."""
     message = {} if id is None else {"id": id}
     return json.dumps({**message, "method": method, "params": params}, separators=(",", ":")).encode() + b"\n"
 
 
 def long_lines(path, count):
-    """Each is refused once, and the connection lives on."""
+    """Checks that each long line gets one lineTooLong error and that the connection stays open."""
     survived = 0
     for number in range(count):
         with Connection(path) as client:
@@ -57,7 +57,7 @@ def long_lines(path, count):
 
 
 def notifications(path, count):
-    """All are carried out and none is answered."""
+    """Checks that the agent processes all notifications and replies to none."""
     with Connection(path) as client, Connection(path) as observer:
         block = b"".join(
             line(None, "config.get", path="known.value")
@@ -69,12 +69,12 @@ def notifications(path, count):
             client.send(block)
         client.send(PING)
         answered = client.line() == b'{"jsonrpc":"2.0","id":"ping","result":{"pong":true}}'
-        taken = next(one for one in observer.call("agent.clients")["clients"] if one["requests"] > count // 2)["requests"] - 1
-        return {"attempts": count, "survived": taken if answered else 0}
+        processed = next(one for one in observer.call("agent.clients")["clients"] if one["requests"] > count // 2)["requests"] - 1
+        return {"attempts": count, "survived": processed if answered else 0}
 
 
 def changes(path, count):
-    """Changes as notifications: the last one stands, whatever waited in between."""
+    """Sends changes as notifications and checks that the last one takes effect."""
     with Connection(path) as client:
         for start in range(0, count, 500):
             client.send(b"".join(
@@ -83,14 +83,14 @@ def changes(path, count):
             ))
         client.send(PING)
         client.line()
-        # The reply came when all were taken, and is not the word that all are done.
+        # The reply to the ping shows that the agent has read all changes, but not that it has committed them.
         with Connection(path) as reader:
             result = reader.call("config.wait", namespace="relaxed", path="n", equals=count - 1, timeoutMilliseconds=60000)
         return {"attempts": count, "survived": count if result["value"] == count - 1 else 0}
 
 
 def nesting(path, count, generator):
-    """Up to 128 is JSON, more is not; no depth is too much to be refused."""
+    """Checks that more than 128 levels are a parseError, and fewer are not."""
     survived = 0
     with Connection(path) as client:
         for number in range(count):
@@ -102,41 +102,41 @@ def nesting(path, count, generator):
                 depth = min(depth, 150_000)
                 text = b'{"a":' * depth + b"1" + b"}" * depth
             else:
-                # Two levels are the request's own.
+                # The request itself has two levels.
                 text = b'{"id":1,"method":"config.get","params":{"path":' + b"[" * (depth - 2) + b"]" * (depth - 2) + b"}}"
             client.send(text + b"\n")
             reply = client.message()
-            # An array is a batch, and what is in it no request.
+            # An array is a batch; its elements are not valid requests, so each gets an error.
             data = (reply[0] if isinstance(reply, list) else reply)["error"]["data"]["name"]
             survived += (data == "parseError") == (depth > 128)
     return {"attempts": count, "survived": survived}
 
 
 def mutated(generator, seeds):
-    """A line with something wrong with it, most likely."""
+    """Returns a request with random changes. In most cases it is no longer valid."""
     data = bytearray(generator.choice(seeds))
     for _ in range(generator.choice((1, 1, 1, 2, 3, 8))):
         place = generator.randrange(len(data) + 1)
-        what = generator.randrange(6)
-        if what == 0 and data:
+        kind = generator.randrange(6)
+        if kind == 0 and data:
             data[place % len(data)] = generator.randrange(256)
-        elif what == 1:
+        elif kind == 1:
             data[place:place] = generator.randbytes(generator.randrange(1, 9))
-        elif what == 2:
+        elif kind == 2:
             del data[place : place + generator.randrange(1, 9)]
-        elif what == 3:
+        elif kind == 3:
             other = generator.choice(seeds)
             data[place:] = other[generator.randrange(len(other)) :]
-        elif what == 4:
-            words = (b"null", b"-1", b"1e999", b"[]", b"{}", b'"\\ud800"', b"99999999999999999999", b"\x00", b'"..' b'"', b"true", b"[[")
-            data[place:place] = generator.choice(words)
+        elif kind == 4:
+            tokens = (b"null", b"-1", b"1e999", b"[]", b"{}", b'"\\ud800"', b"99999999999999999999", b"\x00", b'"..' b'"', b"true", b"[[")
+            data[place:place] = generator.choice(tokens)
         else:
             data[place:place] = data[: generator.randrange(len(data) + 1)]
     return bytes(data).replace(b"\n", b" ")
 
 
 def malformed(path, count, generator):
-    """Whatever comes, each reply is a message, the connection lives on, and nothing has changed that nobody asked for."""
+    """Checks that the agent sends only valid JSON and keeps the connection open."""
     seeds = [
         line(1, "config.get", path="known.value"), line("a", "config.get", path=["known", "value"], maximumAgeSeconds=5),
         line(2, "agent.info"), line(3, "agent.clients"), line(4, "config.explain", path="/known/value"),
@@ -153,7 +153,7 @@ def malformed(path, count, generator):
             lines = [mutated(generator, seeds) + b"\n" for _ in range(min(100, count - tried))]
             tried += len(lines)
             lines.append(b'{"id":"the last","method":"agent.ping"}\n')
-            # A client that does not read while it writes would be dropped.
+            # Send on another thread: the agent would drop a client that does not read while it writes.
             sender = threading.Thread(target=client.socket.sendall, args=(b"".join(lines),), daemon=True)
             sender.start()
             while True:
@@ -166,7 +166,7 @@ def malformed(path, count, generator):
 
 
 def pass_files(stream, data, files):
-    """Sends data with files, or alone where the kernel lets nobody pass files to the agent. Returns how many it refused."""
+    """Sends data with files, or only the data if the kernel does not permit it. Returns the number of rejected files."""
     try:
         stream.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))])
     except PermissionError:
@@ -176,34 +176,34 @@ def pass_files(stream, data, files):
 
 
 def is_closed(reader):
-    """Whether nobody has the other end of a pipe any more."""
+    """Returns True once the write end of a pipe is closed in all processes; False if it is not within 10 s."""
     poll = select.poll()
     poll.register(reader, select.POLLIN)
     return bool(poll.poll(10_000)) and os.read(reader, 1) == b""
 
 
 def descriptors(path, count, generator):
-    """Each is closed: seen by the other end of a pipe, of which the agent was given the only one left."""
+    """Passes write ends of pipes, closes its own copies, and checks with the read end that the agent closes all of them."""
     survived = passed = refused = 0
     while passed < count:
         with Connection(path) as client:
             reader, writer = os.pipe()
             number = min(generator.choice((1, 2, 253)), count - passed)
             kind = generator.randrange(4)
-            if kind == 0:  # with whole lines, of which the kernel gives out one at a time
+            if kind == 0:  # with complete lines: recvmsg(2) returns the descriptors of one message at a time
                 number = min(number, count - passed) // 3 * 3 or 3
                 for _ in range(3):
                     refused += pass_files(client.socket, PING, [writer] * (number // 3))
                 for _ in range(3):
                     client.line()
-            elif kind == 1:  # in the middle of one
+            elif kind == 1:  # within a line
                 client.send(PING[:10])
                 refused += pass_files(client.socket, PING[10:20], [writer] * number)
                 client.send(PING[20:])
                 client.line()
-            elif kind == 2:  # with one that has no end
+            elif kind == 2:  # with an incomplete line
                 refused += pass_files(client.socket, PING[:10], [writer] * number)
-            else:  # with what the agent does not read before the client reads
+            else:  # with a line that the agent does not read, because its output is blocked
                 client.send(line(1, "config.get", namespace="relaxed", path="large") * 4)
                 refused += pass_files(client.socket, PING, [writer] * number)
             os.close(writer)
@@ -212,16 +212,16 @@ def descriptors(path, count, generator):
             survived += number if is_closed(reader) else 0
             os.close(reader)
             passed += number
-    note = f"{refused} were refused by the kernel" if refused else ""
+    note = f"{refused} rejected by the kernel" if refused else ""
     return {"attempts": passed, "survived": survived, "note": note}
 
 
-class Watch:
-    """Reads the known value and samples the agent's memory until stop()."""
+class Monitor:
+    """Repeatedly reads the known value and samples the agent's memory until stop()."""
 
     def __init__(self, agent):
-        self.agent, self.pid, self.is_over = agent, agent.pid, threading.Event()
-        self.problem, self.most, self.gets = None, agent.memory().anonymous, 0
+        self.agent, self.pid, self.is_stopped = agent, agent.pid, threading.Event()
+        self.problem, self.max_memory, self.gets = None, agent.memory().anonymous, 0
         self.threads = [threading.Thread(target=each, daemon=True) for each in (self.read, self.sample)]
         for thread in self.threads:
             thread.start()
@@ -229,70 +229,74 @@ class Watch:
     def read(self):
         try:
             with self.agent.connect() as client:
-                while not self.is_over.wait(0.002):
+                while not self.is_stopped.wait(0.002):
                     value = client.call("config.get", path=KNOWN["path"])["value"]
                     self.gets += 1
                     if value != KNOWN["value"]:
                         raise ValueError(f"the known value is {value}")
         except (OSError, ValueError, larder_agent.AgentError) as problem:
-            self.problem = f"the client beside the attack: {problem}"
+            self.problem = f"the client that reads the known value: {problem}"
 
     def sample(self):
-        while not self.is_over.wait(0.02):
+        while not self.is_stopped.wait(0.02):
             with contextlib.suppress(OSError, KeyError):
-                self.most = max(self.most, larder_agent.memory(self.pid).anonymous)
+                self.max_memory = max(self.max_memory, larder_agent.memory(self.pid).anonymous)
 
     def stop(self):
-        self.is_over.set()
+        self.is_stopped.set()
         for thread in self.threads:
             thread.join()
 
 
 def settled_descriptors(agent, wanted):
-    """The number of open descriptors, once those of connections that ended are closed."""
+    """Waits until the agent has closed the descriptors of ended connections. Returns the number of open ones."""
     with contextlib.suppress(TimeoutError):
-        larder_agent.eventually(lambda: agent.stats()["connections"]["open"] == 1, "all connections are closed")
-        larder_agent.eventually(lambda: agent.descriptors() <= wanted, "descriptors are closed", 10)
+        larder_agent.eventually(lambda: agent.stats()["connections"]["open"] == 1, "waiting for all connections to close")
+        larder_agent.eventually(lambda: agent.descriptors() <= wanted, "waiting for descriptors to close", 10)
     return agent.descriptors()
 
 
 def attack(agent, name, memory, function, *arguments):
-    """Runs one attack and reports it. `memory`: the bytes by which the agent's anonymous memory may grow."""
+    """Runs one attack and reports the result.
+
+    memory: the number of bytes by which the agent's anonymous memory may grow.
+    """
     if not agent.is_running:
-        print(f"{name}: the agent ended before it", file=sys.stderr)
+        print(f"{name}: skipped, because the agent has exited", file=sys.stderr)
         larder_agent.report(name, 1, 0)
         return
     descriptors, before = agent.descriptors(), agent.memory().anonymous
-    watch, began, problems = Watch(agent), time.monotonic(), []
+    monitor, began, problems = Monitor(agent), time.monotonic(), []
     try:
         found = function(str(agent.socket), *arguments)
     except (OSError, KeyError, larder_agent.AgentError) as problem:
         found = {"attempts": 1, "survived": 0}
         problems.append(f"{type(problem).__name__}: {problem}")
-    watch.stop()
-    if watch.problem:
-        problems.append(watch.problem)
+    monitor.stop()
+    if monitor.problem:
+        problems.append(monitor.problem)
     if not agent.is_running or agent.crashed():
         problems.append("the agent crashed")
     else:
-        if watch.most > before + memory:
-            problems.append(f"{(watch.most - before) >> 20} MiB more in memory, {memory >> 20} MiB allowed")
+        if monitor.max_memory > before + memory:
+            problems.append(f"memory grew by {(monitor.max_memory - before) >> 20} MiB; the limit is {memory >> 20} MiB")
         after = settled_descriptors(agent, descriptors)
         if after > descriptors:
-            problems.append(f"{after - descriptors} descriptors were leaked")
+            problems.append(f"{after - descriptors} descriptors leaked")
     for problem in problems:
         print(f"{name}: {problem}", file=sys.stderr)
-    note = f"{time.monotonic() - began:.0f} s, memory {before >> 20} → {watch.most >> 20} MiB, {watch.gets} gets beside it"
+    memory_range = f"{before >> 20} → {monitor.max_memory >> 20} MiB"
+    note = f"{time.monotonic() - began:.0f} s, memory {memory_range}, {monitor.gets} concurrent gets"
     note += f"; {found['note']}" if found.get("note") else ""
     larder_agent.report(name, found["attempts"], found["survived"], found["attempts"] - found["survived"] + len(problems), note)
 
 
 def main():
-    words = larder_agent.parser(__doc__)
-    words.add_argument("--quick", action="store_true", help="a few seconds of each")
-    words.add_argument("--only", metavar="WORD", default="", help="the attacks with this word in their names")
-    words.add_argument("--seed", type=int, default=1, help="for what is random")
-    options = words.parse_args()
+    parser = larder_agent.parser(__doc__)
+    parser.add_argument("--quick", action="store_true", help="run each attack for a few seconds")
+    parser.add_argument("--only", metavar="TEXT", default="", help="run only attacks whose names contain TEXT")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random input (default: 1)")
+    options = parser.parse_args()
     quick, generator = options.quick, random.Random(options.seed)
     attacks = [
         ("lines of 10 MB", 32 << 20, long_lines, 24 if quick else 200),

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Damages the files of a state and a cache, one byte at a time, and looks at what an agent makes of them.
+"""Damages the files of a state and a cache, starts an agent on them, and checks what it serves.
 
-Each flip is one start: a copy of a state of which everything is known, one byte of one file changed, and all that is
-served compared. Allowed are the right value, an older one that the log announces, and a refusal to start that says why.
-Truncated, emptied and removed files are tried as well, and files with a piece of zeros, as a disk that lost a sector
-gives them.
+Each attempt copies a state whose content is known, damages one file, starts an agent, and compares everything that it serves
+with the known content. It passes if the agent serves the newest value, serves an older one and logs that, or refuses to
+start and prints a reason. The damage is a single changed byte, a truncated, emptied or removed file, or 512 bytes of
+zeros, as after the loss of a sector.
 """
 
 import concurrent.futures
@@ -19,20 +19,20 @@ from known_state import KnownState, NAMESPACES, Origin, Witness, image_problem, 
 
 
 class Outcome:
-    """What became of one damage: `kind` is right, older, refused or lost."""
+    """The result of one attempt. `kind` is right, older, refused or lost."""
 
     def __init__(self, kind, detail=""):
         self.kind, self.detail = kind, detail
 
 
 def files_of(known):
-    """The files of the state and the cache that have any bytes, as paths from the directory."""
+    """Returns the paths, relative to the directory, of all files of state and cache that are not empty."""
     found = [path for part in ("state", "cache") for path in (known.directory / part).rglob("*") if path.is_file()]
     return sorted(path.relative_to(known.directory) for path in found if path.stat().st_size > 0)
 
 
 def flip(generator, path):
-    """Changes one byte: anywhere, or, since most of a journal and of a database is zeros, where something is."""
+    """Changes one byte. Usually chooses one that is not zero, because journals and databases consist mostly of zeros."""
     data = bytearray(path.read_bytes())
     places = range(len(data))
     if generator.random() < 0.8:
@@ -41,13 +41,13 @@ def flip(generator, path):
     before = data[place]
     data[place] ^= 1 << generator.randrange(8) if generator.random() < 0.7 else generator.randrange(1, 256)
     write(path, data)
-    return f"byte {place} was {before} and is {data[place]}"
+    return f"byte {place} changed from {before} to {data[place]}"
 
 
-def cut(generator, path):
-    """Cuts a file off, empties it, removes it, or lets it lose a piece."""
+def truncate(generator, path):
+    """Truncates, empties or removes a file, or overwrites a part of it with zeros."""
     data = bytearray(path.read_bytes())
-    kind = generator.choice(("cut", "cut", "empty", "removed", "zeros"))
+    kind = generator.choice(("truncated", "truncated", "emptied", "removed", "zeros"))
     used = max((place for place, byte in enumerate(data) if byte), default=0) + 1
     if kind == "removed":
         path.chmod(0o600)
@@ -56,11 +56,11 @@ def cut(generator, path):
         start = generator.randrange(used) // 512 * 512
         data[start:start + 512] = bytes(min(512, len(data) - start))
         write(path, data)
-        return f"512 zeros at {start}"
+        return f"512 bytes of zeros at {start}"
     else:
-        size = 0 if kind == "empty" else generator.randrange(used)
+        size = 0 if kind == "emptied" else generator.randrange(used)
         write(path, data[:size])
-        return f"{size} of {len(data)} bytes are left"
+        return f"truncated from {len(data)} to {size} bytes"
     return kind
 
 
@@ -72,26 +72,27 @@ def write(path, data):
 
 
 def attempt(known, larderd, origin, damage, file, seed):
-    """One damage, one start, one look."""
+    """Copies a state, damages a file of the copy, and checks an agent on it. Returns an Outcome."""
     directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-damage."))
     try:
         for part in ("state", "cache"):
             shutil.copytree(known.directory / part, directory / part)
         keep_epoch(directory)
-        what = damage(random.Random(seed), directory / file)
-        outcome = look(known, larderd, origin, directory)
-        outcome.detail = f"{file}: {what}: {outcome.detail}"
+        description = damage(random.Random(seed), directory / file)
+        outcome = check(known, larderd, origin, directory)
+        outcome.detail = f"{file}: {description}: {outcome.detail}"
         return outcome
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def look(known, larderd, origin, directory):
+def check(known, larderd, origin, directory):
+    """Starts an agent on a directory and compares what it serves with the known state. Returns an Outcome."""
     feed = known.directory / "feed.json"
     agent = larder_agent.Agent(
         larderd, settings=settings(known.directory), directory=directory)
     witness = Witness()
-    # What was seen stays true; what is seen here is of this copy alone.
+    # Snapshots seen on the original remain valid. Those seen here are valid for this copy only.
     witness.seen, witness.newest = dict(known.witness.seen), known.witness.newest
     witness.known, witness.parts = known.witness.known, known.witness.parts
     assert feed.exists()
@@ -99,9 +100,9 @@ def look(known, larderd, origin, directory):
         agent.start()
     except larder_agent.Died:
         if agent.crashed() or agent.process.returncode < 0:
-            return Outcome("lost", f"a crash:\n{agent.last_words()}")
+            return Outcome("lost", f"the agent crashed:\n{agent.log_tail()}")
         reasons = [line for line in agent.log_text().splitlines() if line.startswith("larderd: ")]
-        return Outcome("refused", reasons[-1]) if reasons else Outcome("lost", "a refusal without a reason")
+        return Outcome("refused", reasons[-1]) if reasons else Outcome("lost", "the agent refused to start without a reason")
     except TimeoutError as problem:
         return Outcome("lost", str(problem))
     try:
@@ -112,8 +113,8 @@ def look(known, larderd, origin, directory):
                 if problem:
                     witness.problems.append(problem)
             for namespace in NAMESPACES:
-                history(client, namespace, witness)
-            # And it goes on from there: a change is taken, and there after another start.
+                check_history(client, namespace, witness)
+            # The agent must accept a change, and must still have it after another start.
             client.call("config.set", path="after", value=1)
             witness.see(client, "default")
         agent.stop()
@@ -129,19 +130,19 @@ def look(known, larderd, origin, directory):
     finally:
         agent.kill()
     if agent.crashed():
-        witness.problems.append("a crash")
+        witness.problems.append("the agent crashed")
     if witness.problems:
-        return Outcome("lost", "; ".join(witness.problems) + "\n" + agent.last_words(12))
+        return Outcome("lost", "; ".join(witness.problems) + "\n" + agent.log_tail(12))
     said = [line for line in agent.log_text().splitlines() if "damaged" in line or "invalid record" in line]
     return Outcome("older" if said else "right", said[0] if said else "")
 
 
-def history(client, namespace, witness):
-    """What is told of earlier snapshots is what they were."""
+def check_history(client, namespace, witness):
+    """Checks that the history has descending revisions, and that each of its snapshots can be compared."""
     reply = client.call("config.history", namespace=namespace)
     revisions = [generation["revision"] for generation in reply["generations"]]
     if revisions != sorted(set(revisions), reverse=True):
-        witness.problems.append(f"{namespace}: a history of revisions {revisions}")
+        witness.problems.append(f"{namespace}: the history has the revisions {revisions}")
     for revision in revisions[1:]:
         client.call("config.diff", namespace=namespace, **{"from": revision})
 
@@ -151,14 +152,14 @@ def run(name, damage, count, options, origin, generator):
         return
     states = [KnownState(options.larderd, origin, is_killed) for is_killed in (False, True)]
     try:
-        orders = []
+        jobs = []
         for index in range(count):
             known = states[index % 2]
             files = [file for file in files_of(known) if options.file in str(file)]
-            orders.append((known, generator.choice(files), generator.randrange(1 << 60)))
+            jobs.append((known, generator.choice(files), generator.randrange(1 << 60)))
         with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
             outcomes = list(pool.map(
-                lambda order: attempt(order[0], options.larderd, origin, damage, order[1], order[2]), orders))
+                lambda job: attempt(job[0], options.larderd, origin, damage, job[1], job[2]), jobs))
     finally:
         for known in states:
             shutil.rmtree(known.directory, ignore_errors=True)
@@ -175,21 +176,23 @@ def run(name, damage, count, options, origin, generator):
 
 def main():
     parser = larder_agent.parser(__doc__)
-    parser.add_argument("--quick", action="store_true", help="100 and 40")
-    parser.add_argument("--flips", type=int, metavar="N", help="bytes that are flipped (500)")
-    parser.add_argument("--cuts", type=int, metavar="N", help="files that are cut off or removed (150)")
-    parser.add_argument("--file", metavar="WORD", default="", help="only of files whose path has this word")
-    parser.add_argument("--seed", type=int, default=None, help="repeat the damage of another run")
-    parser.add_argument("--workers", type=int, default=3, metavar="N", help="agents at a time (3)")
-    parser.add_argument("--verbose", action="store_true", help="tell of each damage")
+    parser.add_argument("--quick", action="store_true", help="100 flips and 40 cuts")
+    parser.add_argument("--flips", type=int, metavar="N", help="number of single bytes to change (default: 500)")
+    parser.add_argument("--cuts", type=int, metavar="N", help="number of files to truncate, empty, remove or zero (default: 150)")
+    parser.add_argument("--file", metavar="TEXT", default="", help="damage only files whose paths contain TEXT")
+    parser.add_argument("--seed", type=int, default=None, help="seed of a run to repeat (default: random)")
+    parser.add_argument("--workers", type=int, default=3, metavar="N", help="number of agents that run at a time (default: 3)")
+    parser.add_argument("--verbose", action="store_true", help="print each attempt")
     options = parser.parse_args()
     flips, cuts = (100, 40) if options.quick else (500, 150)
     seed = options.seed if options.seed is not None else random.randrange(1 << 32)
     print(f"--seed {seed}")
     generator = random.Random(seed)
     origin = Origin()
-    run("single bytes flipped in state and cache", flip, flips if options.flips is None else options.flips, options, origin, generator)
-    run("files of state and cache cut off, emptied, removed", cut, cuts if options.cuts is None else options.cuts, options, origin, generator)
+    flips = flips if options.flips is None else options.flips
+    cuts = cuts if options.cuts is None else options.cuts
+    run("single bytes flipped in state and cache", flip, flips, options, origin, generator)
+    run("files truncated, emptied or removed in state and cache", truncate, cuts, options, origin, generator)
     origin.close()
     return larder_agent.finish()
 

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Puts an agent on disks that are full, read-only, without inodes, and looks at what it answers and what it has afterwards.
+"""Runs agents on disks that are full, read-only or without free inodes, and checks their replies and their state.
 
-The disks are file systems of their own: a tmpfs, and an ext4 in a file, each mounted for the test and taken down after it,
-in a mount namespace that nobody else sees. Each is tried with the state on it, and with the cache on it. What was
-acknowledged has to be there afterwards; what cannot be done has to be refused with a reason; what is held has to be served
-all the while; and when there is room again, everything has to go on by itself.
+For each test the script mounts a tmpfs, or an ext4 in a file, in a private mount namespace. Each disk is tested with the
+state on it, and with the cache on it. The agent must keep everything that it acknowledged, report a suitable error for
+everything that it cannot do, continue to serve its configuration, and recover without help when the fault is removed.
 """
 
 import os
@@ -16,11 +15,12 @@ import tempfile
 import larder_agent
 from known_state import Origin, image_problem
 
-HONEST = {"storageFailed", "noRoom", "unavailable"}
+# Names of the errors that a failing disk may cause.
+EXPECTED_ERRORS = {"storageFailed", "noRoom", "unavailable"}
 
 
 class Disk:
-    """A file system of its own."""
+    """A file system that is mounted for one test."""
 
     def __init__(self, kind, megabytes, inodes=None):
         self.kind, self.directory = kind, pathlib.Path(tempfile.mkdtemp(prefix="larder-disk."))
@@ -33,12 +33,12 @@ class Disk:
             image = self.directory / "image"
             image.write_bytes(b"")
             os.truncate(image, megabytes << 20)
-            words = ["-N", str(inodes)] if inodes else []
-            subprocess.run(["mkfs.ext4", "-q", "-m", "0", *words, image], check=True, stdout=subprocess.DEVNULL)
+            options = ["-N", str(inodes)] if inodes else []
+            subprocess.run(["mkfs.ext4", "-q", "-m", "0", *options, image], check=True, stdout=subprocess.DEVNULL)
             mount("-o", "loop", image, self.path)
 
     def fill(self):
-        """Takes all of the room."""
+        """Uses up all disk space."""
         count = 0
         for size in (1 << 20, 1 << 16, 4096, 512, 1):
             while True:
@@ -52,7 +52,7 @@ class Disk:
                     break
 
     def take_inodes(self):
-        """Takes all of the files that there can be."""
+        """Uses up all inodes."""
         for number in range(1 << 20):
             try:
                 (self.path / f"filler{number}").touch()
@@ -64,12 +64,12 @@ class Disk:
             file.unlink()
 
     def turn_read_only(self):
-        """As ext4 does after an error; a tmpfs only does it where nobody has a file open for writing."""
+        """Makes the file system read-only: ext4 as after an I/O error. On tmpfs, no file may be open for writing."""
         mount("-o", "remount," + ("abort" if self.kind == "ext4" else "ro"), self.path)
 
     def turn_writable(self):
         if self.kind == "ext4":
-            # Nobody may be there: what was aborted has to be looked at first.
+            # An aborted file system must be checked before it can be mounted for writing.
             subprocess.run(["umount", self.path], check=True)
             subprocess.run(["fsck.ext4", "-p", "-f", self.directory / "image"], check=False, stdout=subprocess.DEVNULL)
             mount("-o", "loop", self.directory / "image", self.path)
@@ -81,12 +81,12 @@ class Disk:
         subprocess.run(["rm", "-rf", self.directory], check=False)
 
 
-def mount(*words):
-    subprocess.run(["mount", *words], check=True)
+def mount(*arguments):
+    subprocess.run(["mount", *arguments], check=True)
 
 
 class Trial:
-    """An agent with its state or its cache on a disk that breaks, and what was acknowledged."""
+    """A test of an agent with its state or its cache on a disk that fails. `values` are the acknowledged changes."""
 
     def __init__(self, options, origin, disk, part):
         self.origin, self.disk, self.part = origin, disk, part
@@ -96,8 +96,8 @@ class Trial:
         self.values, self.problems, self.attempts, self.number = {}, [], 0, 0
         self.refused = 0
 
-    def set(self, must=False, size=40):
-        """Sets a member of its own; notes whether it was acknowledged."""
+    def set(self, must_succeed=False, size=40):
+        """Sets a new member, and records it if the agent acknowledges the change."""
         self.attempts += 1
         self.number += 1
         name, value = f"m{self.number}", {"n": self.number, "text": "z" * size}
@@ -106,9 +106,9 @@ class Trial:
                 client.call("config.set", path=name, value=value)
             self.values[name] = value
         except larder_agent.AgentError as error:
-            self.told("config.set", error, must)
+            self.check_error("config.set", error, must_succeed)
 
-    def image(self, number, must=False):
+    def image(self, number, must_succeed=False):
         self.attempts += 1
         try:
             with self.agent.connect() as client:
@@ -116,23 +116,23 @@ class Trial:
             if problem:
                 self.problems.append(problem)
         except larder_agent.AgentError as error:
-            self.told(f"image {number}", error, must)
+            self.check_error(f"image {number}", error, must_succeed)
 
-    def told(self, what, error, must):
+    def check_error(self, operation, error, must_succeed):
         self.refused += 1
-        if must or error.name not in HONEST or len(error.detail) < 20:
-            self.problems.append(f"{what}: {error}")
+        if must_succeed or error.name not in EXPECTED_ERRORS or len(error.detail) < 20:
+            self.problems.append(f"{operation}: {error}")
 
-    def served(self, when):
-        """What is served is what was acknowledged."""
+    def check_values(self, when):
+        """Checks that the agent serves exactly the acknowledged values."""
         self.attempts += 1
         with self.agent.connect() as client:
             value = client.call("config.get")["value"]
         if value != self.values:
-            self.problems.append(f"{when}: {sorted(value)} is served, and {sorted(self.values)} was acknowledged")
+            self.problems.append(f"{when}: {sorted(value)} is served, but {sorted(self.values)} was acknowledged")
 
     def restart(self, when, may_be_refused=True):
-        """Starts it anew, after a SIGKILL. Whether it serves; where it does not, it has to say why."""
+        """Kills the agent and starts it again. Returns True if it serves. If it refuses to start, it must print a reason."""
         self.attempts += 1
         self.agent.kill()
         try:
@@ -141,65 +141,65 @@ class Trial:
             reasons = [line for line in self.agent.log_text().splitlines() if line.startswith("larderd: ")]
             status = self.agent.process.returncode
             if self.agent.crashed() or status != 1 or not reasons or not may_be_refused:
-                self.problems.append(f"{when}: it does not start: status {status}, {reasons}")
+                self.problems.append(f"{when}: the agent does not start: status {status}, {reasons}")
             self.refused += 1
             return False
-        self.served(when)
+        self.check_values(when)
         return True
 
-    def run(self, breaking):
+    def run(self, fault):
         try:
             self.agent.start()
             for _ in range(5):
-                self.set(must=True)
-            self.image(1, must=True)
-            breaking.break_it(self)
+                self.set(must_succeed=True)
+            self.image(1, must_succeed=True)
+            fault.cause(self)
             if self.agent.is_running:
-                self.use_broken()
-            # A start on the broken disk: what is there is served, or the refusal says why.
-            if self.restart("a start while it is broken"):
+                self.use_failing_disk()
+            # On the failing disk, the agent must either serve everything that it has, or refuse to start with a reason.
+            if self.restart("start on the failing disk"):
                 self.set()
                 self.image(1)
-                self.served("after a start while it is broken")
+                self.check_values("after the start on the failing disk")
             else:
                 self.agent.kill()
-            breaking.mend_it(self)
+            fault.repair(self)
             if self.agent.is_running:
-                # By itself.
-                self.set(must=True)
-                self.served("when it is mended")
-            self.restart("a start after it is mended", may_be_refused=False)
-            self.set(must=True)
+                # The running agent must recover without a restart.
+                self.set(must_succeed=True)
+                self.check_values("after the repair")
+            self.restart("start after the repair", may_be_refused=False)
+            self.set(must_succeed=True)
             for number in (1, 2, 3):
-                self.image(number, must=True)
+                self.image(number, must_succeed=True)
             self.agent.stop()
             self.agent.start()
-            self.served("at the end")
+            self.check_values("at the end")
             self.agent.stop()
         except (larder_agent.AgentError, larder_agent.Died, OSError, subprocess.CalledProcessError) as problem:
             self.problems.append(f"{type(problem).__name__}: {problem}")
         finally:
             self.agent.kill()
         if self.agent.crashed():
-            self.problems.append("a crash")
+            self.problems.append("the agent crashed")
 
-    def use_broken(self):
+    def use_failing_disk(self):
         for step in range(12):
-            # Larger ones go beyond what the journal has of the disk already.
+            # The last six changes are larger than the disk space that the journal has already allocated.
             self.set(size=40 if step < 6 else 60_000)
         for number in (1, 2, 3):
             self.image(number)
-        self.served("while it is broken")
+        self.check_values("on the failing disk")
 
 
 class Full:
     name = "full"
     inodes = {}
 
-    def break_it(self, trial):
+    def cause(self, trial):
         trial.disk.fill()
 
-    def mend_it(self, trial):
+    def repair(self, trial):
         trial.disk.clear()
 
 
@@ -207,7 +207,7 @@ class WithoutInodes(Full):
     name = "without inodes"
     inodes = {"tmpfs": 400, "ext4": 512}
 
-    def break_it(self, trial):
+    def cause(self, trial):
         trial.disk.take_inodes()
 
 
@@ -215,69 +215,69 @@ class ReadOnly:
     name = "read-only"
     inodes = {}
 
-    def break_it(self, trial):
+    def cause(self, trial):
         if trial.disk.kind == "tmpfs":
             trial.agent.kill()
             trial.disk.turn_read_only()
-            trial.restart("a start on a read-only disk")
+            trial.restart("start on the read-only disk")
         else:
             trial.disk.turn_read_only()
 
-    def mend_it(self, trial):
+    def repair(self, trial):
         trial.agent.kill()
         trial.disk.turn_writable()
-        trial.restart("a start on a disk that is writable again", may_be_refused=False)
+        trial.restart("start on the disk that is writable again", may_be_refused=False)
 
 
-def trial(options, origin, kind, part, breaking):
-    name = f"{part} on {kind}: {breaking.name}"
-    disk = Disk(kind, 8, breaking.inodes.get(kind))
+def run_trial(options, origin, kind, part, fault):
+    name = f"{part} on {kind}: {fault.name}"
+    disk = Disk(kind, 8, fault.inodes.get(kind))
     try:
-        made = Trial(options, origin, disk, part)
-        made.run(breaking)
+        trial = Trial(options, origin, disk, part)
+        trial.run(fault)
     finally:
         disk.remove()
-    for problem in made.problems:
+    for problem in trial.problems:
         print(f"lost: {name}: {problem}", file=sys.stderr)
-    if made.problems:
-        print(made.agent.last_words(), file=sys.stderr)
-    made.agent.remove()
-    larder_agent.report(name, made.attempts, made.attempts - len(made.problems), note=f"{made.refused} refused with a reason")
+    if trial.problems:
+        print(trial.agent.log_tail(), file=sys.stderr)
+    trial.agent.remove()
+    larder_agent.report(name, trial.attempts, trial.attempts - len(trial.problems), note=f"{trial.refused} refused with a reason")
 
 
 def main():
     parser = larder_agent.parser(__doc__)
-    parser.add_argument("--only", metavar="WORDS", help="those whose name has these words, such as 'cache on ext4: full'")
-    parser.add_argument("--quick", action="store_true", help="on one kind of file system only")
+    parser.add_argument("--only", metavar="TEXT", help="run only tests whose names contain TEXT, such as 'cache on ext4: full'")
+    parser.add_argument("--quick", action="store_true", help="test only one type of file system: ext4 if possible")
     options = parser.parse_args()
     if os.geteuid() != 0:
         larder_agent.skip("disks that are full or read-only", "mounting needs root")
         return larder_agent.finish()
     if os.environ.get("LARDER_DISK_NAMESPACE") is None:
-        # What is mounted here is seen by nobody else, and gone with this process.
+        # In a private mount namespace, other processes do not see the mounts, and they end with this process.
         os.environ["LARDER_DISK_NAMESPACE"] = "1"
         try:
             os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
         except OSError as problem:
-            sys.exit(f"unshare(1) of util-linux is needed: {problem}")
+            sys.exit(f"cannot run unshare(1): {problem}; install util-linux")
     origin = Origin()
     try:
         Disk("tmpfs", 1).remove()
     except subprocess.CalledProcessError:
-        larder_agent.skip("disks that are full or read-only", "nothing can be mounted here")
+        larder_agent.skip("disks that are full or read-only", "mounting is not permitted here")
         return larder_agent.finish()
     kinds = ["tmpfs"]
     try:
         Disk("ext4", 8).remove()
         kinds.append("ext4")
     except (subprocess.CalledProcessError, FileNotFoundError):
-        larder_agent.skip("ext4", "there is no mkfs.ext4, or no loop device")
+        larder_agent.skip("ext4", "mkfs.ext4 or loop devices are not available")
     for kind in kinds[-1:] if options.quick else kinds:
         for part in ("state", "cache"):
-            for breaking in (Full(), ReadOnly(), WithoutInodes()):
-                if options.only and options.only not in f"{part} on {kind}: {breaking.name}":
+            for fault in (Full(), ReadOnly(), WithoutInodes()):
+                if options.only and options.only not in f"{part} on {kind}: {fault.name}":
                     continue
-                trial(options, origin, kind, part, breaking)
+                run_trial(options, origin, kind, part, fault)
     origin.close()
     return larder_agent.finish()
 

@@ -1,16 +1,17 @@
-// Makes one call of the C library fail, once: loaded into the agent by LD_PRELOAD, told what to do by its environment.
+// Makes one call of the C library fail. The library is loaded into the agent with LD_PRELOAD and configured by environment
+// variables:
 //
-//   LARDER_FAULT_PATHS   directories, with colons between them: calls on anything in them count, others are left alone
+//   LARDER_FAULT_PATHS   directories, separated by colons; only calls on files in them are counted and can fail
 //   LARDER_FAULT_CALL    the kind of call: open, read, write, fsync, rename, ...; see the kinds below
-//   LARDER_FAULT_NUMBER  which of these calls fails, from 1; 0 for none; "odd" for the first, third, fifth ... call of any
-//                        kind that a signal may interrupt
-//   LARDER_FAULT_EXCEPT  a text: paths that have it in them are left alone
-//   LARDER_FAULT_ERROR   the error number it fails with; 0 for a write that takes half of what it is given
-//   LARDER_FAULT_LOG     a file that is told of each call, a line each: kind, path, and "failed" for the one that did
+//   LARDER_FAULT_NUMBER  the number of the call that fails, from 1; 0 for none; "odd" for the first, third, fifth ... of
+//                        all calls that a signal may interrupt
+//   LARDER_FAULT_EXCEPT  a text; calls on paths that contain it are ignored
+//   LARDER_FAULT_ERROR   the error number of the failure; 0 for a write of half of the data
+//   LARDER_FAULT_LOG     a file to which each call is appended as a line: kind, path, and "failed" if it failed
 //
-// Why not strace(1) alone: it counts the calls of each thread by themselves, and which thread of a pool makes one is left to
-// chance. Here "the seventh fsync" is the same one in each run. The agent's calls reach the kernel by the C library alone,
-// SQLite's too; syscalls.py holds what this library counts against what strace sees.
+// strace(1) can inject faults too, but it counts the calls of each thread separately, and any thread of a pool may make a
+// call. With this library, the seventh fsync is the same call in each run. All calls of the agent and of SQLite go through
+// the C library: syscalls.py compares the calls that this library counts with those that strace sees.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -52,7 +53,7 @@ __attribute__((constructor)) static void prepare(void) {
     if (log) logFile = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
-static int isMeant(const char *path) {
+static int isSelected(const char *path) {
     if (except && strstr(path, except)) return 0;
     for (int index = 0; index < pathCount; index++) {
         size_t length = strlen(paths[index]);
@@ -61,8 +62,8 @@ static int isMeant(const char *path) {
     return 0;
 }
 
-// What a descriptor stands for; empty where that is no file.
-static void nameOf(int descriptor, char *name, size_t size) {
+// Writes the path of a descriptor into `name`: an empty string if it is not known.
+static void pathOf(int descriptor, char *name, size_t size) {
     char link[64];
     if (descriptor == AT_FDCWD)
         strcpy(link, "/proc/self/cwd");
@@ -76,36 +77,39 @@ static int mayBeInterrupted(const char *kind) {
     return strcmp(kind, "close") != 0 && strcmp(kind, "list") != 0 && strcmp(kind, "stat") != 0;
 }
 
-// Whether this call is the one that is to fail. errno is left as it was.
+// Counts and logs a call. Returns 1 if it must fail. May change errno.
 static int failsAt(const char *kind, const char *path) {
-    if (pathCount == 0 || !isMeant(path)) return 0;
-    // Whoever makes an interrupted call again comes through, for that is an even one, or will be.
-    int isIt = isOdd ? mayBeInterrupted(kind) && atomic_fetch_add(&calls, 1) % 2 == 0
-                     : strcmp(kind, wanted) == 0 && atomic_fetch_add(&calls, 1) + 1 == number;
+    if (pathCount == 0 || !isSelected(path)) return 0;
+    // With "odd", the repetition of an interrupted call has an even number and succeeds, unless other threads made calls in
+    // between; then a later repetition does.
+    int fails = isOdd ? mayBeInterrupted(kind) && atomic_fetch_add(&calls, 1) % 2 == 0
+                      : strcmp(kind, wanted) == 0 && atomic_fetch_add(&calls, 1) + 1 == number;
     if (logFile >= 0) {
         char line[PATH_MAX + 64];
-        int length = snprintf(line, sizeof line, "%s %s%s\n", kind, path, isIt ? " failed" : "");
+        int length = snprintf(line, sizeof line, "%s %s%s\n", kind, path, fails ? " failed" : "");
         syscall(SYS_write, logFile, line, (size_t)length);
     }
-    return isIt;
+    return fails;
 }
 
+// Like failsAt, for a descriptor. Preserves errno.
 static int failsOn(const char *kind, int descriptor) {
     int saved = errno;
     char name[PATH_MAX];
-    nameOf(descriptor, name, sizeof name);
+    pathOf(descriptor, name, sizeof name);
     int result = failsAt(kind, name);
     errno = saved;
     return result;
 }
 
+// Like failsAt, for a path relative to a directory. Preserves errno.
 static int failsIn(const char *kind, int directory, const char *path) {
     int saved = errno;
     char name[2 * PATH_MAX + 2];
     if (path[0] == '/') {
         snprintf(name, sizeof name, "%s", path);
     } else {
-        nameOf(directory, name, PATH_MAX);
+        pathOf(directory, name, PATH_MAX);
         size_t length = strlen(name);
         snprintf(name + length, sizeof name - length, "/%s", path);
     }
@@ -282,7 +286,7 @@ int fchmod(int file, mode_t mode) {
 // MARK: close
 int close(int file) {
     int fails = failsOn("close", file);
-    // The descriptor is gone even where close(2) fails.
+    // Linux closes the descriptor even if close(2) fails.
     int result = REAL(close)(file);
     FAIL_IF(fails, -1)
     return result;

@@ -1,6 +1,6 @@
-"""A state and a cache of which everything is known: what was acknowledged, under which revisions, and what each image is.
+"""A state and a cache whose content is known: acknowledged values, their revisions, and the bytes of each image.
 
-Scripts that break a machine compare with it what an agent serves afterwards. See syscalls.py and damage.py.
+syscalls.py and damage.py cause faults, and then compare what an agent serves with the known content.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ ANNOUNCEMENTS = ("damaged", "invalid record", "set aside", "cannot be read", "ca
 
 
 def compiled(source, directory):
-    """A library for LD_PRELOAD, made of a C file beside this one."""
+    """Compiles a C file of this directory as a library for LD_PRELOAD. Returns its path."""
     library = pathlib.Path(directory) / (pathlib.Path(source).stem + ".so")
     subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", library, HERE / source, "-ldl"], check=True)
     return library
@@ -32,7 +32,7 @@ def compiled(source, directory):
 
 
 def png(number):
-    """A PNG of its own for each number: (number + 8) × (number + 5) pixels."""
+    """Returns a different PNG for each number, with (number + 8) × (number + 5) pixels."""
     width, height = number + 8, number + 5
     rows = b"".join(b"\0" + bytes((number * 37 + x * 5 + y * 11) % 256 for x in range(width)) for y in range(height))
 
@@ -40,13 +40,13 @@ def png(number):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    # Of different lengths, so that files do not fit into one block only.
+    # Different lengths, so that larger files need more than one block of the disk.
     text = chunk(b"tEXt", b"note\0" + bytes(65 + (number + i) % 26 for i in range(number * 700)))
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + text + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 class Origin:
-    """An HTTP server on the loopback with an image for each number, good for a day."""
+    """An HTTP server on the loopback interface with an image for each number, which may be cached for a day."""
 
     def __init__(self):
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -66,7 +66,7 @@ class Origin:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
-        self.server.handle_error = lambda *_: None  # an agent that is killed while it downloads
+        self.server.handle_error = lambda *_: None  # agents may be killed during a download
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def url(self, number):
@@ -78,60 +78,60 @@ class Origin:
 
 
 def image_problem(client, url, number):
-    """What is wrong with what the agent gives for an image; None where all is right. Raises AgentError."""
+    """Requests an image and checks its file and metadata. Returns a problem as text, or None. Raises AgentError."""
     def get():
         try:
             return client.call("image.get", url=url)
         except larder_agent.AgentError as error:
-            # Our own origin, which a busy machine has kept from answering: that is no fault of the agent's.
+            # On a busy machine the origin of this script may be slow to respond, which is not a fault of the agent.
             if error.name != "offline":
                 raise
-    result = larder_agent.eventually(get, f"the origin of {url} answers", seconds=3 * larder_agent.PATIENCE)
-    bytes_ = pathlib.Path(result["path"]).read_bytes()
+    result = larder_agent.eventually(get, f"waiting for the origin of {url}", seconds=3 * larder_agent.TIMEOUT)
+    content = pathlib.Path(result["path"]).read_bytes()
     expected = png(number)
     client.call("image.release", lease=result["lease"])
-    told = (result["mediaType"], result["width"], result["height"], result["bytes"], result["digest"])
-    right = ("image/png", number + 8, number + 5, len(expected), "sha256:" + hashlib.sha256(expected).hexdigest())
-    if bytes_ != expected:
-        return f"{url}: the file {result['path']} has other bytes ({result['source']}, {result['freshness']})"
-    if told != right:
-        return f"{url}: {told} is told, {right} is right ({result['source']}, {result['freshness']})"
+    metadata = (result["mediaType"], result["width"], result["height"], result["bytes"], result["digest"])
+    expected_metadata = ("image/png", number + 8, number + 5, len(expected), "sha256:" + hashlib.sha256(expected).hexdigest())
+    if content != expected:
+        return f"{url}: the file {result['path']} has the wrong content ({result['source']}, {result['freshness']})"
+    if metadata != expected_metadata:
+        return f"{url}: the reply has {metadata}, expected {expected_metadata} ({result['source']}, {result['freshness']})"
     return None
 
 
-# --- The settings ----------------------------------------------------------------------------------------------
+# --- Settings --------------------------------------------------------------------------------------------------
 
 
 def settings(directory, **more):
-    """Settings with a namespace that is pushed, and one whose source is a file."""
+    """Returns settings with three namespaces: one without a source, one for pushes, and one whose source is a file."""
     feed = pathlib.Path(directory) / "feed.json"
     if not feed.exists():
         feed.write_text(json.dumps({"feed": {"from": "file", "number": 7}}))
-    made = {
+    result = {
         "images": {"allowNetworks": ["127.0.0.0/8"], "minimumFreeBytes": 0, "maximumBytes": 64 << 20, "imageBytes": 1 << 20},
         "namespaces": {"default": {}, "pushed": {}, "feed": {"remote": {"file": {"path": str(feed)}}}},
     }
-    return {**made, **more}
+    return {**result, **more}
 
 
 NAMESPACES = ("default", "pushed", "feed")
 
 
-# --- What was seen ---------------------------------------------------------------------------------------------
+# --- Observed snapshots ----------------------------------------------------------------------------------------
 
 
 class Witness:
-    """Remembers each snapshot that it was shown, and says what contradicts what it knows."""
+    """Records each snapshot that an agent serves, and reports contradictions in `problems`."""
 
     def __init__(self):
-        self.seen = {}  # (namespace, epoch, revision) → value as text
-        self.newest = {}  # namespace → value
-        self.known = {}  # namespace → all values, as texts
-        self.parts = {}  # (namespace, name) → all values of a member at the top, as texts
+        self.seen = {}  # (namespace, epoch, revision) → value as JSON text
+        self.newest = {}  # namespace → newest acknowledged value, as JSON text
+        self.known = {}  # namespace → all acknowledged values, as JSON text
+        self.parts = {}  # (namespace, name) → all values of a top-level member, as JSON text
         self.problems = []
 
     def see(self, client, namespace):
-        """Reads the current snapshot and holds it against what was seen under its revision."""
+        """Reads the current snapshot, and checks that no other value was seen under its revision."""
         try:
             reply = client.call("config.get", namespace=namespace)
         except larder_agent.AgentError as error:
@@ -141,11 +141,11 @@ class Witness:
         text = canonical(reply["value"])
         key = (namespace, reply["epoch"], reply["revision"])
         if self.seen.setdefault(key, text) != text:
-            self.problems.append(f"{namespace}: revision {reply['revision']} was {self.seen[key]} and is {text} now")
+            self.problems.append(f"{namespace}: revision {reply['revision']} was {self.seen[key]}, and now is {text}")
         return reply
 
     def learn(self, client):
-        """Takes what is served as true."""
+        """Records the current values as correct."""
         for namespace in NAMESPACES:
             reply = self.see(client, namespace)
             if reply is None:
@@ -156,24 +156,24 @@ class Witness:
                 self.parts.setdefault((namespace, name), set()).add(canonical(value))
 
     def judge(self, client, log):
-        """Compares what is served with what is known: the newest, or something older that the log announces."""
+        """Checks that the agent serves the newest value, or that the log reports damage and every member is a former value."""
         for namespace in NAMESPACES:
-            # Where all is lost, nothing is served until the source answers, which is a file here.
-            reply = larder_agent.eventually(lambda: self.see(client, namespace), f"{namespace} is served")
+            # If all is lost, the namespace is unavailable until its source, a file here, has been read.
+            reply = larder_agent.eventually(lambda: self.see(client, namespace), f"waiting for the namespace {namespace}")
             text = canonical(reply["value"])
             if text == self.newest[namespace]:
                 continue
             if not any(word in log for word in ANNOUNCEMENTS):
-                self.problems.append(f"{namespace}: {text} is served for {self.newest[namespace]}, and nothing is said")
+                self.problems.append(f"{namespace}: {text} is served, not {self.newest[namespace]}, without a report in the log")
             elif text not in self.known[namespace]:
-                # Records that are whole are taken up behind a gap: each member is one that was acknowledged once.
+                # The agent also applies valid journal records after a gap. Then each member was acknowledged at some time.
                 for name, value in reply["value"].items():
                     if canonical(value) not in self.parts.get((namespace, name), ()):
-                        self.problems.append(f"{namespace}: {name} is {canonical(value)}, which it never was")
+                        self.problems.append(f"{namespace}: {name} is {canonical(value)}, which was never acknowledged")
 
 
 def keep_epoch(directory):
-    """Has a copy of the state go on under the epoch of its original: the agent cannot compare where it is without its record."""
+    """Lets a copied state keep its epoch. Removes the identity of the directory, with which the agent detects copies."""
     epoch = directory / "state" / "epoch"
     epoch.write_text(epoch.read_text().splitlines()[0] + "\n")
 
@@ -182,13 +182,13 @@ def canonical(value):
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-# --- A state of which everything is known ------------------------------------------------------------------------
+# --- Known state -----------------------------------------------------------------------------------------------
 
 
 class KnownState:
-    """A directory with `state` and `cache`, and what was acknowledged there.
+    """A directory with `state` and `cache`, and a witness of its content.
 
-    A stop in good order has everything in generations; with `is_killed`, the last changes are in the journal only.
+    After a clean stop all changes are in generations. With `is_killed`, the last changes are only in the journal.
     """
 
     images = (1, 2, 3)
@@ -206,7 +206,7 @@ class KnownState:
                     assert problem is None, problem
                 client.call("image.pin", url=origin.url(1))
                 self.witness.learn(client)
-            # Generations before the newest one.
+            # Restart, so that there are older generations.
             for step in range(2):
                 agent.restart()
                 with agent.connect() as client:
@@ -214,10 +214,10 @@ class KnownState:
                         client.call("config.set", path=f"key{key}", value={"step": step, "text": "x" * 40})
                         self.witness.learn(client)
             agent.restart()
-            # The state in `feed` is settled when its source was asked.
+            # Wait until the source of `feed` has been read, so that its snapshot no longer changes.
             with agent.connect() as client:
                 larder_agent.eventually(
-                    lambda: client.call("config.get", namespace="feed")["state"] == "fresh", "the file is read")
+                    lambda: client.call("config.get", namespace="feed")["state"] == "fresh", "waiting for the source of feed")
             with agent.connect() as client:
                 for key in range(4):
                     client.call("config.set", path=f"key{key}", value={"last": key})

@@ -1,4 +1,4 @@
-"""What the scripts of this directory share: their options, an agent under test, its use of resources, and the table's lines.
+"""Shared code of the scripts in this directory: options, agents under test and their resource usage, and the result table.
 
     options = larder_agent.options(__doc__)
     with larder_agent.Agent(options.larderd, settings={"limits": {"connections": 100}}) as agent:
@@ -23,54 +23,56 @@ sys.path.insert(0, str(ROOT / "contrib"))
 
 from larder_client import AgentError, AgentProcess, Connection, Died  # noqa: E402, F401
 
-# Longer than anything takes on a busy machine.
-PATIENCE = 60.0
+# Limit of waits in seconds, longer than any operation takes on a busy machine.
+TIMEOUT = 60.0
 
 
-# --- The command line ------------------------------------------------------------------------------------------
+# --- Command line ----------------------------------------------------------------------------------------------
 
 
 def parser(description):
-    """A parser of arguments with the options of every script: --larderd FILE and --keep."""
-    made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--larderd", metavar="FILE", help="default: the newest of .build/release and .build/debug")
-    made.add_argument("--keep", action="store_true", help="keep the directories of the agents")
-    return made
+    """Returns an argument parser with the options that all scripts have: --larderd FILE and --keep."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--larderd", metavar="FILE", help="the program to test (default: the newest of .build/release and .build/debug)")
+    parser.add_argument("--keep", action="store_true", help="keep the directories of the agents")
+    return parser
 
 
 def options(description):
-    """The arguments of a script that has no options of its own."""
+    """Parses the arguments of a script without additional options."""
     return parser(description).parse_args()
 
 
 def newest_program():
-    """The program that was built last."""
+    """Returns the path of the larderd that was built last."""
     built = [ROOT / ".build" / kind / "larderd" for kind in ("release", "debug")]
     built = [path for path in built if path.is_file()]
     if not built:
-        sys.exit("there is no larderd in .build/release or .build/debug; build one (swift build -c release) or name it with --larderd")
+        sys.exit("no larderd in .build/release or .build/debug; run swift build -c release, or pass --larderd FILE")
     return max(built, key=lambda path: path.stat().st_mtime)
 
 
-def eventually(condition, what, seconds=PATIENCE):
-    """Waits until a condition has a value that is true, and returns that; raises TimeoutError if it takes too long."""
+def eventually(condition, description, seconds=TIMEOUT):
+    """Calls `condition` until it returns a true value, and returns that value. Raises TimeoutError after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not within {seconds:g} s")
+            raise TimeoutError(f"{description}: timed out after {seconds:g} s")
         time.sleep(0.01)
 
 
-# --- The agent -------------------------------------------------------------------------------------------------
+# --- Agent -----------------------------------------------------------------------------------------------------
 
 
 class Agent(AgentProcess):
-    """An agent for one test, in a directory of its own.
+    """An agent in a separate directory for one test.
 
-    directory: where to keep everything; it is not removed. Default: a new one, which is removed at the end.
+    directory: the directory for all files, which is not removed. Default: a new one, which is removed at the end.
+    keep: do not remove the new directory.
     The other parameters are those of AgentProcess.
     """
 
@@ -93,26 +95,26 @@ class Agent(AgentProcess):
                     self.stop()
         finally:
             if kind and not issubclass(kind, KeyboardInterrupt):
-                print(f"the end of the agent's log:\n{self.last_words()}", file=sys.stderr)
+                print(f"end of the agent log:\n{self.log_tail()}", file=sys.stderr)
             self.remove()
 
     def start(self):
-        """Starts it and waits until it answers. Raises Died if it ends before that."""
-        with super().start(PATIENCE) as connection:
+        """Starts the agent and waits until it replies to a ping. Raises Died if it exits before."""
+        with super().start(TIMEOUT) as connection:
             try:
                 connection.call("agent.ping")
             except ConnectionError:
-                status = self.process.wait(PATIENCE)
-                raise Died(f"the agent ended at its start with status {status}:\n{self.last_words()}") from None
+                status = self.process.wait(TIMEOUT)
+                raise Died(f"the agent exited during startup with status {status}:\n{self.log_tail()}") from None
 
     @property
     def pid(self):
-        """The process of larderd itself, which may be a child of the prefix."""
+        """The process ID of larderd, which may be a descendant of the process of the prefix."""
         found = self.process.pid
         while pathlib.Path(f"/proc/{found}/exe").resolve() != self.program:
             children = pathlib.Path(f"/proc/{found}/task/{found}/children").read_text(encoding="ascii").split()
             if not children:
-                raise Died(f"there is no larderd below process {self.process.pid}")
+                raise Died(f"process {self.process.pid} has no descendant larderd")
             found = int(children[0])
         return found
 
@@ -123,21 +125,21 @@ class Agent(AgentProcess):
     def terminate(self):
         if not self.is_running:
             status, self.process = self.process.returncode, None
-            raise Died(f"the agent was not running any more: status {status}\n{self.last_words()}")
+            raise Died(f"the agent has already exited with status {status}\n{self.log_tail()}")
         os.kill(self.pid, signal.SIGTERM)
 
     def kill(self):
-        """Ends it and its prefix by SIGKILL."""
+        """Kills the agent and its prefix with SIGKILL."""
         if self.process is None:
             return
         members = group_members(self.process.pid)
         try:
-            os.killpg(self.process.pid, signal.SIGKILL)  # AgentProcess gives each agent a group
+            os.killpg(self.process.pid, signal.SIGKILL)  # AgentProcess starts each agent in a new process group
         except ProcessLookupError:
             pass
         self.process.wait()
-        # The prefix may end before the agent, which holds its lock until it has ended.
-        eventually(lambda: not any(map(runs, members)), "the agent is gone after SIGKILL")
+        # The prefix may exit before the agent, which holds the lock of its state until it exits.
+        eventually(lambda: not any(map(runs, members)), "waiting for the agent to exit after SIGKILL")
         self.process = None
 
     def restart(self):
@@ -145,43 +147,43 @@ class Agent(AgentProcess):
         self.start()
 
     def reload(self, settings=None):
-        """Reloads the settings and returns once the log says whether they were accepted."""
+        """Reloads the settings. Returns when the log shows that they were accepted or rejected."""
         if settings is not None:
             self.write_settings(settings)
         words = ("settings reloaded", "the new settings are invalid")
         read = lambda: sum(self.log_text().count(word) for word in words)
         before = read()
         os.kill(self.pid, signal.SIGHUP)
-        eventually(lambda: read() > before, "the agent reads its settings again")
+        eventually(lambda: read() > before, "waiting for the reload of the settings")
 
     def remove(self):
-        """Removes the directory if it was made for this agent and is not to be kept."""
+        """Removes the directory if it was created for this agent, unless `keep` is set."""
         if self.keep:
             print(f"kept: {self.directory}", file=sys.stderr)
         elif self.is_temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def crashed(self):
-        """Whether the log reports a crash."""
+        """Returns True if the log reports a crash."""
         text = self.log_text()
         return any(word in text for word in ("Fatal error", "*** Signal", "Program crashed", "AddressSanitizer"))
 
     def memory(self):
-        """Bytes in memory: resident, and the anonymous part of them."""
+        """Returns the memory usage of the agent."""
         return memory(self.pid)
 
     def descriptors(self):
-        """The number of open file descriptors."""
+        """Returns the number of open file descriptors."""
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def stats(self):
-        """The result of agent.stats."""
+        """Returns the result of agent.stats."""
         with self.connect() as client:
             return client.call("agent.stats")
 
 
 def group_members(group):
-    """The processes of a process group."""
+    """Returns the process IDs of a process group."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         try:
@@ -193,50 +195,51 @@ def group_members(group):
 
 
 def runs(pid):
-    """Whether a process is there and no zombie. Its first thread may be one while others still have its files."""
+    """Returns True if a thread of the process is alive. The first thread may be a zombie while others keep files open."""
     try:
         states = [stat.read_text(encoding="ascii", errors="replace").rsplit(")", 1)[1].split()[0]
                   for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
-    except (OSError, IndexError):  # a thread went meanwhile
+    except (OSError, IndexError):  # a thread has exited in the meantime
         return pathlib.Path(f"/proc/{pid}").exists()
     return any(state not in "ZX" for state in states)
 
 
+# In bytes. `anonymous` is a part of `resident`.
 Memory = collections.namedtuple("Memory", "resident anonymous")
 
 
 def memory(pid):
-    """Bytes that a process has in memory."""
+    """Returns the memory usage of a process."""
     text = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     found = dict(line.split(":", 1) for line in text.splitlines() if line.startswith(("VmRSS:", "RssAnon:")))
     return Memory(*(int(found[name].split()[0]) * 1024 for name in ("VmRSS", "RssAnon")))
 
 
-# --- The table -------------------------------------------------------------------------------------------------
+# --- Results ---------------------------------------------------------------------------------------------------
 
 _rows = []
 _skipped = []
 
 
 def report(test, attempts, survived, lost=None, note=None):
-    """Notes a test for the table that finish() prints. Lost is, where it is not told, what did not survive."""
+    """Adds a row to the table that finish() prints. `lost` defaults to the attempts that did not survive."""
     lost = attempts - survived if lost is None else lost
     _rows.append((test, attempts, survived, lost))
     print(f"{test}: {attempts} attempts, {survived} survived, {lost} lost" + (f"; {note}" if note else ""), flush=True)
 
 
-def skip(test, why):
-    """Says loudly that a test is left out."""
+def skip(test, reason):
+    """Reports that a test is skipped."""
     _skipped.append(test)
-    print(f"SKIPPED {test}: {why}", file=sys.stderr, flush=True)
+    print(f"SKIPPED {test}: {reason}", file=sys.stderr, flush=True)
 
 
 def finish():
-    """Prints the lines of the table; returns the exit status: 1 where anything was lost, or nothing tried and nothing skipped."""
+    """Prints the table. Returns the exit status: 1 if anything was lost, or if nothing was attempted or skipped."""
     sys.stdout.flush()
     for test, attempts, survived, lost in _rows:
         print(f"torture\t{test}\t{attempts}\t{survived}\t{lost}", flush=True)
     if not _rows and not _skipped:
-        print("nothing was tried", file=sys.stderr)
+        print("no attempts were made", file=sys.stderr)
         return 1
     return 1 if any(lost for *_, lost in _rows) else 0

@@ -1,16 +1,16 @@
-// Tells the thread sanitizer what Swift's Mutex does where threads meet on it.
+// Reports contended operations of Swift's Mutex to the thread sanitizer.
 //
-// Synchronization.Mutex takes and gives back a free lock in code that is compiled into its user, which the sanitizer
-// sees. A lock that another thread holds is taken, and one that another thread waits for is given back, in the library,
-// which is not built for the sanitizer: what happened under the lock then looks like a race. This library is loaded before
-// that one (LD_PRELOAD), stands in the place of its two functions, and says when they have taken or are about to give back.
+// The fast paths of Synchronization.Mutex, which lock and unlock without contention, are inlined into its users and are seen
+// by the sanitizer. The slow paths are two functions of the library, which is not built with the sanitizer, so accesses
+// under the lock would be reported as races. This library is loaded with LD_PRELOAD, replaces the two functions, and notifies
+// the sanitizer after each lock and before each unlock.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 typedef void note(void *address);
-// self is in a register of its own in Swift's calling convention.
+// Swift's calling convention passes self in a dedicated register.
 typedef void __attribute__((swiftcall)) lock_slow(uint32_t thread, __attribute__((swift_context)) void *mutex);
 typedef void __attribute__((swiftcall)) unlock_slow(__attribute__((swift_context)) void *mutex);
 
@@ -19,7 +19,7 @@ static lock_slow *real_lock;
 static unlock_slow *real_unlock;
 
 __attribute__((constructor)) static void find(void) {
-    // Programs that are not built for the sanitizer, such as a shell in between, have no such functions.
+    // Null in programs that are not built with the sanitizer, such as a shell that starts one.
     acquired = (note *)dlsym(RTLD_DEFAULT, "__tsan_acquire");
     releasing = (note *)dlsym(RTLD_DEFAULT, "__tsan_release");
     real_lock = (lock_slow *)dlsym(RTLD_NEXT, "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF");

@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
 # Runs the tests under a sanitizer.
 #
-#   contrib/torture/sanitizers.sh thread               races
-#   contrib/torture/sanitizers.sh address              memory that is not the program's, or not any more; and undefined
-#                                                      behaviour of what is written in C
-#   contrib/torture/sanitizers.sh undefined            the latter alone
+#   contrib/torture/sanitizers.sh thread               data races
+#   contrib/torture/sanitizers.sh address              invalid memory accesses, and undefined behavior in C code
+#   contrib/torture/sanitizers.sh undefined            undefined behavior in C code
 #   contrib/torture/sanitizers.sh thread --filter ^LarderServerTests
 #
-# Each has a build of its own, .build-SANITIZER, which takes as long as the first one of the tests; the tests take two to
-# ten times as long as without. The programs that the tests start are of the same build. Without a filter the targets are
-# tested one after the other, half an hour each at most, so that one that hangs leaves the others. Prints the reports, and
-# last the line of the form of contrib/torture.sh: torture, test, attempts (tests), survived, lost. Ends with 1 if there was
-# a report or a test failed.
+# Each sanitizer has a separate build in .build-SANITIZER, which takes as long as the first build of the tests. The tests
+# take two to ten times as long as without a sanitizer. The programs that the tests start are from the same build. Without
+# other arguments, the test targets run one at a time with a limit of 30 minutes each, so that a target that hangs does not
+# prevent the others. Prints the reports, and then a row in the format of contrib/torture.sh: torture, test, attempts
+# (tests), survived, lost. Exits with status 1 if there was a report or a test failed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -24,17 +23,17 @@ contrib/install-needs.sh libsystemd-dev libsqlite3-dev pkg-config socat nginx-li
 
 work=$(mktemp -d -t larder-sanitizer.XXXXXX)
 trap 'rm -rf "$work"' EXIT
-# Programs of other users load it from there.
+# Some tests start programs as other users, which load the library from this directory.
 chmod 711 "$work"
 scratch=.build-$sanitizer
-# For undefined behaviour swiftc has no option of its own: clang, which compiles the C, headers included, and links, has.
+# swiftc has no option for undefined behavior; clang, which compiles C code and headers and links the programs, has one.
 flags=(-Xcc -fsanitize=undefined -Xswiftc -Xclang-linker -Xswiftc -fsanitize=undefined)
 case $sanitizer in
   thread) flags=(--sanitize=thread) ;;
   address) flags+=(--sanitize=address) ;;
 esac
 swift build --build-tests "${flags[@]}" --scratch-path "$scratch"
-# Suppressions are names of functions, which programs with another PATH find too.
+# Suppressions need function names. Tests start programs with other values of PATH, so the path must be absolute.
 symbolizer=$(command -v llvm-symbolizer || true)
 symbolizer=${symbolizer:+external_symbolizer_path=$symbolizer}
 
@@ -42,10 +41,10 @@ case $sanitizer in
   thread)
     clang -O1 -fPIC -shared -o "$work/mutex.so" contrib/torture/mutex-for-tsan.c
     export LD_PRELOAD="$work/mutex.so"
-    # Programs go on after a report, so that one does not hide the next.
+    # exitcode=0: a report does not change the exit status of a program, so that a test continues and finds more.
     export TSAN_OPTIONS="$symbolizer log_path=$work/report exitcode=0 history_size=4 suppressions=$PWD/contrib/torture/thread.suppressions"
     ;;
-  # What Swift makes once and keeps would be a leak.
+  # Without leak detection, because it reports objects that Swift creates once and never frees.
   address)
     export ASAN_OPTIONS="$symbolizer log_path=$work/report detect_leaks=0 print_stacktrace=1"
     export UBSAN_OPTIONS="$ASAN_OPTIONS"
@@ -65,7 +64,7 @@ run() {
   local count
   count=$(sed -n 's/.*Test run with \([0-9]*\) tests\{0,1\} .*/\1/p' "$work/log" | tail -n 1)
   tests=$((tests + ${count:-0}))
-  # A filter that fits nothing is no success.
+  # A filter that matches no tests is a failure.
   if [ "$status" -ne 0 ] || [ "${count:-0}" -eq 0 ]; then
     failures=$((failures + 1))
     { printf '%s: status %s\n' "$*" "$status"; grep -E '✘' "$work/log" || true; } >>"$work/failed"

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Everything at once for a long time: gets, changes, subscribers that stay and that come and go, snapshots as files, images
-that do not all fit, and settings that are read again.
+"""Puts a mixed load on an agent: gets, changes, long and short subscriptions, snapshots as files, more images than fit into
+the cache, and reloads of the settings.
 
-Prints what the agent has in memory and how many descriptors every minute, and at the end whether
+Prints memory usage and the number of open descriptors every minute, and at the end the results of these checks:
 
-    every reply is right            gets, images (bytes against their digest), snapshots
-    revisions are exact             each change of the only writer of a namespace makes the next one
-    events are exact                sequences without a hole, revisions that grow, the last value the right one
-    memory is flat                  after the first minute, and descriptors as well
+    replies             gets return the right values, images have the right bytes and digests, snapshot files the right size
+    revisions           each change by the only writer of a namespace creates the next revision
+    events              sequence numbers have no gaps, revisions are consecutive, and the last value is the final one
+    memory              does not grow after the first minute; the same for open descriptors
 
---minutes 20 is a soak; the default is a short look.
+Use --minutes 20 for a soak test; the default of half a minute is a short check.
 """
 
 import contextlib
@@ -32,26 +32,26 @@ import larder_agent
 from larder_agent import Connection
 
 IMAGES = 120
-KEPT = 40  # so many images fit
+MAX_CACHED = 40  # the number of images that fit into the cache
 
 
-def settings(turn):
-    """Settings that change from one reload to the next."""
+def settings(version):
+    """Returns settings that differ from those of the previous version."""
     namespaces = {"default": {}, "relaxed": {"durability": "relaxed"}, "steady": {"durability": "relaxed"}}
-    if turn % 2:
-        namespaces[f"sometimes{turn % 6}"] = {}
+    if version % 2:
+        namespaces[f"sometimes{version % 6}"] = {}
     return {
         "namespaces": namespaces,
-        "limits": {"stallSeconds": 20 + turn % 3, "connections": 5000},
+        "limits": {"stallSeconds": 20 + version % 3, "connections": 5000},
         "images": {
-            "allowNetworks": ["127.0.0.0/8"], "maximumBytes": KEPT * 70_000, "minimumFreeBytes": 0,
-            "maximumImages": 1000 + turn % 2,
+            "allowNetworks": ["127.0.0.0/8"], "maximumBytes": MAX_CACHED * 70_000, "minimumFreeBytes": 0,
+            "maximumImages": 1000 + version % 2,
         },
     }
 
 
 def picture(number):
-    """A picture that no other number has: valid to its last byte, about 64 KiB."""
+    """Returns a different, valid PNG of about 64 KiB for each number."""
     generator = random.Random(number)
     rows = b"".join(b"\0" + generator.randbytes(128 * 4) for _ in range(128))
 
@@ -63,7 +63,7 @@ def picture(number):
 
 
 class Origin(http.server.BaseHTTPRequestHandler):
-    """Serves the pictures; some of them are good for a second only."""
+    """Serves the pictures. A third of them may be cached for one second only, the others for an hour."""
 
     protocol_version = "HTTP/1.1"
 
@@ -88,11 +88,11 @@ class Origin(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def origin(talk):
+def origin(channel):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Origin)
-    talk.say(server.server_address[1])
+    channel.send(server.server_address[1])
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    talk.wait(1 << 30)
+    channel.wait_for_stop(1 << 30)
     return {}
 
 
@@ -104,11 +104,11 @@ def outcome(attempts, wrong, **more):
 
 
 class Child:
-    """A function in a process of its own. It is given a Talk, and what it returns is the result."""
+    """A function that runs in a separate process. Its first parameter is a Channel."""
 
     def __init__(self, function, *arguments, nice=0):
         self.reader, writer = os.pipe()
-        self.bell, ring = os.pipe()
+        stop_reader, stop_writer = os.pipe()
         self.buffer = b""
         sys.stdout.flush()
         sys.stderr.flush()
@@ -118,9 +118,9 @@ class Child:
             try:
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
                 os.close(self.reader)
-                os.close(ring)
+                os.close(stop_writer)
                 os.nice(nice)
-                result = function(Talk(writer, self.bell), *arguments)
+                result = function(Channel(writer, stop_reader), *arguments)
                 os.write(writer, json.dumps({"result": result}).encode() + b"\n")
                 status = 0
             except BaseException:
@@ -128,15 +128,15 @@ class Child:
             finally:
                 os._exit(status)
         os.close(writer)
-        os.close(self.bell)
-        self.bell = ring
+        os.close(stop_reader)
+        self.stop_writer = stop_writer
 
     def _message(self, seconds):
         deadline = time.monotonic() + seconds
         while b"\n" not in self.buffer:
             readable, _, _ = select.select([self.reader], [], [], max(0, deadline - time.monotonic()))
             if not readable:
-                raise TimeoutError(f"process {self.pid} said nothing for {seconds:g} s")
+                raise TimeoutError(f"process {self.pid} sent no message for {seconds:g} s")
             data = os.read(self.reader, 1 << 16)
             if not data:
                 raise larder_agent.Died(f"process {self.pid} failed; see above")
@@ -144,17 +144,17 @@ class Child:
         line, self.buffer = self.buffer.split(b"\n", 1)
         return json.loads(line)
 
-    def wait_for_word(self, seconds=larder_agent.PATIENCE):
-        """Waits until it calls say()."""
-        return self._message(seconds)["said"]
+    def receive(self, seconds=larder_agent.TIMEOUT):
+        """Waits until the function calls Channel.send(), and returns the value."""
+        return self._message(seconds)["value"]
 
-    def ring_bell(self):
-        """Lets it go on that waits in Talk.wait(), or end; it may have ended already."""
+    def request_stop(self):
+        """Asks the function to return. Has no effect if it has already returned."""
         with contextlib.suppress(BrokenPipeError):
-            os.write(self.bell, b"x")
+            os.write(self.stop_writer, b"x")
 
     def result(self, seconds=600):
-        """What it returned."""
+        """Waits until the function returns, and returns its result."""
         try:
             while True:
                 message = self._message(seconds)
@@ -164,7 +164,7 @@ class Child:
             self.end()
 
     def end(self):
-        """Ends it, if it still runs."""
+        """Kills the process if it is still running."""
         if self.pid is None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -172,35 +172,35 @@ class Child:
         os.waitpid(self.pid, 0)
         self.pid = None
         os.close(self.reader)
-        os.close(self.bell)
+        os.close(self.stop_writer)
 
 
-class Talk:
-    """How the function in a child speaks with who started it."""
+class Channel:
+    """The connection of a function in a child process to its parent."""
 
-    def __init__(self, writer, bell):
-        self.writer, self.bell = writer, bell
+    def __init__(self, writer, stop_reader):
+        self.writer, self.stop_reader = writer, stop_reader
 
-    def say(self, something=True):
-        os.write(self.writer, json.dumps({"said": something}).encode() + b"\n")
+    def send(self, value=True):
+        os.write(self.writer, json.dumps({"value": value}).encode() + b"\n")
 
     @property
-    def is_rung(self):
-        return bool(select.select([self.bell], [], [], 0)[0])
+    def is_stop_requested(self):
+        return bool(select.select([self.stop_reader], [], [], 0)[0])
 
-    def wait(self, seconds=600):
-        """Waits for ring_bell()."""
-        if not select.select([self.bell], [], [], seconds)[0]:
-            raise TimeoutError("nobody rang")
-
-
-# --- What goes on ----------------------------------------------------------------------------------------------
+    def wait_for_stop(self, seconds=600):
+        """Waits for Child.request_stop()."""
+        if not select.select([self.stop_reader], [], [], seconds)[0]:
+            raise TimeoutError(f"no request to stop within {seconds:g} s")
 
 
-def getter(talk, path, seed):
-    """Gets of values that are known, on connections that live for a while."""
+# --- Load ------------------------------------------------------------------------------------------------------
+
+
+def getter(channel, path, seed):
+    """Gets known values, on connections with 1 to 399 requests each."""
     generator, done, wrong = random.Random(seed), 0, []
-    while not talk.is_rung:
+    while not channel.is_stop_requested:
         with Connection(path) as client:
             for _ in range(generator.randrange(1, 400)):
                 number = generator.randrange(50)
@@ -213,15 +213,15 @@ def getter(talk, path, seed):
     return outcome(done, wrong)
 
 
-def writer(talk, path, namespace, pause):
-    """The only writer of a namespace: each change makes the next revision, and is read back."""
+def writer(channel, path, namespace, pause):
+    """The only writer of a namespace. Checks that each change creates the next revision and can be read back."""
     done, wrong, revision = 0, [], None
     with Connection(path) as client:
-        while not talk.is_rung:
+        while not channel.is_stop_requested:
             done += 1
             result = client.call("config.set", namespace=namespace, path=f"w.k{done % 200}", value={"n": done, "x": "y" * (done % 300)})
             if revision is not None and result["revision"] != revision + 1:
-                wrong.append(f"change {done} made revision {result['revision']} after {revision}")
+                wrong.append(f"change {done} created revision {result['revision']} after {revision}")
             revision = result["revision"]
             read = client.call("config.get", namespace=namespace, path=f"w.k{done % 200}.n")
             if read["value"] != done or read["revision"] != revision:
@@ -234,7 +234,7 @@ def writer(talk, path, namespace, pause):
 
 
 def merged(target, patch):
-    """RFC 7396."""
+    """Applies a merge patch (RFC 7396)."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -246,17 +246,17 @@ def merged(target, patch):
     return result
 
 
-def subscriber(talk, path, namespace, mode):
-    """Stays from the beginning to the end, and knows the whole document at any time."""
+def subscriber(channel, path, namespace, mode):
+    """Subscribes for the whole test, and maintains the document from the events. Reads for 1.5 s after the stop."""
     events, wrong, skipped = 0, [], 0
     with Connection(path) as client:
         revision = client.call("config.subscribe", namespace=namespace, mode=mode)["revision"]
-        talk.say()
+        channel.send()
         value, sequence = None, 0
-        rung_at = None
-        while rung_at is None or time.monotonic() - rung_at < 1.5:
-            if rung_at is None and talk.is_rung:
-                rung_at = time.monotonic()
+        stopped_at = None
+        while stopped_at is None or time.monotonic() - stopped_at < 1.5:
+            if stopped_at is None and channel.is_stop_requested:
+                stopped_at = time.monotonic()
             try:
                 event = client.event(0.25)
             except TimeoutError:
@@ -265,12 +265,12 @@ def subscriber(talk, path, namespace, mode):
             sequence += 1
             skipped += event.get("skipped", 0)
             if event["sequence"] != sequence:
-                wrong.append(f"event {sequence} says {event['sequence']}")
+                wrong.append(f"event {sequence} has the sequence number {event['sequence']}")
             if sequence > 1 and event["revision"] != revision + 1 + event.get("skipped", 0):
                 wrong.append(f"revision {event['revision']} after {revision}, {event.get('skipped', 0)} skipped")
             if event["kind"] == "patch":
                 if event["from"] != revision:
-                    wrong.append(f"a patch from {event['from']} at {revision}")
+                    wrong.append(f"a patch from revision {event['from']} after {revision}")
                 value = merged(value, event["patch"])
             else:
                 value = event["value"]
@@ -278,10 +278,10 @@ def subscriber(talk, path, namespace, mode):
     return outcome(events, wrong, revision=revision, value=value, skipped=skipped)
 
 
-def visitors(talk, path, seed):
-    """Subscribers that come and go: with their reply unread, in the middle of an event, or in good order."""
+def short_connections(channel, path, seed):
+    """Subscribes and disconnects: without reading the replies, while events arrive, or after config.unsubscribe."""
     generator, done, wrong = random.Random(seed), 0, []
-    while not talk.is_rung:
+    while not channel.is_stop_requested:
         with Connection(path) as client:
             for _ in range(generator.randrange(1, 5)):
                 client.request("config.subscribe", namespace=generator.choice(["default", "relaxed"]), path=f"w.k{generator.randrange(200)}")
@@ -294,7 +294,7 @@ def visitors(talk, path, seed):
                 while time.monotonic() < end:
                     event = client.event(0.1)
                     if event["sequence"] != last.get(event["subscription"], 0) + 1:
-                        wrong.append(f"{event['sequence']} after {last}")
+                        wrong.append(f"sequence number {event['sequence']} after {last}")
                     last[event["subscription"]] = event["sequence"]
             if kind == 1:
                 client.request("config.unsubscribe", subscription=1)
@@ -302,18 +302,18 @@ def visitors(talk, path, seed):
 
 
 def received_with_file(client, request):
-    """A reply, and the descriptors that came with it."""
+    """Sends a request. Returns the reply and the descriptors received with it."""
     client.send(request)
     reply, files = client.message(), list(client.descriptors)
     client.descriptors.clear()
     return reply, files
 
 
-def pictures(talk, path, port, seed):
-    """Images, of which a third fits at a time: what is leased stays, and each byte is right."""
+def image_getter(channel, path, port, seed):
+    """Requests images, a third of which fit into the cache. Checks that leased files keep the right bytes."""
     generator, done, wrong, errors = random.Random(seed), 0, [], {}
     digests = {}
-    while not talk.is_rung:
+    while not channel.is_stop_requested:
         with Connection(path) as client:
             for _ in range(generator.randrange(1, 60)):
                 number = int(IMAGES * generator.random() ** 2)
@@ -332,25 +332,25 @@ def pictures(talk, path, port, seed):
                 result = reply["result"]
                 if as_file:
                     with os.fdopen(files[0], "rb") as file:
-                        found = file.read()
+                        content = file.read()
                 else:
                     with open(result["path"], "rb") as file:
-                        found = file.read()
+                        content = file.read()
                 if number not in digests:
                     digests[number] = hashlib.sha256(picture(number)).hexdigest()
-                if hashlib.sha256(found).hexdigest() != digests[number] or result["digest"].split(":")[-1] != digests[number]:
-                    wrong.append(f"image {number} is not what its origin sent")
+                if hashlib.sha256(content).hexdigest() != digests[number] or result["digest"].split(":")[-1] != digests[number]:
+                    wrong.append(f"image {number} differs from that of its origin")
                 if generator.random() < 0.7:
                     client.call("image.release", lease=result["lease"])
                 time.sleep(0.002)
     return outcome(done, wrong, errors=errors)
 
 
-def openings(talk, path):
-    """Snapshots as sealed files, where the agent has them."""
+def snapshot_opener(channel, path):
+    """Opens snapshots as sealed files, if the agent has config.open."""
     done, wrong = 0, []
     with Connection(path) as client:
-        while not talk.is_rung:
+        while not channel.is_stop_requested:
             reply, files = received_with_file(client, {"id": 1, "method": "config.open", "params": {"namespace": "relaxed"}})
             if "error" in reply:
                 if reply["error"]["data"]["name"] == "methodNotFound":
@@ -365,24 +365,24 @@ def openings(talk, path):
     return outcome(done, wrong)
 
 
-# --- The whole -------------------------------------------------------------------------------------------------
+# --- Main ------------------------------------------------------------------------------------------------------
 
 
 def is_flat(values, slack):
-    """Whether the later half is no more than the first after the first minute, but for a tenth and a little."""
+    """Returns True if the median of the second half exceeds that of the first half by at most 10 % plus `slack`."""
     half = len(values) // 2
     return len(values) < 4 or statistics.median(values[half:]) <= statistics.median(values[:half]) * 1.1 + slack
 
 
 def main():
     parser = larder_agent.parser(__doc__)
-    parser.add_argument("--minutes", type=float, default=0.5, help="how long (default: 0.5)")
-    parser.add_argument("--quick", action="store_true", help="a quarter of a minute")
-    parser.add_argument("--seed", type=int, default=1, help="of what is done by chance")
+    parser.add_argument("--minutes", type=float, default=0.5, help="duration of the test (default: 0.5)")
+    parser.add_argument("--quick", action="store_true", help="test for 15 seconds")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random choices (default: 1)")
     options = parser.parse_args()
     seconds = 15 if options.quick else options.minutes * 60
-    pictures_from = Child(origin, nice=5)
-    port = pictures_from.wait_for_word()
+    origin_process = Child(origin, nice=5)
+    port = origin_process.receive()
     children = {}
     try:
         with larder_agent.Agent(options.larderd, settings=settings(0), keep=options.keep) as agent:
@@ -393,14 +393,14 @@ def main():
             files_before = agent.descriptors()
             for mode in ("snapshot", "patch"):
                 children[f"events ({mode})"] = Child(subscriber, path, "relaxed", mode, nice=5)
-                children[f"events ({mode})"].wait_for_word()
+                children[f"events ({mode})"].receive()
             children["durable changes"] = Child(writer, path, "default", 0.004, nice=5)
             children["relaxed changes"] = Child(writer, path, "relaxed", 0.004, nice=5)
             children["gets"] = Child(getter, path, options.seed, nice=5)
             for number in range(2):
-                children[f"visitors {number}"] = Child(visitors, path, options.seed + number, nice=5)
-                children[f"images {number}"] = Child(pictures, path, port, options.seed + number, nice=5)
-            children["snapshots as files"] = Child(openings, path, nice=5)
+                children[f"short connections {number}"] = Child(short_connections, path, options.seed + number, nice=5)
+                children[f"images {number}"] = Child(image_getter, path, port, options.seed + number, nice=5)
+            children["snapshots as files"] = Child(snapshot_opener, path, nice=5)
             samples, reloads, lost_reloads = [], 0, 0
             began = time.monotonic()
             next_sample, step = 0.0, min(10.0, seconds / 8)
@@ -410,8 +410,8 @@ def main():
                     samples.append((now, memory.anonymous, agent.descriptors()))
                     if now // 60 != (now - step) // 60 or seconds < 120:
                         print(
-                            f"{now / 60:5.1f} min: {memory.resident >> 10} KiB resident, {memory.anonymous >> 10} KiB of its own, "
-                            f"{samples[-1][2]} descriptors, {stats['connections']['accepted']} connections so far, "
+                            f"{now / 60:5.1f} min: {memory.resident >> 10} KiB resident, {memory.anonymous >> 10} KiB anonymous, "
+                            f"{samples[-1][2]} descriptors, {stats['connections']['accepted']} connections accepted, "
                             f"{stats['requests']['total']} requests, {stats['subscriptions']['events']} events, "
                             f"{stats['images']['evictions']} evictions", flush=True)
                     next_sample += step
@@ -423,20 +423,21 @@ def main():
                     print(f"reload {reloads}: {problem}", file=sys.stderr)
                 time.sleep(max(0, min(1.0, began + seconds - time.monotonic())))
             results = {}
-            # First those who change something, so that who follows sees the end of it.
+            # Stop subscribers last, so that they receive the last changes.
             for name in sorted(children, key=lambda name: name.startswith("events")):
-                children[name].ring_bell()
+                children[name].request_stop()
                 try:
                     results[name] = children[name].result(120)
                 except (TimeoutError, larder_agent.Died) as problem:
                     print(f"{name}: {problem}", file=sys.stderr)
                     results[name] = outcome(1, [str(problem)])
-            larder_agent.eventually(lambda: agent.stats()["connections"]["open"] == 1, "all connections are closed")
+            larder_agent.eventually(lambda: agent.stats()["connections"]["open"] == 1, "waiting for all connections to close")
             last = results["relaxed changes"]
             for name, result in results.items():
                 wrong, lost = result["wrong"], result["lost"]
                 if name.startswith("events") and (result.get("revision"), result.get("value")) != (last.get("revision"), last.get("value")):
-                    wrong, lost = wrong + [f"the last event is of {result.get('revision')}, the last change made {last.get('revision')}"], lost + 1
+                    revisions = f"revision {result.get('revision')}, expected {last.get('revision')}"
+                    wrong, lost = wrong + [f"the last event does not match the last change: {revisions}"], lost + 1
                 for one in wrong:
                     print(f"{name}: {one}", file=sys.stderr)
                 more = "; ".join(f"{key} {result[key]}" for key in ("skipped", "errors", "revision") if result.get(key))
@@ -444,20 +445,21 @@ def main():
                     larder_agent.report(f"soak: {name}", result["attempts"], result["attempts"] - min(lost, result["attempts"]), lost, more)
             larder_agent.report("soak: reloads", reloads, reloads - lost_reloads)
             settled = [sample for sample in samples if sample[0] >= min(60, seconds / 4)]
-            own = [sample[1] for sample in settled]
-            flat = is_flat(own, 4 << 20)
+            anonymous = [sample[1] for sample in settled]
+            flat = is_flat(anonymous, 4 << 20)
             larder_agent.report(
-                "soak: memory is flat", len(own), len(own) if flat else 0, note=f"{min(own) >> 10} to {max(own) >> 10} KiB after the first minute")
+                "soak: memory does not grow", len(anonymous), len(anonymous) if flat else 0,
+                note=f"{min(anonymous) >> 10} to {max(anonymous) >> 10} KiB after the first minute")
             with contextlib.suppress(TimeoutError):
-                larder_agent.eventually(lambda: agent.descriptors() <= files_before + 8, "descriptors are closed", 10)
+                larder_agent.eventually(lambda: agent.descriptors() <= files_before + 8, "waiting for descriptors to close", 10)
             files = [sample[2] for sample in settled]
-            # The image cache keeps connections to its origins, and namespaces have files of their own.
+            # Some descriptors remain open: connections of the image cache to origins, and files of namespaces.
             is_closed = agent.descriptors() <= files_before + 24
             larder_agent.report(
-                "soak: descriptors are flat", len(files), len(files) if is_flat(files, 10) and is_closed else 0,
-                note=f"{min(files)} to {max(files)}, {files_before} before and {agent.descriptors()} after")
+                "soak: descriptors do not grow", len(files), len(files) if is_flat(files, 10) and is_closed else 0,
+                note=f"{min(files)} to {max(files)}, {files_before} before and {agent.descriptors()} after the test")
     finally:
-        for child in [*children.values(), pictures_from]:
+        for child in [*children.values(), origin_process]:
             child.end()
     return larder_agent.finish()
 

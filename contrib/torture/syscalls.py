@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Lets each system call on the state and the cache fail once, in turn, and looks at what an agent makes of it.
+"""Makes each system call on the state and the cache fail once, in separate runs, and checks what an agent does.
 
-A run is: a copy of a state of which everything is known, a start, changes and images with their acknowledgements, a stop (in
-every third run a SIGKILL), and another start without a failure. In each run one call fails, once: the first write(2), the
-second, and so on until there are no more, then the same for open, fsync, rename, ..., each with EIO, ENOSPC, EDQUOT, EINTR
-and, for a write, with half of it written. What was acknowledged has to be there afterwards; what was refused has to have
-been refused with an error that says what to do, and must not be there; a start that is refused has to say why.
+A run copies a state whose content is known, starts an agent, makes changes, requests images, stops the agent (with SIGKILL
+in every third run), and starts it again without a fault. In each run one call fails: the first write(2), the second, and so
+on up to the last, then the same for open, fsync, rename, ... The errors are EIO, ENOSPC, EDQUOT and EINTR; a write can
+also be cut to half of its data. Afterwards the agent must have all acknowledged changes and none of the rejected ones. A
+rejected request must have an error that describes the failure, and an agent that refuses to start must print a reason.
 
-The calls are made to fail by faults.c, where the C library would make them; that it sees all of them is checked against
-strace(1). --strace lets strace do the same at the boundary of the kernel, where it counts the calls of each thread.
+faults.c injects the faults in the C library. The script checks with strace(1) that faults.c sees all calls. With --strace,
+strace injects the faults into system calls as well; it counts the calls of each thread separately.
 """
 
 import collections
@@ -27,7 +27,7 @@ import larder_agent
 from known_state import (
     KnownState, NAMESPACES, Origin, canonical, compiled, image_problem, keep_epoch, settings)
 
-SHORT = "half"  # no error number: a write(2) that takes half of what it is given
+SHORT = "half"  # instead of an error: a write(2) that writes half of its data
 READING = ("EIO", "EINTR")
 WRITING = ("EIO", "ENOSPC", "EDQUOT", "EINTR")
 KINDS = {
@@ -35,24 +35,26 @@ KINDS = {
     "truncate": WRITING, "allocate": WRITING, "unlink": READING, "close": READING, "read": READING, "list": ("EIO",),
     "stat": ("EIO",), "chmod": ("EIO",),
 }
-# For strace: what the kernel calls them.
+# The names of the system calls, for strace.
 SYSTEM_CALLS = {
     "write": "write,pwrite64,writev", "fsync": "fsync,fdatasync", "rename": "rename,renameat,renameat2",
     "open": "open,openat", "mkdir": "mkdir,mkdirat", "truncate": "ftruncate", "allocate": "fallocate",
     "unlink": "unlink,unlinkat", "link": "link,linkat", "close": "close",
 }
-# Errors that say that the disk failed. A call that fails while a source is asked or an image is fetched may be one of these.
-HONEST = {"storageFailed", "noRoom", "cancelled", "upstreamFailed", "rejected"}
+# Names of errors that a failing disk may cause, including failures during a refresh or a download.
+EXPECTED_ERRORS = {"storageFailed", "noRoom", "cancelled", "upstreamFailed", "rejected"}
 
-Order = collections.namedtuple("Order", "kind number error")
-Result = collections.namedtuple("Result", "order was_reached outcome problems words failures last_words")
+# A fault: call `number` of a kind fails with an error.
+Fault = collections.namedtuple("Fault", "kind number error")
+# was_reached: a call failed. failures: the failures that the agent reported.
+Result = collections.namedtuple("Result", "fault was_reached outcome problems description failures log_tail")
 
 
 class Run:
-    """One start with one failure, and a start after it without."""
+    """Runs an agent with one fault, and then again without."""
 
-    def __init__(self, known, larderd, origin, library=None, order=None, is_killed=False, prefix=None):
-        self.known, self.origin, self.order, self.is_killed = known, origin, order, is_killed
+    def __init__(self, known, larderd, origin, library=None, fault=None, is_killed=False, prefix=None):
+        self.known, self.origin, self.fault, self.is_killed = known, origin, fault, is_killed
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-calls."))
         for part in ("state", "cache"):
             shutil.copytree(known.directory / part, self.directory / part)
@@ -60,17 +62,17 @@ class Run:
         self.calls, self.traces = self.directory / "calls", self.directory / "strace"
         environment = {}
         if library:
-            number = 0 if order is None or order.error == SHORT else getattr(errno, order.error)
+            number = 0 if fault is None or fault.error == SHORT else getattr(errno, fault.error)
             environment = {
                 "LD_PRELOAD": library, "LARDER_FAULT_PATHS": f"{self.directory}/state:{self.directory}/cache",
-                "LARDER_FAULT_LOG": self.calls, "LARDER_FAULT_CALL": order.kind if order else "none",
-                "LARDER_FAULT_NUMBER": str(order.number if order else 0), "LARDER_FAULT_ERROR": str(number),
+                "LARDER_FAULT_LOG": self.calls, "LARDER_FAULT_CALL": fault.kind if fault else "none",
+                "LARDER_FAULT_NUMBER": str(fault.number if fault else 0), "LARDER_FAULT_ERROR": str(number),
             }
         self.agent = larder_agent.Agent(
             larderd, settings=settings(known.directory), directory=self.directory, environment=environment,
             prefix=prefix(self.directory) if prefix else ())
         self.problems, self.failures, self.outcome = [], [], "served"
-        self.image_problem = None  # why the agent runs without its image cache
+        self.image_problem = None  # the reason why the agent has no image cache
         self.revisions = dict(known.witness.seen)
         self.model = {namespace: dict(self.parsed(namespace)) for namespace in NAMESPACES}
 
@@ -82,53 +84,53 @@ class Run:
             try:
                 self.agent.start()
             except larder_agent.Died:
-                self.refused()
+                self.record_refusal()
             else:
-                self.work()
+                self.use_agent()
                 self.end()
             self.agent.environment, self.agent.prefix = {}, []
             self.agent.start()
             if self.image_problem and not any("/cache" in hit for hit in self.hits()):
-                self.problems.append(f"nothing of the image cache failed, and yet: {self.image_problem}")
+                self.problems.append(f"no call on the image cache failed, but it is unusable: {self.image_problem}")
             with self.agent.connect() as client:
-                self.compare(client, "after another start")
-                self.image_problem = self.told_image_problem(client)
-                self.look_at_images(client, must=True)
+                self.compare(client, "after the second start")
+                self.image_problem = self.reported_image_problem(client)
+                self.check_images(client, must_succeed=True)
             self.agent.stop()
         except (larder_agent.AgentError, larder_agent.Died, OSError) as problem:
             self.problems.append(f"{type(problem).__name__}: {problem}")
         finally:
             self.agent.kill()
         if self.agent.crashed():
-            self.problems.append("a crash")
-        # A call that a signal interrupted is made again, and nobody hears of it. SQLite does not do that for fsync(2).
-        if self.order and self.order.error == "EINTR" and self.failures and not any("sqlite" in hit for hit in self.hits()):
-            self.problems.append(f"what was interrupted was not done again: {self.failures}")
+            self.problems.append("the agent crashed")
+        # The agent must repeat interrupted calls without reporting a failure. SQLite does not repeat fsync(2).
+        if self.fault and self.fault.error == "EINTR" and self.failures and not any("sqlite" in hit for hit in self.hits()):
+            self.problems.append(f"an interrupted call was not repeated: {self.failures}")
         return self
 
-    def refused(self):
+    def record_refusal(self):
         reasons = [line for line in self.agent.log_text().splitlines() if line.startswith("larderd: ")]
         if self.agent.crashed() or self.agent.process.returncode != 1 or not reasons:
-            self.problems.append(f"it ended at its start with {self.agent.process.returncode} and {reasons or 'no reason'}")
+            self.problems.append(f"it exited during startup with status {self.agent.process.returncode}: {reasons or 'no reason'}")
         self.outcome = "refused"
         self.failures.append(f"start: {(reasons or [''])[-1]}")
 
     def end(self):
         if self.is_killed:
             return self.agent.kill()
-        # A failure while it stops is logged; it stops all the same.
+        # A failure during the stop is logged, and the agent must still exit with status 0.
         self.agent.stop()
 
-    # The work
+    # Operations
 
-    def work(self):
+    def use_agent(self):
         with self.agent.connect() as client:
-            self.image_problem = self.told_image_problem(client)
+            self.image_problem = self.reported_image_problem(client)
             if self.image_problem:
                 self.outcome = "served without images"
                 self.failures.append(f"image cache: {self.image_problem}")
-            self.compare(client, "after the start")
-            self.look_at_images(client, must=False)
+            self.compare(client, "after the first start")
+            self.check_images(client, must_succeed=False)
             for step in range(3):
                 self.set(client, f"new{step}", {"step": step, "text": "y" * 30})
             self.batch(client)
@@ -143,18 +145,18 @@ class Run:
                 for method, number in (("image.pin", 2), ("image.unpin", 1), ("image.remove", 3)):
                     self.attempt(method, lambda: client.call(method, url=self.origin.url(number)))
             self.compare(client, "before the stop")
-            self.look_at_images(client, must=False)
+            self.check_images(client, must_succeed=False)
             self.attempt("config.history", lambda: client.call("config.history"))
 
-    def attempt(self, what, body):
-        """Whether it worked. An error is noted; one that is not honest is a problem."""
+    def attempt(self, operation, body):
+        """Returns True on success. Records errors, and reports unexpected ones as problems."""
         try:
             body()
             return True
         except larder_agent.AgentError as error:
-            self.failures.append(f"{what}: {error}")
-            if error.name not in HONEST or not error.detail:
-                self.problems.append(f"{what}: {error}")
+            self.failures.append(f"{operation}: {error}")
+            if error.name not in EXPECTED_ERRORS or not error.detail:
+                self.problems.append(f"{operation}: {error}")
             return False
 
     def change(self, client, method, namespace, apply, **params):
@@ -165,7 +167,7 @@ class Run:
         self.change(client, "config.set", "default", lambda model: model.update({name: value}), path=name, value=value)
 
     def batch(self, client):
-        """Writers that wait together share one write: all of them are acknowledged, or each is refused."""
+        """Sends several changes at once, so that they share one write to the disk."""
         ids = {name: client.request("config.set", path=name, value=1) for name in ("together0", "together1", "together2")}
         for name, id in ids.items():
             if self.attempt("config.set", lambda: client.result(id)):
@@ -176,35 +178,35 @@ class Run:
             problem = image_problem(client, self.origin.url(number), number)
             if problem:
                 self.problems.append(problem)
-        if self.attempt("image.get", get) or not self.order:
+        if self.attempt("image.get", get) or not self.fault:
             return
-        # The failure was one, or under strace one in each thread: what is asked again is there.
+        # Only one call fails (with strace, one call in each thread), so a repeated request must succeed.
         if not any(self.attempt("image.get again", get) for _ in range(8 if self.agent.prefix else 1)):
-            self.problems.append(f"image {number} cannot be had any more")
+            self.problems.append(f"image {number} is no longer available")
 
-    # What has to be
+    # Checks
 
     def compare(self, client, when):
         for namespace in NAMESPACES:
             reply = client.call("config.get", namespace=namespace)
             text, model = canonical(reply["value"]), canonical(self.model[namespace])
             if text != model:
-                self.problems.append(f"{when} {namespace} is {text}, and what was acknowledged is {model}")
+                self.problems.append(f"{when}, {namespace} is {text}, but {model} was acknowledged")
             key = (namespace, reply["epoch"], reply["revision"])
             if self.revisions.setdefault(key, text) != text:
-                self.problems.append(f"{when} revision {reply['revision']} of {namespace} is another one")
+                self.problems.append(f"{when}, revision {reply['revision']} of {namespace} has another value than before")
 
-    def told_image_problem(self, client):
-        """Why there is no image cache, as the agent tells it. Where the cache fails at the start, the agent serves without."""
+    def reported_image_problem(self, client):
+        """Returns the reason why the agent has no image cache, or None. It serves without one if the cache fails at the start."""
         return client.call("agent.info").get("imageProblem")
 
-    def look_at_images(self, client, must):
+    def check_images(self, client, must_succeed):
         if self.image_problem:
             try:
                 client.call("image.get", url=self.origin.url(1))
-                self.problems.append(f"an image is there, and yet: {self.image_problem}")
+                self.problems.append(f"an image is served, although the cache is unusable: {self.image_problem}")
             except larder_agent.AgentError as error:
-                if must or error.name != "unavailable" or self.image_problem not in error.detail:
+                if must_succeed or error.name != "unavailable" or self.image_problem not in error.detail:
                     self.problems.append(f"image.get: {error}")
             return
         for number in self.known.images:
@@ -212,20 +214,20 @@ class Run:
                 problem = image_problem(client, self.origin.url(number), number)
                 if problem:
                     self.problems.append(problem)
-            if not self.attempt("image.get", get) and must:
-                self.problems.append(f"image {number} cannot be had any more")
+            if not self.attempt("image.get", get) and must_succeed:
+                self.problems.append(f"image {number} is no longer available")
 
-    # What was called
+    # Calls
 
     def logged(self):
-        """Each call: kind, path from the directory, whether it is the one that failed."""
+        """Returns the calls that faults.c has logged: kind, path relative to the directory, and True if the call failed."""
         if not self.calls.exists():
             return []
         lines = [line.split(" ") for line in self.calls.read_text().splitlines()]
         return [(line[0], line[1].removeprefix(str(self.directory) + "/"), line[-1] == "failed") for line in lines]
 
     def hits(self):
-        """The calls that failed, in words with their paths."""
+        """Returns the failed calls as text, with their paths."""
         if self.traces.exists():
             text = self.traces.read_text(errors="replace")
             return [line[:300] for line in text.splitlines() if "(INJECTED)" in line]
@@ -234,13 +236,13 @@ class Run:
     def remove(self):
         shutil.rmtree(self.directory, ignore_errors=True)
 
-
     def result(self):
-        """What judge() wants to know."""
-        hits, order = self.hits(), self.order
-        words = f"{order.kind} {order.number} {order.error}{' and SIGKILL' if self.is_killed else ''} ({'; '.join(hits)})"
-        return Result(order, bool(hits), self.outcome, self.problems, words, self.failures,
-                      self.agent.last_words(14) if self.problems else "")
+        """Returns the values that judge() needs."""
+        hits, fault = self.hits(), self.fault
+        killed = " and SIGKILL" if self.is_killed else ""
+        description = f"{fault.kind} {fault.number} {fault.error}{killed} ({'; '.join(hits)})"
+        return Result(fault, bool(hits), self.outcome, self.problems, description, self.failures,
+                      self.agent.log_tail(14) if self.problems else "")
 
 
 def each_call(options, origin, library, generator):
@@ -250,29 +252,29 @@ def each_call(options, origin, library, generator):
         for known in states:
             run = Run(known, options.larderd, origin, library).run()
             if run.problems:
-                sys.exit(f"without any failure: {run.problems}\n{run.agent.last_words()}")
+                sys.exit(f"problems without a fault: {run.problems}\n{run.agent.log_tail()}")
             found = collections.Counter(kind for kind, *_ in run.logged())
             counts = counts | found
             run.remove()
         print("calls: " + ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
-        # Runs differ by some calls.
-        orders = [Order(kind, number, error) for kind in options.kind or KINDS for number in range(1, counts[kind] + 3)
+        # The number of calls varies slightly between runs.
+        faults = [Fault(kind, number, error) for kind in options.kind or KINDS for number in range(1, counts[kind] + 3)
                   for error in KINDS[kind]]
-        if options.runs and len(orders) > options.runs:
-            # Some of each kind, and more of what is seldom called.
-            weight = {order: generator.random() ** (1 / (1.0 / (counts[order.kind] + 3) ** 0.7)) for order in orders}
-            orders = sorted(orders, key=weight.get, reverse=True)[:options.runs]
+        if options.runs and len(faults) > options.runs:
+            # A weighted random sample that prefers kinds with few calls.
+            weight = {fault: generator.random() ** (1 / (1.0 / (counts[fault.kind] + 3) ** 0.7)) for fault in faults}
+            faults = sorted(faults, key=weight.get, reverse=True)[:options.runs]
 
         def attempt(item):
-            index, order = item
+            index, fault = item
             known = states[index % 2]
-            run = Run(known, options.larderd, origin, library, order, is_killed=index % 3 == 2).run()
+            run = Run(known, options.larderd, origin, library, fault, is_killed=index % 3 == 2).run()
             result = run.result()
             run.remove()
             return result
 
         with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
-            results = list(pool.map(attempt, enumerate(orders)))
+            results = list(pool.map(attempt, enumerate(faults)))
     finally:
         for known in states:
             shutil.rmtree(known.directory, ignore_errors=True)
@@ -283,39 +285,39 @@ def judge(name, options, results):
     reached = [result for result in results if result.was_reached]
     lost = [result for result in results if result.problems]
     for result in lost[:12]:
-        print(f"lost: {result.words}: {'; '.join(result.problems)}\n{result.last_words}", file=sys.stderr)
+        print(f"lost: {result.description}: {'; '.join(result.problems)}\n{result.log_tail}", file=sys.stderr)
     if options.verbose:
         for result in reached:
-            print(f"{'LOST ' if result.problems else ''}{result.outcome}: {result.words}: {result.failures[:2]}")
+            print(f"{'LOST ' if result.problems else ''}{result.outcome}: {result.description}: {result.failures[:2]}")
     outcomes = collections.Counter(result.outcome for result in reached)
-    told = sum(bool(result.failures) for result in reached)
+    reported = sum(bool(result.failures) for result in reached)
     table = collections.defaultdict(lambda: [0, 0])
     for result in reached:
-        table[(result.order.kind, result.order.error)][bool(result.problems)] += 1
-    for (kind, error), (survived, gone) in sorted(table.items()):
-        print(f"  {kind:9} {error:7} {survived + gone:5} attempts, {survived} survived, {gone} lost")
+        table[(result.fault.kind, result.fault.error)][bool(result.problems)] += 1
+    for (kind, error), (survived, failed) in sorted(table.items()):
+        print(f"  {kind:9} {error:7} {survived + failed:5} attempts, {survived} survived, {failed} lost")
     larder_agent.report(
         name, len(reached), sum(not result.problems for result in reached), lost=len(lost),
-        note=f"{told} were told to somebody; {outcomes['refused']} starts were refused, and "
-             f"{outcomes['served without images']} times configuration was served without images")
+        note=f"{reported} reported to a client or in the log; {outcomes['refused']} refused starts; "
+             f"{outcomes['served without images']} runs without an image cache")
 
 
 # --- strace ----------------------------------------------------------------------------------------------------
 
 
-def strace_of(calls, more, paths=True):
-    """The words before the agent's command: strace with these calls, on the files below its directory."""
-    def words(directory):
-        made = ["strace", "-f", "--seccomp-bpf", "-y", "-qqq", "-o", str(directory / "strace"), "-e", f"trace={calls}"]
+def strace_prefix(calls, options, paths=True):
+    """Returns a function from a directory to the strace command. With `paths`, it traces only files below the directory."""
+    def command(directory):
+        words = ["strace", "-f", "--seccomp-bpf", "-y", "-qqq", "-o", str(directory / "strace"), "-e", f"trace={calls}"]
         if paths:
             for path in paths_below(directory):
-                made += ["-P", path]
-        return made + more
-    return words
+                words += ["-P", path]
+        return words + options
+    return command
 
 
 def paths_below(directory):
-    """All files and directories, and those that a run will make: strace wants each by its name."""
+    """Returns all existing files and directories, and those that a run may create, because strace needs each path."""
     found = {str(path) for part in ("state", "cache") for path in [directory / part, *(directory / part).rglob("*")]}
     for namespace in NAMESPACES:
         base = f"{directory}/state/config/{namespace}"
@@ -327,26 +329,26 @@ def paths_below(directory):
     return sorted(found)
 
 
-def sees_all(options, origin, library):
-    """Whether faults.c is told of every call that reaches the kernel."""
+def check_coverage(options, origin, library):
+    """Checks with strace that faults.c sees every call that reaches the kernel."""
     known = KnownState(options.larderd, origin, is_killed=True)
     calls = ",".join(SYSTEM_CALLS[kind] for kind in SYSTEM_CALLS if kind != "close")
-    run = Run(known, options.larderd, origin, library, prefix=strace_of(calls, [], paths=False)).run()
-    kernel, own = collections.Counter(), collections.Counter(kind for kind, *_ in run.logged())
+    run = Run(known, options.larderd, origin, library, prefix=strace_prefix(calls, [], paths=False)).run()
+    kernel, counted = collections.Counter(), collections.Counter(kind for kind, *_ in run.logged())
     for line in run.traces.read_text(errors="replace").splitlines():
         found = re.match(r"\d+\s+(\w+)\((.*)", line)
-        # What the loader of programs and strace itself do is none of the agent's; a path may be relative to a directory.
+        # Count only calls on state and cache. strace -y adds the directory to relative paths.
         if found and re.search(f"{re.escape(str(run.directory))}/(state|cache)", line):
             for kind, names in SYSTEM_CALLS.items():
                 kernel[kind] += found[1] in names.split(",")
     run.remove()
     shutil.rmtree(known.directory, ignore_errors=True)
-    # The start after it is not traced, and has no library: both counted the first one.
-    missed = {kind: (kernel[kind], own[kind]) for kind in kernel if kind != "close" and kernel[kind] > own[kind]}
+    # Both counts are those of the first start; the second one has neither strace nor faults.c.
+    missed = {kind: (kernel[kind], counted[kind]) for kind in kernel if kind != "close" and kernel[kind] > counted[kind]}
     total = sum(kernel.values())
     if run.problems or not total:
-        sys.exit(f"under strace: {run.problems}\n{run.agent.last_words()}")
-    larder_agent.report("calls that reach the kernel and are counted", total, total - sum(a - b for a, b in missed.values()),
+        sys.exit(f"problems under strace: {run.problems}\n{run.agent.log_tail()}")
+    larder_agent.report("calls seen by strace that faults.c counted", total, total - sum(a - b for a, b in missed.values()),
                         note=f"{missed}" if missed else None)
 
 
@@ -357,14 +359,14 @@ def by_strace(options, origin):
         for kind, calls in SYSTEM_CALLS.items():
             for error in [error for error in KINDS[kind] if error != SHORT]:
                 def attempt(number):
-                    order = Order(kind, number, error)
-                    prefix = strace_of(calls, ["-e", f"inject={calls}:error={error}:when={number}"])
-                    run = Run(states[number % 2], options.larderd, origin, None, order, number % 3 == 2, prefix).run()
+                    fault = Fault(kind, number, error)
+                    prefix = strace_prefix(calls, ["-e", f"inject={calls}:error={error}:when={number}"])
+                    run = Run(states[number % 2], options.larderd, origin, None, fault, number % 3 == 2, prefix).run()
                     result = run.result()
                     run.remove()
                     return result
                 number = 1
-                while not options.most or number <= options.most:
+                while not options.max_calls or number <= options.max_calls:
                     with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
                         some = list(pool.map(attempt, range(number, number + options.workers)))
                     results += some
@@ -374,20 +376,20 @@ def by_strace(options, origin):
     finally:
         for known in states:
             shutil.rmtree(known.directory, ignore_errors=True)
-    judge("calls that strace lets fail once in each thread", options, results)
+    judge("calls that strace makes fail once per thread", options, results)
 
 
 def main():
     parser = larder_agent.parser(__doc__)
-    parser.add_argument("--quick", action="store_true", help="150 runs")
-    parser.add_argument("--runs", type=int, default=0, metavar="N", help="at most so many, chosen at random (all)")
-    parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="only these calls")
-    parser.add_argument("--seed", type=int, default=None, help="choose as another run did")
-    parser.add_argument("--strace", action="store_true", help="by strace as well, after the rest")
-    parser.add_argument("--only-strace", action="store_true", help="by strace alone")
-    parser.add_argument("--most", type=int, default=0, metavar="N", help="with strace: only the first N calls of a thread")
-    parser.add_argument("--workers", type=int, default=3, metavar="N", help="agents at a time (3)")
-    parser.add_argument("--verbose", action="store_true", help="tell of each run")
+    parser.add_argument("--quick", action="store_true", help="make 150 runs")
+    parser.add_argument("--runs", type=int, default=0, metavar="N", help="make at most N runs, chosen at random (default: all)")
+    parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="test only calls of this kind; may be repeated")
+    parser.add_argument("--seed", type=int, default=None, help="seed of the random choice, to repeat it (default: random)")
+    parser.add_argument("--strace", action="store_true", help="also inject faults with strace")
+    parser.add_argument("--only-strace", action="store_true", help="inject faults only with strace")
+    parser.add_argument("--max-calls", type=int, default=0, metavar="N", help="with strace: test only the first N calls of a thread")
+    parser.add_argument("--workers", type=int, default=3, metavar="N", help="number of agents that run at a time (default: 3)")
+    parser.add_argument("--verbose", action="store_true", help="print each run")
     options = parser.parse_args()
     options.runs = options.runs or (150 if options.quick else 0)
     seed = options.seed if options.seed is not None else random.randrange(1 << 32)
@@ -399,10 +401,10 @@ def main():
         with tempfile.TemporaryDirectory(prefix="larder-faults.") as directory:
             library = compiled("faults.c", directory)
             if has_strace and not options.kind:
-                sees_all(options, origin, library)
+                check_coverage(options, origin, library)
             each_call(options, origin, library, random.Random(seed))
     if not has_strace:
-        larder_agent.skip("calls that strace lets fail", "there is no strace, or it may not trace here")
+        larder_agent.skip("calls that strace makes fail", "strace is not installed or not permitted")
     elif options.strace or options.only_strace:
         by_strace(options, origin)
     origin.close()
