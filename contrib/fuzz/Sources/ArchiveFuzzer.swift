@@ -6,21 +6,23 @@ import LarderJSON
 @testable import LarderConfigStorage
 import Logging
 
-/// The content of an archive by anybody: the body of a generation, a zero byte, and records of a journal, one in a line. They
-/// get the digests that belong to them, or nothing of it would ever be read. What is read is written as the same; a snapshot
-/// is only told of where its layers resolve to its digest; and the same archive gives the same layers.
+/// The input is the content of an archive: the body of a generation, a zero byte, and journal records, one per line.
+///
+/// The fuzzer adds correct digests, because the reader would reject almost every input without them. It checks that
+/// decoded generations and records survive encoding, that the layers of each unwritten snapshot resolve to its digest,
+/// and that restoring the same files twice gives the same layers.
 @Sendable
 func fuzzArchive(_ input: UnsafeRawBufferPointer) {
     let parts = parts(input, 2)
-    let generation = digested(generation: parts[0])
-    let journal: [UInt8] = parts[1].split(separator: 0x0A).flatMap { digested(record: Array($0)) } + [0]
-    if let read = try? GenerationFile.decode(generation) { roundTrip(read) }
+    let generation = addDigest(toGeneration: parts[0])
+    let journal: [UInt8] = parts[1].split(separator: 0x0A).flatMap { addDigest(toRecord: Array($0)) } + [0]
+    if let read = try? GenerationFile.decode(generation) { checkRoundTrip(read) }
     for line in journal.split(separator: 0x0A) {
         guard let record = JournalRecord(line) else { continue }
         guard let again = JournalRecord(record.encoded().dropLast()[...]) else {
-            fatalError("a written record cannot be read")
+            fatalError("an encoded record cannot be decoded")
         }
-        require(again.encoded() == record.encoded(), "a record that was written reads as something else")
+        require(again.encoded() == record.encoded(), "a record changes when it is encoded and decoded")
     }
     let files = MemoryFiles(["a/generations/0000000000000007.json": generation, "a/journal": journal])
     guard let restored = restore(files) else { return }
@@ -28,30 +30,32 @@ func fuzzArchive(_ input: UnsafeRawBufferPointer) {
         _ = digest(generation.publishedLayers)
     }
     for generation in restored.unwritten {
-        require(digest(generation.layers) == generation.digest.text, "a snapshot of which the digest is another")
+        require(
+            digest(generation.layers) == generation.digest.text, "the digest of a snapshot does not match its layers")
     }
-    guard let again = restore(files) else { fatalError("the same files are read no more") }
+    guard let again = restore(files) else { fatalError("the same files cannot be restored again") }
     require(
         again.revision == restored.revision && digest(again.layers) == digest(restored.layers),
-        "the same files read as something else")
+        "the same files give another state")
 }
 
-private func roundTrip(_ generation: Generation) {
+private func checkRoundTrip(_ generation: Generation) {
     let encoded = GenerationFile.encode(generation, epoch: "e", namespace: "n")
-    guard let again = try? GenerationFile.decode(encoded) else { fatalError("a written generation cannot be read") }
+    guard let again = try? GenerationFile.decode(encoded) else { fatalError("an encoded generation cannot be decoded") }
     require(
         GenerationFile.encode(again, epoch: "e", namespace: "n") == encoded,
-        "a generation that was written reads as something else")
+        "a generation changes when it is encoded and decoded")
     require(
-        digest(again.layers) == digest(generation.layers), "a generation that was written resolves to something else")
+        digest(again.layers) == digest(generation.layers),
+        "the layers of a generation change when it is encoded and decoded")
     require(
         digest(again.publishedLayers) == digest(generation.publishedLayers),
-        "a generation that was written was published as something else")
-    overrides(generation.layers.override)
+        "the published layers of a generation change when it is encoded and decoded")
+    checkOverrides(generation.layers.override)
 }
 
-/// The patches of the overrides say together what the entries say one after the other.
-private func overrides(_ layer: OverrideLayer) {
+/// Checks that the merged patches of an override layer have the effect of applying its entries in order.
+private func checkOverrides(_ layer: OverrideLayer) {
     var expected = PlainJSON.object([])
     for entry in layer.entries where entry.path.count <= 32 {
         let patch = entry.path.reversed().reduce(PlainJSON(entry.value)) { value, name in
@@ -60,15 +64,17 @@ private func overrides(_ layer: OverrideLayer) {
         expected = expected.patched(patch)
     }
     guard layer.entries.allSatisfy({ $0.path.count <= 32 }) else { return }
-    require(PlainJSON(MergePatch.merge(layer.patches())) == expected, "overrides say something else together")
+    require(
+        PlainJSON(MergePatch.merge(layer.patches())) == expected,
+        "the merged overrides differ from the entries applied in order")
 }
 
-private func digested(generation body: [UInt8]) -> [UInt8] {
+private func addDigest(toGeneration body: [UInt8]) -> [UInt8] {
     let header = JSONValue.object([("format", 1), ("sha256", .string(SHA256.hash(data: body).hex))])
     return header.compactBytes + [0x0A] + body + [0x0A]
 }
 
-private func digested(record: [UInt8]) -> [UInt8] {
+private func addDigest(toRecord record: [UInt8]) -> [UInt8] {
     Array(SHA256.hash(data: record).hex.utf8.prefix(16)) + [UInt8(ascii: " ")] + record + [0x0A]
 }
 
@@ -80,12 +86,13 @@ func archive(_ files: MemoryFiles) -> ConfigArchive {
         logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
 }
 
-/// What an archive holds; nil where another version of the program wrote it, which is refused as a whole.
+/// Restores an archive. Returns nil if its format is that of another version of the program, which rejects the whole
+/// archive.
 func restore(_ files: MemoryFiles) -> RecoveredState? {
     do throws(FileError) {
         return try archive(files).restore()
     } catch {
         if error.errno == ENOTSUP { return nil }
-        fatalError("an archive cannot be read at all: \(error)")
+        fatalError("the archive cannot be restored: \(error)")
     }
 }

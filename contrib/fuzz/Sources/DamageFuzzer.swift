@@ -2,62 +2,68 @@ import LarderJSON
 @testable import LarderConfigModel
 @testable import LarderConfigStorage
 
-/// Damage to an archive that was written properly: a file, and what happens to it, for each six bytes of the input. Whatever
-/// happens, each snapshot that is found is one that was published, with its own value; what is missing is announced; and no
-/// number is given a second time.
+/// Damages a valid archive: each six bytes of the input choose a file, a position and a change.
+///
+/// The fuzzer checks that each restored snapshot was published, with its original value, that an undamaged archive is
+/// restored completely, and that no revision could be assigned twice.
 @Sendable
 func fuzzDamage(_ input: UnsafeRawBufferPointer) {
-    let files = MemoryFiles(Published.files)
-    var damage = [UInt8](input)[...]
+    let files = MemoryFiles(PublishedArchive.files)
+    var edits = [UInt8](input)[...]
     var damaged: Set<String> = []
     var reservations = 0
-    while damage.count >= 6 {
-        let edit = Array(damage.prefix(6))
-        damage = damage.dropFirst(6)
+    while edits.count >= 6 {
+        let edit = Array(edits.prefix(6))
+        edits = edits.dropFirst(6)
         let names = files.content.keys.sorted()
         guard !names.isEmpty else { break }
         let name = names[Int(edit[0]) % names.count]
         guard var bytes = files.read(name), !bytes.isEmpty else { continue }
         let place = (Int(edit[1]) | Int(edit[2]) << 8 | Int(edit[3]) << 16) % bytes.count
-        spoil(&bytes, at: place, how: edit[4], edit[5])
+        damage(&bytes, at: place, kind: edit[4], edit[5])
         files.replace(name, with: bytes)
-        if name == Published.reservation { reservations += 1 }
-        if bytes != Published.files[name] { damaged.insert(name) }
+        if name == PublishedArchive.reservation { reservations += 1 }
+        if bytes != PublishedArchive.files[name] { damaged.insert(name) }
     }
     guard let restored = restore(files) else { return }
     let older = archive(files).generations.generations(
         inFiles: restored.olderFiles, before: restored.history.generations.first)
     for generation in restored.history.generations + older {
         require(
-            Published.digests[generation.revision] == generation.digest.text,
-            "revision \(generation.revision) is another")
+            PublishedArchive.digests[generation.revision] == generation.digest.text,
+            "revision \(generation.revision) has another digest")
         require(
             digest(generation.publishedLayers) == generation.digest.text,
             "revision \(generation.revision) has another value"
         )
     }
     if restored.revision > 0 {
-        require(Published.digests[restored.revision] == restored.digest, "revision \(restored.revision) is another")
+        require(
+            PublishedArchive.digests[restored.revision] == restored.digest,
+            "revision \(restored.revision) has another digest")
     }
     if damaged.isEmpty {
         require(
-            restored.revision == Published.last && digest(restored.layers) == restored.digest, "something is missing")
+            restored.revision == PublishedArchive.last && digest(restored.layers) == restored.digest,
+            "an undamaged archive is not restored completely")
     }
-    // Where the layers are others, they are published under a new number. More than one change of the few bytes of the
-    // reservation can make an older, valid one of it.
+    // Layers that differ are published under a new revision, which must be above the reserved ones. With several
+    // changes to the reservation, which is short, the fuzzer can turn it into an older valid one.
     if damaged.count < 2, reservations < 2 {
-        require(restored.highestSeen >= Published.bound, "a number above \(restored.highestSeen) would be given again")
+        require(
+            restored.highestSeen >= PublishedArchive.bound,
+            "a revision above \(restored.highestSeen) would be assigned again")
     }
 }
 
-/// What a broken disk does.
-private func spoil(_ bytes: inout [UInt8], at place: Int, how: UInt8, _ operand: UInt8) {
-    switch how % 6 {
+/// Applies one of the changes that a failing disk can cause.
+private func damage(_ bytes: inout [UInt8], at place: Int, kind: UInt8, _ operand: UInt8) {
+    switch kind % 6 {
     case 0: bytes[place] ^= operand
     case 1: bytes[place] = operand
     case 2: bytes.removeLast(bytes.count - place)
     case 3:
-        // A sector that was never written.
+        // A sector that was not written.
         let sector = place / 512 * 512
         for index in sector..<min(sector + 512, bytes.count) { bytes[index] = 0 }
     case 4: bytes.remove(at: place)
@@ -65,10 +71,10 @@ private func spoil(_ bytes: inout [UInt8], at place: Int, how: UInt8, _ operand:
     }
 }
 
-/// An archive of a few generations, and records behind the last of them.
-private enum Published {
+/// A valid archive with several generations, and journal records after the last of them.
+private enum PublishedArchive {
     static let last = 9
-    /// The number up to which all are reserved.
+    /// The highest reserved revision.
     static let bound = 1000
     static let reservation = "a/reserved"
     static let all = make()
@@ -82,7 +88,7 @@ private enum Published {
         var layers = Layers()
         layers[.host] = FileDocument(document: ["search": ["limit": 10, "on": true], "name": "a"], updatedAt: 1)
         do throws(FileError) {
-            // As a store does before it publishes anything.
+            // A store reserves revisions before it publishes the first.
             try archive.reservation.reserve(bound)
             for revision in 1...4 {
                 layers.remote = RemoteDocument(

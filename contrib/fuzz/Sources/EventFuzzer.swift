@@ -3,18 +3,19 @@ import LarderJSON
 @testable import LarderConfigSources
 @testable import LarderUpstream
 
-/// However an event stream is cut, the events are those that its lines make.
+/// Checks that an event stream gives the same events however it is split, and the events that the specification
+/// requires.
 @Sendable
 func fuzzEvents(_ input: UnsafeRawBufferPointer) {
     for limit in [16, 1 << 20] {
         var first: EventStream?
-        for pieces in arrivals(input) {
+        for pieces in splits(of: input) {
             let stream = EventStream(pieces, limit)
-            require(first.map { $0 == stream } ?? true, "the same stream in other pieces: \(stream), not \(first!)")
+            require(first.map { $0 == stream } ?? true, "split differently, the stream gives \(stream), not \(first!)")
             first = stream
         }
         if limit > input.count {
-            require(first == EventStream(lineByLine: Array(input)), "other events than its lines make")
+            require(first == EventStream(lineByLine: Array(input)), "the events differ from those of the specification")
         }
     }
 }
@@ -31,7 +32,7 @@ private struct EventStream: Equatable {
         (lastEventID, retry, isOverflowing) = (parser.lastEventID, parser.retry, parser.isOverflowing)
     }
 
-    /// As the specification says it: lines first, then fields.
+    /// Parses a complete stream as the specification describes it: first into lines, then into fields.
     init(lineByLine bytes: [UInt8]) {
         var (type, id) = ("", lastEventID)
         var data: [[UInt8]] = []
@@ -59,7 +60,7 @@ private struct EventStream: Equatable {
         }
     }
 
-    /// Those that have an end.
+    /// Returns the complete lines.
     private static func lines(_ bytes: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
         var lines: [ArraySlice<UInt8>] = []
         var rest = bytes
@@ -72,11 +73,11 @@ private struct EventStream: Equatable {
     }
 }
 
-/// What etcd's gateway answers: however it is cut, the messages are the same, and each is read or refused.
+/// Checks that a response of etcd's gateway gives the same messages however it is split. Decodes each message.
 @Sendable
 func fuzzEtcd(_ input: UnsafeRawBufferPointer) {
     var first: [[UInt8]?]?
-    for pieces in arrivals(input) {
+    for pieces in splits(of: input) {
         var framer = EtcdFramer(maximumBytes: 256)
         var messages: [[UInt8]?] = []
         do {
@@ -87,7 +88,7 @@ func fuzzEtcd(_ input: UnsafeRawBufferPointer) {
         } catch {
             messages.append(nil)
         }
-        require(first.map { $0 == messages } ?? true, "the same messages in other pieces")
+        require(first.map { $0 == messages } ?? true, "split differently, the response gives other messages")
         first = messages
     }
     for message in first ?? [] {

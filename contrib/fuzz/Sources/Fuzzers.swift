@@ -1,47 +1,48 @@
 import Glibc
 
-/// What is fuzzed, each under the name by which the program is called: `.build-fuzz/json` is a link to it.
+/// The fuzzers by name. The program runs the one whose name it is started as: `.build-fuzz/json` is a link to the
+/// program.
 private let fuzzers: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "json": fuzzJSON, "lines": fuzzLines, "requests": fuzzRequests, "events": fuzzEvents, "etcd": fuzzEtcd,
     "images": fuzzImages, "fields": fuzzFields, "settings": fuzzSettings, "template": fuzzTemplate,
     "archive": fuzzArchive, "damage": fuzzDamage, "snapshot": fuzzSnapshot,
 ]
 
-/// Set before the first input, and never again.
+/// Set by ``initialize(_:_:)``. Safe, because libFuzzer calls it before the first input.
 nonisolated(unsafe) private var chosen: (@Sendable (UnsafeRawBufferPointer) -> Void)?
 
-/// libFuzzer calls it before anything else.
+/// Called by libFuzzer once, before all inputs.
 @_cdecl("LLVMFuzzerInitialize")
 public func initialize(
     _ count: UnsafeMutablePointer<CInt>,
     _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?>
 ) -> CInt {
-    // What is under test may ask the process for locale or time; it always gets the same.
+    // Runs must not depend on the time zone of the machine.
     setenv("TZ", "UTC", 1)
     let path = arguments.pointee?[0].map { String(cString: $0) } ?? ""
     let name = path.split(separator: "/").last.map(String.init) ?? ""
     chosen = fuzzers[name]
     guard chosen != nil else {
-        fatalError("there is no fuzzer \(name): \(fuzzers.keys.sorted().joined(separator: ", "))")
+        fatalError("unknown fuzzer \"\(name)\"; use one of: \(fuzzers.keys.sorted().joined(separator: ", "))")
     }
     return 0
 }
 
-/// libFuzzer calls it for each input.
+/// Called by libFuzzer for each input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ data: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     chosen?(UnsafeRawBufferPointer(start: data, count: count))
     return 0
 }
 
-/// A rule that holds whatever the input is. Where it does not, the process ends, and libFuzzer keeps the input.
+/// Checks a condition that must hold for every input. If it does not, the process traps and libFuzzer saves the input.
 @inline(__always)
-func require(_ holds: @autoclosure () throws -> Bool, _ rule: @autoclosure () -> String) rethrows {
-    if try !holds() { fatalError(rule()) }
+func require(_ condition: @autoclosure () throws -> Bool, _ failure: @autoclosure () -> String) rethrows {
+    if try !condition() { fatalError(failure()) }
 }
 
-/// Chance that the input decides: the same input, the same numbers (SplitMix64).
-struct Chance {
+/// A generator of random numbers (SplitMix64), seeded with the input so that runs can be repeated.
+struct SeededGenerator {
     private var state: UInt64
 
     init(_ bytes: UnsafeRawBufferPointer) {
@@ -57,22 +58,22 @@ struct Chance {
     }
 }
 
-/// The same bytes as they may arrive: at once, byte by byte, and in pieces by chance. Each piece has memory of its own, so that
-/// the address sanitizer sees who reads beyond it.
-func arrivals(_ bytes: UnsafeRawBufferPointer) -> [[[UInt8]]] {
+/// Splits the bytes in three ways: not at all, into single bytes, and into pieces of random length. Each piece is a
+/// separate allocation, so that the address sanitizer detects reads beyond its end.
+func splits(of bytes: UnsafeRawBufferPointer) -> [[[UInt8]]] {
     let all = [UInt8](bytes)
-    var chance = Chance(bytes)
+    var generator = SeededGenerator(bytes)
     var pieces: [[UInt8]] = []
     var rest = all[...]
     while !rest.isEmpty {
-        let count = chance.next(below: 4) == 0 ? chance.next(below: rest.count) + 1 : chance.next(below: 8)
+        let count = generator.next(below: 4) == 0 ? generator.next(below: rest.count) + 1 : generator.next(below: 8)
         pieces.append(Array(rest.prefix(count)))
         rest = rest.dropFirst(count)
     }
     return [[all], all.map { [$0] }, pieces]
 }
 
-/// The parts of an input between zero bytes, which no text under test contains.
+/// Splits an input at zero bytes into `count` parts. Missing parts are empty; the last one may contain zero bytes.
 func parts(_ bytes: UnsafeRawBufferPointer, _ count: Int) -> [[UInt8]] {
     var parts = bytes.split(separator: 0, maxSplits: count - 1, omittingEmptySubsequences: false).map { Array($0) }
     while parts.count < count { parts.append([]) }

@@ -1,31 +1,33 @@
 import LarderImageFormats
 
-/// However an image arrives, its header says the same, and so does its end; sizes are such as an image can have.
+/// Checks that an image gives the same header and completeness however it is split, and that the header is plausible.
 @Sendable
 func fuzzImages(_ input: UnsafeRawBufferPointer) {
     var header: ImageHeaderReader.Progress?
     var isComplete: Bool?
-    for pieces in arrivals(input) {
+    for pieces in splits(of: input) {
         var reader = ImageHeaderReader()
-        var ends = TruncationDetector()
+        var detector = TruncationDetector()
         for piece in pieces {
             _ = reader.feed(piece)
-            ends.feed(piece)
+            detector.feed(piece)
         }
         let found = reader.finish()
-        require(header.map { $0 == found } ?? true, "the same image in other pieces: \(found), not \(header!)")
-        require(isComplete.map { $0 == ends.isComplete } ?? true, "the same image in other pieces has another end")
+        require(header.map { $0 == found } ?? true, "split differently, the image gives \(found), not \(header!)")
+        require(
+            isComplete.map { $0 == detector.isComplete } ?? true,
+            "the completeness of the image depends on its splitting")
         header = found
-        isComplete = ends.isComplete
+        isComplete = detector.isComplete
     }
     switch header {
     case .found(let header):
-        require(header.width > 0 && header.height > 0, "an image of \(header.width) by \(header.height)")
+        require(header.width > 0 && header.height > 0, "an image of \(header.width) by \(header.height) pixels")
         require(header.frameCount.map { $0 > 0 } ?? true, "an image without frames")
-        require(header.orientation.map { (2...8).contains($0) } ?? true, "an orientation that is none")
+        require(header.orientation.map { (2...8).contains($0) } ?? true, "an invalid orientation")
         require(header.pixelCount.map { $0 > 0 } ?? true, "an image without pixels")
         try? ImageLimits().check(header)
-    case .refused(let error): require(!error.description.isEmpty, "a refusal without a reason")
-    default: require(input.isEmpty, "an image that has ended, and nothing is known of it")
+    case .refused(let error): require(!error.description.isEmpty, "a rejection without a reason")
+    default: require(input.isEmpty, "no result after the end of an image")
     }
 }

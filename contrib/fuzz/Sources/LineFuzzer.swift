@@ -5,20 +5,20 @@ private enum Line: Equatable {
     case tooLong
 }
 
-/// However a stream is cut, and wherever a reader stops and goes on, the lines are those that a split at line feeds gives.
+/// Checks that a stream gives the lines between its line feeds, however it is split and wherever the reader pauses.
 @Sendable
 func fuzzLines(_ input: UnsafeRawBufferPointer) {
     for limit in [0, 1, 7, 64, 1 << 20] {
-        let expected = split(input, limit)
-        for (way, pieces) in arrivals(input).enumerated() {
-            var chance = Chance(input)
-            let found = framed(pieces, limit) { way == 2 && chance.next(below: 2) == 0 }
-            require(found == expected, "limit \(limit), way \(way): \(found) instead of \(expected)")
+        let expected = expectedLines(input, limit)
+        for (index, pieces) in splits(of: input).enumerated() {
+            var generator = SeededGenerator(input)
+            let found = framedLines(pieces, limit) { index == 2 && generator.next(below: 2) == 0 }
+            require(found == expected, "limit \(limit), split \(index): \(found) instead of \(expected)")
         }
     }
 }
 
-private func split(_ input: UnsafeRawBufferPointer, _ limit: Int) -> [Line] {
+private func expectedLines(_ input: UnsafeRawBufferPointer, _ limit: Int) -> [Line] {
     input.split(separator: 0x0A, omittingEmptySubsequences: false).compactMap { line in
         let line = line.last == 0x0D ? line.dropLast() : line
         if line.count > limit { return .tooLong }
@@ -26,10 +26,10 @@ private func split(_ input: UnsafeRawBufferPointer, _ limit: Int) -> [Line] {
     }
 }
 
-private func framed(_ pieces: [[UInt8]], _ limit: Int, _ stops: () -> Bool) -> [Line] {
+private func framedLines(_ pieces: [[UInt8]], _ limit: Int, _ pauses: () -> Bool) -> [Line] {
     var framer = LineFramer(maximumLineBytes: limit)
     var found: [Line] = []
-    func note(_ line: LineFramer.Line) {
+    func append(_ line: LineFramer.Line) {
         switch line {
         case .whole(let bytes): found.append(.line(Array(bytes)))
         case .assembled(let bytes):
@@ -40,21 +40,21 @@ private func framed(_ pieces: [[UInt8]], _ limit: Int, _ stops: () -> Bool) -> [
     }
     for piece in pieces {
         piece.withUnsafeBytes { bytes in
-            var taken = 0
-            while taken < bytes.count {
-                let rest = UnsafeRawBufferPointer(rebasing: bytes[taken...])
+            var consumed = 0
+            while consumed < bytes.count {
+                let rest = UnsafeRawBufferPointer(rebasing: bytes[consumed...])
                 var offset = 0
                 while let line = framer.next(in: rest, at: &offset) {
-                    note(line)
-                    if stops() { break }
+                    append(line)
+                    if pauses() { break }
                 }
-                require(offset > 0 && offset <= rest.count, "the framer took \(offset) bytes")
-                taken += offset
+                require(offset > 0 && offset <= rest.count, "the framer consumed \(offset) bytes")
+                consumed += offset
             }
         }
-        require(framer.pendingBytes <= limit + 1, "more is held than a line may have")
+        require(framer.pendingBytes <= limit + 1, "the framer buffers more than the limit")
     }
-    if let line = framer.finish() { note(line) }
-    require(framer.pendingBytes == 0, "something is held after the end")
+    if let line = framer.finish() { append(line) }
+    require(framer.pendingBytes == 0, "the framer buffers bytes after the end")
     return found
 }

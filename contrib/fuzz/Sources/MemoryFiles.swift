@@ -1,11 +1,11 @@
 import LarderConfigStorage
 import Synchronization
 
-/// A file system in memory, whose files can be anything.
+/// A file system in memory. Paths are not checked, and directories exist implicitly.
 final class MemoryFiles: FileSystem {
     private let files = Mutex<[String: [UInt8]]>([:])
 
-    /// All of them.
+    /// All files by path.
     var content: [String: [UInt8]] {
         get { files.withLock { $0 } }
         set { files.withLock { $0 = newValue } }
@@ -35,7 +35,7 @@ final class MemoryFiles: FileSystem {
 
     func openJournal(_ path: String, size: Int) -> any JournalFile { MemoryJournal(files: self, path: path) }
 
-    /// Without the zeros that a real one has at its end from the beginning.
+    /// A journal that does not allocate space in advance, and therefore does not end with zeros.
     private struct MemoryJournal: JournalFile {
         let files: MemoryFiles
         let path: String

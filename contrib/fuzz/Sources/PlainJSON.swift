@@ -1,15 +1,15 @@
 import LarderJSON
 
-/// JSON as simply as it can be read, patched and compared, to hold the real thing against.
+/// A simple JSON value with merge patches and comparison: the reference for ``JSONValue`` and ``MergePatch``.
 indirect enum PlainJSON: Equatable {
     case null
     case bool(Bool)
-    /// Its text.
+    /// The text of the number.
     case number([UInt8])
-    /// Its UTF-8, escapes resolved.
+    /// UTF-8 with escapes resolved.
     case string([UInt8])
     case array([PlainJSON])
-    /// Each name once, at the place where it came first, with the value that came last.
+    /// Unique names. A duplicate name keeps the position of its first occurrence and the value of its last.
     case object([Member])
 
     struct Member: Equatable {
@@ -37,7 +37,7 @@ indirect enum PlainJSON: Equatable {
         return members.first { $0.name == name }?.value
     }
 
-    /// Whether an object, in or outside of others but not in an array, has a member that is null.
+    /// Whether a member of the object, or of an object nested in it, is null. Arrays are not searched.
     var hasNullMember: Bool {
         guard case .object(let members) = self else { return false }
         return members.contains { $0.value == .null || $0.value.hasNullMember }
@@ -45,7 +45,7 @@ indirect enum PlainJSON: Equatable {
 }
 
 extension PlainJSON {
-    /// What a parsed value says, by everything that can be asked of it.
+    /// Converts a parsed value through its accessors.
     init(_ value: JSONValue) {
         switch value.kind {
         case .null: self = .null
@@ -58,7 +58,7 @@ extension PlainJSON {
         }
     }
 
-    /// `MergePatch` of RFC 7396, section 2, word by word.
+    /// The function `MergePatch` of RFC 7396, section 2.
     func patched(_ patch: PlainJSON) -> PlainJSON {
         guard case .object(let changes) = patch else { return patch }
         var members: [Member] = []
@@ -77,14 +77,14 @@ extension PlainJSON {
     }
 }
 
-/// Reads RFC 8259 by its grammar.
+/// A recursive parser that follows the grammar of RFC 8259.
 struct PlainParser {
     private struct Fault: Error {}
     private let bytes: [UInt8]
     private var position = 0
     private let maximumDepth: Int
 
-    /// The value, or nil where the text is no JSON.
+    /// Returns the value, or nil if the text is not valid JSON or is nested more deeply than `maximumDepth`.
     static func parse(_ bytes: [UInt8], maximumDepth: Int) -> PlainJSON? {
         var parser = PlainParser(bytes: bytes, maximumDepth: maximumDepth)
         return try? parser.document()

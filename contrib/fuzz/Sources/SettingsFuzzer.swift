@@ -1,8 +1,10 @@
 import LarderJSON
 @testable import LarderJSON5
 
-/// The text of a settings file, or of a layer file *.json5. All JSON is JSON5: what is the one, without a name twice and not too deep, says the same as
-/// the other.
+/// The input is the text of a settings file or of a layer file *.json5.
+///
+/// JSON is a subset of JSON5. The fuzzer checks that valid JSON has the same value as JSON5, except for duplicate
+/// names, which the JSON5 parser rejects.
 @Sendable
 func fuzzSettings(_ input: UnsafeRawBufferPointer) {
     guard let text = String(validating: input, as: UTF8.self) else { return }
@@ -11,15 +13,16 @@ func fuzzSettings(_ input: UnsafeRawBufferPointer) {
     do throws(JSON5Error) {
         let value = try JSON5Parser.parse(scalars)
         _ = value.shown
-        if let json { require(plain(value, like: json) == json, "JSON says something else as JSON5") }
+        if let json { require(plain(value, like: json) == json, "JSON has another value as JSON5") }
     } catch {
         require(
-            !error.reason.isEmpty && (0...scalars.count).contains(error.offset), "an error without a place")
-        require(json == nil || error.code == .duplicateMember, "JSON is no JSON5: \(error)")
+            !error.reason.isEmpty && (0...scalars.count).contains(error.offset),
+            "an error without a reason or with an invalid offset")
+        require(json == nil || error.code == .duplicateMember, "valid JSON was rejected as JSON5: \(error)")
     }
 }
 
-/// Numbers with the text that JSON has for them, if the value is the same.
+/// Converts a JSON5 value. Numbers get the text that they have in `json` if both have the same value.
 private func plain(_ value: JSON5Value, like json: PlainJSON?) -> PlainJSON {
     switch value.content {
     case .null: return .null

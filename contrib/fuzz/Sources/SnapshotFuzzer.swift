@@ -1,8 +1,10 @@
 import LarderJSON
 @testable import LarderSnapshotFile
 
-/// Either a snapshot file by anybody, or JSON with changes to make in the file of it, which a zero byte divides: four bytes
-/// each, place and mask. An unchanged file finds each value; no file makes the reader read beyond it.
+/// The input is either a snapshot file, or JSON, a zero byte, and changes to the snapshot file of that JSON: four bytes
+/// each, an offset and a mask.
+///
+/// The fuzzer checks that an unchanged file finds each value, and that the reader never reads beyond a file.
 @Sendable
 func fuzzSnapshot(_ input: UnsafeRawBufferPointer) {
     let parts = parts(input, 2)
@@ -12,11 +14,11 @@ func fuzzSnapshot(_ input: UnsafeRawBufferPointer) {
     var paths: [(key: [UInt8], value: JSONValue)] = []
     collect(value, [], &paths)
     file.withUnsafeBytes { bytes in
-        guard let index = try? SnapshotFileIndex(bytes) else { fatalError("what was written is no snapshot file") }
+        guard let index = try? SnapshotFileIndex(bytes) else { fatalError("the writer wrote an invalid snapshot file") }
         for path in paths {
             let found = path.key.withUnsafeBytes { index.find($0, in: bytes) }
             guard let found, let text = try? JSONValue(parsing: Array(bytes[found.text])) else {
-                fatalError("a value is not found in the file of it")
+                fatalError("a value is not found in the snapshot file")
             }
             require(text == path.value && found.kind == path.value.kind.rawValue, "another value is found")
         }
@@ -39,7 +41,9 @@ private func search(_ file: [UInt8], _ keys: [[UInt8]]) {
         guard let index = try? SnapshotFileIndex(bytes) else { return }
         for key in keys {
             guard let found = key.withUnsafeBytes({ index.find($0, in: bytes) }) else { continue }
-            require(found.text.lowerBound >= 0 && found.text.upperBound <= bytes.count, "a value beyond the file")
+            require(
+                found.text.lowerBound >= 0 && found.text.upperBound <= bytes.count,
+                "a value is beyond the end of the file")
             let text = UnsafeRawBufferPointer(rebasing: bytes[found.text])
             _ = (ScalarText.int(text), ScalarText.bool(text), ScalarText.string(text))
         }
