@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Builds the fuzzers: larder's own modules, optimised, with coverage and address sanitizer, and one program of all
-# fuzzers, .build-fuzz/larder-fuzz. Modules that have not changed since are not built again.
+# Builds the fuzzers: Larder's modules, optimized, with coverage and the address sanitizer, and one program that contains all
+# fuzzers, .build-fuzz/larder-fuzz. Only builds modules that have changed.
 #
-#   contrib/fuzz/build.sh          build them; .build-fuzz/NAME is a link to the program for each fuzzer
-#   contrib/fuzz/build.sh --list   print the names of the fuzzers, one a line, and build nothing
+#   contrib/fuzz/build.sh          build the fuzzers; each one is a link to the program, .build-fuzz/NAME
+#   contrib/fuzz/build.sh --list   print the names of the fuzzers, one per line, without building
 #
-# The packages that larder depends on are taken from the debug build of the tests (swift build --build-tests), which is
-# made first where there is none: what is fuzzed is larder's own code, and BoringSSL takes minutes.
+# Dependencies come from the debug build of the tests (swift build --build-tests), which the script makes if it does not exist.
+# They are not fuzzed, and BoringSSL alone takes minutes to build.
 # shellcheck disable=SC2046 # paths of sources have no spaces
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-# Their names are those of the table in Fuzzers.swift.
+# The table in Fuzzers.swift has the names.
 mapfile -t fuzzers < <(grep -oE '"[a-z]+": fuzz' contrib/fuzz/Sources/Fuzzers.swift | cut -d '"' -f 2)
 [ "${#fuzzers[@]}" -gt 0 ] || { echo "no fuzzers found in contrib/fuzz/Sources/Fuzzers.swift" >&2; exit 1; }
 if [ "${1:-}" = --list ]; then
@@ -36,7 +36,7 @@ flags=(-O -g -parse-as-library -enable-testing -assert-config Debug -swift-versi
   -enable-upcoming-feature MemberImportVisibility
   -I "$out" -I "$debug/Modules" -module-cache-path "$out/ModuleCache" "${maps[@]}")
 
-# Builds a module of its sources, if one of them or a module that it imports is newer than what is there.
+# Builds a module if a source, or a module that it imports, is newer than its object file.
 module() { # NAME "IMPORT ..." SOURCE...
   local name=$1 object=$out/$1.o newer=("${@:3}") import
   for import in $2; do newer+=("$out/$import.o"); done
@@ -46,13 +46,13 @@ module() { # NAME "IMPORT ..." SOURCE...
   mv "$object.new" "$object"
 }
 
-# All sources of targets.
+# Prints the paths of all sources of targets.
 sources() { # TARGET...
   find "${@/#/Sources/}" -name '*.swift' | sort
 }
 
-# Two at a time, in the order of their imports. Of the server only what reads what others send.
-at_once() { local jobs=$*; for job in $jobs; do "$job" & done; for job in $jobs; do wait -n; done; }
+# Build two modules at a time, in the order of their imports. LarderServer contains only the file that reads requests.
+parallel() { local jobs=$*; for job in $jobs; do "$job" & done; for job in $jobs; do wait -n; done; }
 json() { module LarderJSON "" $(sources LarderJSON); }
 platform() { module LarderPlatform "" $(sources LarderPlatform); }
 encoding() { module LarderEncoding "" $(sources LarderEncoding); }
@@ -77,13 +77,13 @@ template() { module LarderTemplate LarderJSON $(sources LarderTemplate); }
 snapshot() { module LarderSnapshotFile LarderJSON $(sources LarderSnapshotFile); }
 formats() { module LarderImageFormats "" $(sources LarderImageFormats); }
 server() { module LarderServer "LarderJSON LarderProtocol" Sources/LarderServer/Dispatch/RequestTemplate.swift; }
-at_once json encoding
-at_once semantics platform
-at_once upstream json5
-at_once config_model wire
-at_once config_storage config_sources
-at_once template snapshot
-at_once formats server
+parallel json encoding
+parallel semantics platform
+parallel upstream json5
+parallel config_model wire
+parallel config_storage config_sources
+parallel template snapshot
+parallel formats server
 module Fuzzers \
   "LarderEncoding LarderJSON LarderHTTPSemantics LarderPlatform LarderUpstream LarderProtocol LarderJSON5 LarderConfigModel LarderConfigStorage LarderConfigSources LarderTemplate LarderSnapshotFile LarderImageFormats LarderServer" \
   contrib/fuzz/Sources/*.swift

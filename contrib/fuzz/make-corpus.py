@@ -3,7 +3,7 @@
 
     contrib/fuzz/make-corpus.py DIRECTORY
 
-Each fuzzer gets a folder of its name in DIRECTORY. An input worth keeping is added to the function of its fuzzer here.
+Each fuzzer has a folder with its name in DIRECTORY. To keep an input, add it to the function of its fuzzer.
 """
 
 import base64
@@ -41,7 +41,7 @@ def main(directory):
 
 
 def sent(limit):
-    """The different requests of the transcripts, the shorter ones."""
+    """Returns the distinct requests of the transcripts that have fewer than `limit` characters."""
     found = {}
     for transcript in sorted((ROOT / "Protocol/transcripts").glob("*.jsonl")):
         for line in transcript.read_text().splitlines():
@@ -139,7 +139,7 @@ def images():
     meta = bytes(4) + box(b"pitm", bytes(4) + struct.pack(">H", 1)) + box(b"iprp", properties)
     yield box(b"ftyp", b"avif\0\0\0\0avifmif1") + box(b"meta", meta) + box(b"mdat", b"x")
     yield '<?xml version="1.0"?>\n<!-- x --><!DOCTYPE svg [<!ENTITY a "b">]>\n<svg xmlns="http://www.w3.org/2000/svg" width="10.5mm" height=\'2em\' viewBox="0 0 20,40"><g/></svg>'
-    # Much white space before the text that decides the type.
+    # A lot of white space before the text that determines the type.
     yield b"\f" * 90 + b'w<?xml version="2#0"?>\n<!-- x --><!DOCTYPE svg [<!ENTITY a "b">]>\n<t=\'2em\' +viewBox="0 0 20,40"><g/></svg>'
     yield '<svg:svg width="50%" viewBox="-1 -1 3e1 4"><svg:a b="<>"><![CDATA[ </svg> ]]></svg:a></svg:svg>'
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Fuzzes what reads the bytes of others.
+# Fuzzes the code that reads data from outside.
 #
-#   contrib/fuzz/run.sh                      every fuzzer, 20 seconds each, two at a time
-#   contrib/fuzz/run.sh --seconds 600        ten minutes each
-#   contrib/fuzz/run.sh json requests        some of them
-#   contrib/fuzz/run.sh --keep DIRECTORY ... inputs that taught something go there, to begin from the next time
+#   contrib/fuzz/run.sh                      run every fuzzer for 20 seconds, two at a time
+#   contrib/fuzz/run.sh --seconds 600        run every fuzzer for ten minutes
+#   contrib/fuzz/run.sh json requests        run only these fuzzers
+#   contrib/fuzz/run.sh --keep DIRECTORY ... keep the corpus in DIRECTORY, and start from it in the next run
 #
-# Prints for each fuzzer how often it ran its input and how many edges of the code it reached, and, last, lines of the
-# form of contrib/torture.sh: torture, test, attempts, survived, lost. An input that broke something is kept
-# in .build-fuzz/found; `.build-fuzz/NAME FILE` repeats it. Ends with 1 if there was one.
+# Prints for each fuzzer the number of runs and of code edges reached, and then rows in the format of contrib/torture.sh:
+# torture, test, attempts, survived, lost. An input that fails is saved in .build-fuzz/found; `.build-fuzz/NAME FILE` repeats
+# it. Exits with status 1 if there was a failure.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -27,7 +27,7 @@ done
 known=$(contrib/fuzz/build.sh --list)
 if [ "${#names[@]}" -eq 0 ]; then mapfile -t names <<<"$known"; fi
 for name in "${names[@]}"; do
-  grep -qx "$name" <<<"$known" || { printf 'no fuzzer is called "%s"; there are: %s\n' "$name" "${known//$'\n'/ }" >&2; exit 2; }
+  grep -qx "$name" <<<"$known" || { printf 'unknown fuzzer "%s"; use one of: %s\n' "$name" "${known//$'\n'/ }" >&2; exit 2; }
 done
 
 contrib/fuzz/build.sh
@@ -42,7 +42,7 @@ fuzz() { # NAME
   local name=$1 corpus=${keep:-$work/corpus}/$1 options=()
   mkdir -p "$corpus"
   [ ! -e "contrib/fuzz/dictionaries/$name" ] || options+=("-dict=contrib/fuzz/dictionaries/$name")
-  # Leaks are not looked for: what Swift makes once and keeps would be one.
+  # Without leak detection, because it reports objects that Swift creates once and never frees.
   SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 ".build-fuzz/$name" -max_total_time="$seconds" -timeout=30 \
     -rss_limit_mb=3000 -max_len=4096 -print_final_stats=1 "${options[@]}" -artifact_prefix="$found/$name-" \
     "$corpus" "$work/seeds/$name" >"$work/$name.log" 2>&1 && echo 0 >"$work/$name.status" || echo $? >"$work/$name.status"
@@ -62,13 +62,13 @@ for name in "${names[@]}"; do
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$name.log")
   edges=$(grep -oE 'cov: [0-9]+' "$work/$name.log" | tail -n 1 | cut -d' ' -f2)
   printf '%-10s %10s runs, %6s edges\n' "$name" "${runs:-0}" "${edges:-0}"
-  broken=0
+  failed=0
   if [ "$(cat "$work/$name.status")" -ne 0 ]; then
-    broken=1
+    failed=1
     lost=1
     grep -E 'Fatal error|ERROR: |SUMMARY|Test unit written|Base64' "$work/$name.log" >&2 || tail -n 20 "$work/$name.log" >&2
   fi
-  report+=$(printf 'torture\tfuzz %s\t%s\t%s\t%s' "$name" "${runs:-0}" "$((${runs:-0} - broken))" "$broken")$'\n'
+  report+=$(printf 'torture\tfuzz %s\t%s\t%s\t%s' "$name" "${runs:-0}" "$((${runs:-0} - failed))" "$failed")$'\n'
 done
 printf '%s' "$report"
 exit "$lost"
