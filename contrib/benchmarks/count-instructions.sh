@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Counts the allocations and instructions that larderd needs for one request, one connection and one event delivered, and
-# compares them with contrib/benchmarks/counts.json, so that what makes it slower shows without timing anything.
+# Counts the allocations and instructions of larderd for a request, a connection and a delivered event, and compares them
+# with contrib/benchmarks/counts.json. Unlike times, these figures do not depend on the speed and load of the machine.
 set -euo pipefail
 
 usage() {
     cat <<'USAGE'
 usage: contrib/benchmarks/count-instructions.sh [option ...]
-  --larderd FILE      count this program
-  --deb FILE          count the program of this package
-  --record            write what was counted to counts.json, for figures that are meant to be as they are now
-  --no-instructions   allocations only, without valgrind
-Without a program, that of .build/release is counted. It has to be built with the flags of contrib/release-flags.sh.
+  --larderd FILE      measure this program (default: .build/release/larderd)
+  --deb FILE          measure the program of this Debian package
+  --record            write the figures to counts.json, after an intended change
+  --no-instructions   count only allocations, without valgrind
+Build the program with the flags of contrib/release-flags.sh.
 USAGE
 }
 
@@ -34,8 +34,8 @@ if [[ -n $deb ]]; then
     dpkg-deb --extract "$deb" "$work/package"
     larderd=$(find "$work/package" -type f -name larderd -perm /111)
 fi
-[[ -x $larderd ]] || { echo "count-instructions: no program at \"$larderd\": name one with --larderd" >&2 && exit 2; }
-# valgrind cannot read the debugging information of every compiler, and needs none.
+[[ -x $larderd ]] || { echo "count-instructions: no program at \"$larderd\"; pass --larderd FILE" >&2 && exit 2; }
+# valgrind does not support the debugging information of every compiler, and does not need it.
 strip --strip-debug -o "$work/larderd" "$larderd"
 gcc -O2 -Wall -Wextra -fno-builtin -shared -fPIC -o "$work/allocations.so" "$top/contrib/benchmarks/counting/allocations.c"
 python3 "$top/contrib/benchmarks/counting/count.py" --larderd "$work/larderd" --counter "$work/allocations.so" "${options[@]}"

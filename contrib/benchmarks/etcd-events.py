@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures how long an event of etcd takes to a subscriber of an agent, and to `etcdctl watch` in the same run.
+"""Measures the latency of etcd events to a subscriber of an agent, and to `etcdctl watch` in the same run.
 
   contrib/benchmarks/etcd-events.py [--program .build/release/larderd] [--keys 100,1000,5000,20000] [--events 300]
 
-For each number of keys it starts an etcd and an agent in a directory of their own, on the loopback, and puts new numbers into
-keys that exist. The times count from before the put, which both wait for in the same way; what counts is their difference.
-Needs etcd, etcdctl and Python 3.11.
+For each number of keys the script starts etcd and an agent in a temporary directory, on the loopback interface, and puts new
+values under an existing key. Both latencies start before the put, so the relevant figure is their difference.
+Requires etcd, etcdctl and Python 3.11.
 """
 import argparse
 import base64
@@ -32,7 +32,7 @@ def free_port():
 
 
 class Etcd:
-    """An etcd that keeps its data in a directory, and a connection to its gateway."""
+    """An etcd process with its data in a directory, and a connection to its JSON gateway."""
 
     def __init__(self, directory):
         self.port, peer = free_port(), free_port()
@@ -54,25 +54,25 @@ class Etcd:
                 time.sleep(0.05)
 
     def transaction(self, pairs):
-        """Puts keys in one revision."""
+        """Puts all pairs in one revision."""
         self.begin(pairs)
         self.finish()
 
     def begin(self, pairs):
-        """Sends a transaction, whose answer finish() reads."""
+        """Sends a transaction. finish() reads the response."""
         encode = lambda text: base64.b64encode(text.encode()).decode()  # noqa: E731
         puts = [{"requestPut": {"key": encode(key), "value": encode(value)}} for key, value in pairs]
         self.gateway.request("POST", "/v3/kv/txn", json.dumps({"success": puts}))
 
     def finish(self):
-        answer = self.gateway.getresponse()
-        if answer.status != 200:
-            raise RuntimeError(answer.read().decode())
-        answer.read()
+        response = self.gateway.getresponse()
+        if response.status != 200:
+            raise RuntimeError(response.read().decode())
+        response.read()
 
 
 def processor_time(process):
-    """The seconds of processor time of a process."""
+    """Returns the processor time of a process in seconds."""
     fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -104,7 +104,10 @@ def measure(program, count, events, pause):
 
 
 def times(etcd, agent, connection, watch, target, events, pause):
-    """Puts and waits for both. The first tenth is for warming up."""
+    """Puts values and waits until both clients have each. Returns their latencies in seconds, and the agent's processor use.
+
+    A tenth of `events` is put before as a warm-up, without measurement.
+    """
     larder, other, seen, used, began = [], [], b"", 0, 0
     for number in range(events + events // 10):
         if number == events // 10:
@@ -117,7 +120,7 @@ def times(etcd, agent, connection, watch, target, events, pause):
             ready, _, _ = select.select(list(waiting), [], [], 20)
             now = time.monotonic()
             if not ready:
-                # etcdctl may not have begun to watch at the first put.
+                # etcdctl may not have started its watch before the first puts.
                 if number < events // 10:
                     break
                 raise TimeoutError("an event did not arrive")
@@ -144,7 +147,7 @@ def main():
     parser.add_argument("--program", default=".build/release/larderd")
     parser.add_argument("--keys", default="100,1000,5000,20000", type=lambda text: [int(word) for word in text.split(",")])
     parser.add_argument("--events", default=300, type=int)
-    parser.add_argument("--pause", default=0.01, type=float, help="seconds between two events")
+    parser.add_argument("--pause", default=0.01, type=float, help="seconds between events (default: %(default)s)")
     options = parser.parse_args()
     print("keys     larder p50  p99     etcdctl p50  p99     difference p50  p99     processor")
     for count in options.keys:

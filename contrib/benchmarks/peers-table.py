@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the table of contrib/bench-peers.sh from the reports of larder-bench: one line for each figure, with what stands
-beside it, the ratio, the target, and whether it is met.
+"""Prints the table of contrib/bench-peers.sh from reports of larder-bench: for each figure the values of Larder, a peer and the
+floor, the ratio, the target, and whether it is met.
 
   peers-table.py REPORTS [--json FILE] [--markdown FILE] [--check] [NAME=VALUE ...]
 
-REPORTS is a directory of files NAME.json. NAME=VALUE goes into the line about the machine and the JSON. With --check the
-exit status is 1 when a target is missed. A figure whose report is missing is left out.
+REPORTS is a directory of files NAME.json. NAME=VALUE is added to the line about the machine and to the JSON. With --check the
+exit status is 1 if a target is missed. Figures without a report are omitted.
 """
 import argparse
 import json
@@ -16,7 +16,7 @@ import sys
 
 
 class Reports:
-    """The reports by name, and figures from them."""
+    """The reports by name."""
 
     def __init__(self, directory):
         self.all = {path.stem: json.loads(path.read_text()) for path in sorted(pathlib.Path(directory).glob("*.json"))}
@@ -29,8 +29,11 @@ class Reports:
         return servers.get(server, {}).get("metrics", {}).get(metric)
 
     def ratio(self, report, server, other, metric):
-        """Of rounds, the median of the ratios of neighbours, since what disturbs a machine for a while then disturbs both;
-        of other figures, their quotient."""
+        """Returns the ratio of two servers, or None.
+
+        If the report has samples of each round, this is the median ratio of neighboring rounds, because temporary load then
+        affects both. Otherwise it is the quotient of the figures.
+        """
         content = self.all.get(report, {})
         servers = content.get("servers", {})
         if server not in servers or other not in servers:
@@ -44,7 +47,7 @@ class Reports:
 
 
 class Target:
-    """What a ratio, or the agent's own figure, has to be."""
+    """A target for a ratio or for the figure of Larder."""
 
     def __init__(self, of, sign, bound, unit=""):
         self.of, self.sign, self.bound, self.unit = of, sign, bound, unit
@@ -67,7 +70,7 @@ def at_most(bound):
     return Target("ratio", "≤", bound)
 
 
-def itself_at_most(bound, unit=""):
+def larder_at_most(bound, unit=""):
     return Target("larder", "≤", bound, unit)
 
 
@@ -80,7 +83,7 @@ def row(section, name, unit, larder, peer=None, other=None, floor=None, ratio=No
 
 
 def plain(reports, section, name, unit, report, metric, target=None, peer="redis", peer_report=None):
-    """A figure that every server has, in one report."""
+    """Yields the row of a figure. The peer's value is from the same report, unless `peer_report` is given."""
     if report not in reports:
         return []
     if peer_report:
@@ -105,14 +108,14 @@ def size_text(size):
 
 
 def slope(points):
-    """The exponent of the power that fits the points best: 0 constant, 1 linear."""
+    """Returns the exponent of the power function that fits the points best: 0 constant, 1 linear."""
     logs = [(math.log(x), math.log(y)) for x, y in points]
     x_mean, y_mean = (statistics.mean(values) for values in zip(*logs))
     return sum((x - x_mean) * (y - y_mean) for x, y in logs) / sum((x - x_mean) ** 2 for x, _ in logs)
 
 
-def incline(points):
-    """How much is added for each one more, between the ends."""
+def marginal_cost(points):
+    """Returns the average increase of y per unit of x between the first and the last point."""
     (x_first, y_first), (x_last, y_last) = points[0], points[-1]
     return (y_last - y_first) / (x_last - x_first)
 
@@ -120,7 +123,7 @@ def incline(points):
 def reading(reports):
     section = "reading"
     yield from plain(reports, section, "get, 50 connections, one at a time", "per s", "get-1", "requestsPerSecond", at_least(1))
-    yield from plain(reports, section, "  p99 of it", "µs", "get-1", "p99Microseconds")
+    yield from plain(reports, section, "  p99 latency", "µs", "get-1", "p99Microseconds")
     yield from plain(reports, section, "get, 50 connections, 16 in one write", "per s", "get-16", "requestsPerSecond", at_least(1.3))
     yield from plain(reports, section, "get, one connection, p50", "µs", "latency", "p50Microseconds", at_most(1))
     yield from plain(reports, section, "get of a 100 KB subtree, 50 connections", "per s", "subtree", "requestsPerSecond", at_least(1))
@@ -131,22 +134,22 @@ def reading(reports):
 def publishing(reports):
     section = "relaxed publication to the last subscriber"
     for count, size in PUBLICATIONS:
-        # Ten subscribers are a point on the line of growth and no target of their own.
+        # The row with 10 subscribers is only for the slope.
         target = at_most(1) if count != 10 else None
         yield from plain(reports, section, f"{count:,} × {size_text(size)}", "µs", f"publish-{count}-{size}",
                          "medianMicroseconds", target)
-    ways = {}
+    curves = {}
     for server in ("larder", "redis", "floor"):
         points = [(count, reports.figure(f"publish-{count}-100", server, "medianMicroseconds")) for count in (10, 100, 1000, 10_000)]
         if all(value for _, value in points):
-            ways[server] = points
-    if "larder" in ways:
-        yield row(section, "10 to 10,000 subscribers: each one more", "µs", incline(ways["larder"]), "redis",
-                  incline(ways["redis"]) if "redis" in ways else None,
-                  incline(ways["floor"]) if "floor" in ways else None)
-        yield row(section, "  slope: 0 constant, 1 linear", "", slope(ways["larder"]), "redis",
-                  slope(ways["redis"]) if "redis" in ways else None, slope(ways["floor"]) if "floor" in ways else None,
-                  target=itself_at_most(1.1))
+            curves[server] = points
+    if "larder" in curves:
+        yield row(section, "per additional subscriber, 10 to 10,000", "µs", marginal_cost(curves["larder"]), "redis",
+                  marginal_cost(curves["redis"]) if "redis" in curves else None,
+                  marginal_cost(curves["floor"]) if "floor" in curves else None)
+        yield row(section, "  slope: 0 constant, 1 linear", "", slope(curves["larder"]), "redis",
+                  slope(curves["redis"]) if "redis" in curves else None, slope(curves["floor"]) if "floor" in curves else None,
+                  target=larder_at_most(1.1))
 
 
 def durable(reports):
@@ -163,15 +166,15 @@ def durable(reports):
             yield row(section, f"time of a set, {writers} writer{'s' if writers > 1 else ''}", "µs", times["larder"], "etcd",
                       times["etcd"], times["floor"], ratio, at_most(0.2))
     for count in (1, 100):
-        yield from plain(reports, section, f"set to the last of {count} watchers", "µs", f"watch-{count}",
+        yield from plain(reports, section, f"set until the last of {count} watcher{'s' if count > 1 else ''}", "µs", f"watch-{count}",
                          "medianMicroseconds", at_most(0.2), peer="etcd")
-    yield from plain(reports, section, "set to the last of 1,000 subscribers", "µs", "durable-1000", "medianMicroseconds", at_most(1))
+    yield from plain(reports, section, "set until the last of 1,000 subscribers", "µs", "durable-1000", "medianMicroseconds", at_most(1))
 
 
 def memory(reports):
     section = "memory"
-    yield from plain(reports, section, "an idle subscriber, of 10,000", "bytes", "idle", "bytesPerSubscriber", at_most(0.7))
-    yield from plain(reports, section, "resident at rest", "MB", "idle", "residentMegabytes", itself_at_most(20, "MB"))
+    yield from plain(reports, section, "per idle subscriber, with 10,000", "bytes", "idle", "bytesPerSubscriber", at_most(0.7))
+    yield from plain(reports, section, "resident at rest", "MB", "idle", "residentMegabytes", larder_at_most(20, "MB"))
     yield from plain(reports, section, "resident at rest", "MB", "idle", "residentMegabytes", at_most(1), peer="etcd",
                      peer_report="idle-etcd")
 
@@ -195,7 +198,7 @@ def images(reports):
     section = "images"
     if "image-rate" in reports:
         report = reports.all["image-rate"]
-        yield row(section, "image.get, held, 50 connections", "per s",
+        yield row(section, "image.get of a cached image, 50 connections", "per s",
                   reports.figure("image-rate", "image.get", "requestsPerSecond"), "config.get",
                   reports.figure("image-rate", "config.get", "requestsPerSecond"), ratio=report["ratio"]["median"],
                   target=at_least(0.6))
@@ -218,7 +221,7 @@ def table(rows):
         if each["section"] != section:
             section = each["section"]
             yield ""
-            yield f"{section:<58} {'unit':<10}{'larder':>12}{'beside it':>12}  {'which is':<10}{'floor':>12}{'ratio':>8}  {'target':<9}"
+            yield f"{section:<58} {'unit':<10}{'larder':>12}{'peer':>12}  {'name':<10}{'floor':>12}{'ratio':>8}  {'target':<9}"
         ratio = "-" if each["ratio"] is None else f"{each['ratio']:.3f}"
         verdict = {None: "", True: "met", False: "MISSED"}[each["met"]]
         yield (f"{each['name']:<58} {each['unit']:<10}{figure(each['larder']):>12}{figure(each['other']):>12}  "
@@ -226,13 +229,13 @@ def table(rows):
 
 
 def markdown(rows):
-    """The same for README.md."""
+    """Yields the lines of the table as Markdown, for README.md."""
     section = None
     for each in rows:
         if each["section"] != section:
             section = each["section"]
             yield ""
-            yield f"| {section} | Larder | beside it | floor | ratio | target | |"
+            yield f"| {section} | Larder | peer | floor | ratio | target | |"
             yield "| --- | --- | --- | --- | --- | --- | --- |"
         unit = "/s" if each["unit"] == "per s" else f" {each['unit']}" if each["unit"] else ""
         cells = [figure(each[name]) + unit if each[name] is not None else "" for name in ("larder", "other", "floor")]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Counts what larderd does for one operation: allocations, by a counter in front of malloc(3), and instructions of the threads
-that serve clients, by callgrind. What other threads write behind a change, and how often, depends on how quick the disk is.
+"""Counts the allocations (with allocations.c) and instructions (with callgrind) of larderd for single operations.
 
-Neither depends on how fast or how busy the machine is. The figures are compared with those of contrib/benchmarks/counts.json;
-one that is more than its tolerance above the recorded one is a regression, and ends with the status 1. One as far below is
-to be recorded, so that it stays there.
+Only the instructions of threads that serve clients count, because the work of the other threads depends on the disk. The
+figures do not depend on the speed or load of the machine. The script compares them with contrib/benchmarks/counts.json. A
+figure that exceeds the recorded one by more than its tolerance is a regression, and the script exits with status 1. If a
+figure is lower by more than its tolerance, record it with --record, so that later regressions are found.
 
   count.py --larderd FILE --counter allocations.so [--record] [--no-instructions]
 """
@@ -30,33 +30,38 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from larder_client import AgentProcess, Connection, Died  # noqa: E402
 
 RECORD = pathlib.Path(__file__).resolve().parent.parent / "counts.json"
-# How far a figure may be from the recorded one: a part of it, and as much in any case. What comes of timers and threads
-# that run meanwhile is less; another compiler may make more.
+# The permitted difference from the recorded figure: a fraction of it, or an absolute value if that is more. Timers and
+# background threads cause smaller differences; another compiler may cause larger ones.
 TOLERANCE = {"allocations": (0.05, 0.2), "instructions": (0.08, 50), "bytes": (0.08, 100)}
-# What is written behind a set, and when, depends on how quick the disk is.
-TOLERANCE_OF = {("allocations", "set"): (0.1, 0),
-                # So does, a little, how many changes become one snapshot.
-                ("instructions", "set, 50 writers"): (0.15, 0), ("allocations", "set, 50 writers"): (0.15, 0),
-                ("instructions", "event delivered"): (0.15, 0),
-                # Where the tables of connections grow, and when memory is given back.
-                ("instructions", "connect, get, close"): (0.2, 0)}
+# Exceptions.
+TOLERANCE_OF = {
+    # The amount of background work depends on the speed of the disk.
+    ("allocations", "set"): (0.1, 0),
+    # The number of changes per snapshot varies slightly with the speed of the disk.
+    ("instructions", "set, 50 writers"): (0.15, 0), ("allocations", "set, 50 writers"): (0.15, 0),
+    ("instructions", "event delivered"): (0.15, 0),
+    # Tables of connections grow, and memory is released, at varying times.
+    ("instructions", "connect, get, close"): (0.2, 0),
+}
 
 
-# valgrind counts `rep movsb` as one instruction for each byte. Without it, memcpy(3) copies large blocks by vectors.
+# valgrind counts `rep movsb` as one instruction per byte. With this setting, memcpy(3) copies large blocks with vector
+# instructions instead.
 NO_REPEATED_MOVES = ":".join(f"glibc.cpu.x86_rep_{kind}_threshold=1000000000" for kind in ("movsb", "stosb"))
 
 
 class Client(Connection):
-    """A connection on which each send is one line, encoded beforehand."""
+    """A connection that sends encoded lines, and adds the line feed."""
 
     def send(self, line):
         super().send(line + b"\n")
 
-    def ask(self, line):
+    def exchange(self, line):
+        """Sends a line and returns the next one. Raises RuntimeError if that is an error."""
         self.send(line)
         reply = self.line()
         if b'"error":' in reply:
-            raise RuntimeError(f"larderd answered with an error: {reply[:300]}")
+            raise RuntimeError(f"larderd replied with an error: {reply[:300]}")
         return reply
 
 
@@ -66,7 +71,7 @@ def request(method, identifier=100, **parameters):
 
 
 class Origin:
-    """A web server with one image that stays fresh."""
+    """An HTTP server with one image that stays fresh for a day."""
 
     def __init__(self):
         origin = self
@@ -95,7 +100,7 @@ BITMAP = struct.pack("<2sIHHIIiiHHIIiiII", b"BM", 58, 0, 0, 54, 40, 1, 1, 1, 24,
 
 
 class Agent(AgentProcess):
-    """A larderd in a directory of its own, with an origin beside it."""
+    """A larderd in a separate directory, with an origin of images."""
 
     connection = Client
 
@@ -106,20 +111,20 @@ class Agent(AgentProcess):
         super().__init__(program, directory, settings, prefix=before, arguments=["--log-level", "warning"],
                          environment=environment)
         self.origin = Origin()
-        # The number of overrides in the namespace of that name.
+        # The number of overrides in the namespace `overrides`.
         self.overrides = 0
         try:
             self.control = self.start(120)
         except (Died, TimeoutError) as problem:
             sys.exit(f"count: {problem}")
-        self.control.ask(request("config.set", path="search.limit", value=22))
+        self.control.exchange(request("config.set", path="search.limit", value=22))
 
     def connections(self):
-        return json.loads(self.control.ask(request("agent.stats")))["result"]["connections"]["open"]
+        return json.loads(self.control.exchange(request("agent.stats")))["result"]["connections"]["open"]
 
     @contextlib.contextmanager
     def stopped(self):
-        """Lets it run again when all is sent: what it finds together does not depend on how quick either of us is."""
+        """Stops the process while the caller sends requests, so that it always receives all of them together."""
         self.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
         try:
@@ -128,7 +133,7 @@ class Agent(AgentProcess):
             self.process.send_signal(signal.SIGCONT)
 
     def settle(self):
-        """Waits until nothing is at work behind earlier requests, such as what is written behind a change."""
+        """Waits until the process has used no processor time for 0.4 s: background work of earlier requests is complete."""
         used, since = None, time.monotonic()
         while time.monotonic() - since < 0.4:
             fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -144,15 +149,16 @@ class Agent(AgentProcess):
         self.origin.server.server_close()
 
 
-# Each operation is given an agent and a scale, prepares what it needs, and returns what to do and for how many.
+# An operation prepares an agent, and returns the function to measure, how often that repeats the operation (about `scale`
+# times), and the clients to close.
 
 def get(agent, scale):
     client, line = Client(agent.socket), request("config.get", path="search.limit")
-    client.ask(line)
+    client.exchange(line)
 
     def run():
         for _ in range(scale):
-            client.ask(line)
+            client.exchange(line)
     return run, scale, [client]
 
 
@@ -160,53 +166,53 @@ def get_pipelined(agent, scale):
     client = Client(agent.socket)
     lines = b"\n".join(request("config.get", 100 + number, path="search.limit") for number in range(16))
 
-    def sixteen():
-        client.ask(lines)
+    def get_sixteen():
+        client.exchange(lines)
         for _ in range(15):
             client.line()
 
     def run():
         for _ in range(scale // 16):
-            sixteen()
-    sixteen()
+            get_sixteen()
+    get_sixteen()
     return run, scale // 16 * 16, [client]
 
 
 def get_batch(agent, scale):
-    """Sixteen gets in one JSON-RPC batch."""
+    """Gets sixteen values with one JSON-RPC batch."""
     client = Client(agent.socket)
     line = b"[" + b",".join(request("config.get", 100 + number, path="search.limit") for number in range(16)) + b"]"
-    client.ask(line)
+    client.exchange(line)
 
     def run():
         for _ in range(scale // 16):
-            client.ask(line)
+            client.exchange(line)
     return run, scale // 16 * 16, [client]
 
 
 def image_hit(agent, scale):
-    """An image that is cached and fresh."""
+    """Requests an image that is cached and fresh."""
     client, line = Client(agent.socket), request("image.get", url=agent.origin.url)
-    client.ask(line)
+    client.exchange(line)
 
     def run():
         for _ in range(scale):
-            client.ask(line)
-    run_once = client.ask(line)
+            client.exchange(line)
+    reply = client.exchange(line)
     if agent.origin.requests != 1:
-        raise RuntimeError(f"the image was not served from the cache: {run_once[:300]}")
+        raise RuntimeError(f"the image was not served from the cache: {reply[:300]}")
     return run, scale, [client]
 
 
-def get_new_words(agent, scale):
-    """White space after a message means nothing, but makes it one that was not heard before."""
+def get_uncached(agent, scale):
+    """Adds different white space to each request, so that none of them is in the request cache."""
     client, line = Client(agent.socket), request("config.get", path="search.limit")
     lines = [line + bytes(b" \t"[number >> bit & 1] for bit in range(14)) for number in range(scale)]
-    client.ask(line)
+    client.exchange(line)
 
     def run():
         for each in lines:
-            client.ask(each)
+            client.exchange(each)
     return run, scale, [client]
 
 
@@ -214,18 +220,18 @@ def connect(agent, scale):
     scale //= 10
     line = request("config.get", path="search.limit")
 
-    def one():
+    def connect_once():
         client = Client(agent.socket)
-        client.ask(line)
+        client.exchange(line)
         client.close()
 
     def run():
         for _ in range(scale):
-            one()
+            connect_once()
         while agent.connections() > 1:
             time.sleep(0.001)
     for _ in range(20):
-        one()
+        connect_once()
     return run, scale, []
 
 
@@ -233,7 +239,7 @@ def subscribers(agent, count):
     clients = []
     for _ in range(count):
         client = Client(agent.socket)
-        client.ask(request("config.subscribe", path="bench.event"))
+        client.exchange(request("config.subscribe", path="bench.event"))
         # The first event.
         client.line()
         clients.append(client)
@@ -251,52 +257,52 @@ NUMBER = iter(range(100_000_000, 900_000_000))
 
 def publish(agent, clients, count):
     for _ in range(count):
-        agent.control.ask(request("config.set", path="bench.event", value=next(NUMBER)))
-        # Nobody is so far behind that an event is left out.
+        agent.control.exchange(request("config.set", path="bench.event", value=next(NUMBER)))
+        # Wait for each event, so that the agent does not skip any.
         for client in clients:
             client.line()
 
 
-def overridden(agent, scale, count):
-    """Relaxed sets of one number among `count` overrides of 30 bytes each."""
+def set_override(agent, scale, count):
+    """Changes one of `count` overrides of 30 bytes each, with relaxed durability."""
     client = Client(agent.socket)
 
-    def at(number, value):
+    def set_request(number, value):
         return request("config.set", namespace="overrides", path=f"bench.overrides.override{number:07}", value=value)
 
     for first in range(agent.overrides, count, 100):
-        lines = [at(number, next(NUMBER)) for number in range(first, min(first + 100, count))]
+        lines = [set_request(number, next(NUMBER)) for number in range(first, min(first + 100, count))]
         client.send(b"\n".join(lines))
         for _ in lines:
             if b'"error":' in client.line():
-                raise RuntimeError("larderd refused an override")
+                raise RuntimeError("larderd rejected an override")
     agent.overrides = count
 
     def run():
         for _ in range(scale):
-            client.ask(at(count // 2, next(NUMBER)))
+            client.exchange(set_request(count // 2, next(NUMBER)))
     run()
     return run, scale, [client]
 
 
 def writers(agent, scale, count):
-    """So many writers, each of whom waits for its reply before the next change."""
+    """Changes values with `count` clients, each of which waits for its reply before the next change."""
     clients = [Client(agent.socket) for _ in range(count)]
 
-    def run(turns=scale // count):
-        for _ in range(turns):
+    def run(rounds=scale // count):
+        for _ in range(rounds):
             with agent.stopped():
                 for number, client in enumerate(clients):
                     client.send(request("config.set", path=f"bench.writers.w{number}", value=next(NUMBER)))
             for client in clients:
                 if b'"error":' in client.line():
-                    raise RuntimeError("larderd refused a change")
+                    raise RuntimeError("larderd rejected a change")
     run(2)
     return run, scale // count * count, clients
 
 
 class Allocations:
-    """Counts of the counter in front of malloc(3)."""
+    """Counts allocations with the library allocations.so."""
 
     def __init__(self, program, counter, directory):
         self.file = pathlib.Path(directory) / "counts"
@@ -304,10 +310,10 @@ class Allocations:
         self.agent = Agent(program, directory, environment={"LD_PRELOAD": counter, "LARDER_ALLOCATIONS": str(self.file)})
 
     def read(self):
-        calls, _, held = struct.unpack("qqq", self.file.read_bytes())
+        calls, _, allocated = struct.unpack("qqq", self.file.read_bytes())
         if calls == 0:
-            sys.exit("count: nothing was counted: is larderd linked with glibc?")
-        return calls, held
+            sys.exit("count: no allocations were counted; check that larderd is linked with glibc")
+        return calls, allocated
 
     def measure(self, operation, *arguments):
         run, count, clients = operation(self.agent, *arguments)
@@ -318,7 +324,7 @@ class Allocations:
         close(self.agent, clients)
         return (after[0] - before[0]) / count
 
-    def held_by_subscribers(self, count):
+    def bytes_per_subscriber(self, count):
         close(self.agent, subscribers(self.agent, 200))
         before = self.read()
         clients = subscribers(self.agent, count)
@@ -328,7 +334,7 @@ class Allocations:
 
 
 class Instructions:
-    """Counts of callgrind, which runs nothing while it is not asked to."""
+    """Counts instructions with callgrind. Counting starts once the agent is running."""
 
     def __init__(self, program, directory):
         self.directory = pathlib.Path(directory)
@@ -336,39 +342,39 @@ class Instructions:
             "valgrind", "--tool=callgrind", "--instr-atstart=no", "--quiet", "--separate-threads=yes",
             f"--callgrind-out-file={self.directory}/out", f"--vgdb-prefix={self.directory}/vgdb"],
             environment={"GLIBC_TUNABLES": NO_REPEATED_MOVES})
-        # Code is made ready for counting when it runs for the first time.
+        # From here on, callgrind instruments each piece of code before its first execution.
         self.control("instrumentation", "on")
         self.dumps = 0
 
-    def control(self, *words):
-        # callgrind_control looks for the pipes in the usual place only.
-        return subprocess.run(["vgdb", f"--vgdb-prefix={self.directory}/vgdb", f"--pid={self.agent.process.pid}", *words],
+    def control(self, *command):
+        # callgrind_control finds the pipes of vgdb only in their default directory.
+        return subprocess.run(["vgdb", f"--vgdb-prefix={self.directory}/vgdb", f"--pid={self.agent.process.pid}", *command],
                               check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True).stdout
 
-    def threads(self, counts):
-        """The numbers that valgrind gave the threads whose name `counts` accepts."""
+    def threads(self, is_counted):
+        """Returns valgrind's numbers of the threads whose names `is_counted` accepts."""
         tasks = pathlib.Path(f"/proc/{self.agent.process.pid}/task")
         threads = []
         for number, task in re.findall(r"^Thread (\d+): .*\(lwpid (\d+)\)$", self.control("v.info", "scheduler"), re.M):
-            with contextlib.suppress(FileNotFoundError):  # One that has ended.
-                if counts((tasks / task / "comm").read_text().strip()):
+            with contextlib.suppress(FileNotFoundError):  # The thread has exited.
+                if is_counted((tasks / task / "comm").read_text().strip()):
                     threads.append(int(number))
-        return threads or sys.exit("count: valgrind shows no thread of that name")
+        return threads or sys.exit("count: valgrind reports no thread with a matching name")
 
     def measure(self, operation, *arguments):
-        """What the threads that serve clients execute."""
+        """Counts the instructions of the threads that serve clients."""
         return self.measure_threads(lambda name: name.startswith("clients-"), operation, *arguments)
 
     def measure_in_any_thread(self, operation, *arguments):
-        """What all threads execute but those that wait for the disk: large configurations are resolved by tasks."""
+        """Counts all threads except for those that do disk work. Large configurations are resolved in the task pool."""
         return self.measure_threads(lambda name: not name.startswith(("disk", "files", "TP-", "NIO")), operation, *arguments)
 
-    def measure_threads(self, counts, operation, *arguments):
+    def measure_threads(self, is_counted, operation, *arguments):
         run, count, clients = operation(self.agent, *arguments)
         self.agent.settle()
         self.control("zero")
         run()
-        threads = self.threads(counts)
+        threads = self.threads(is_counted)
         self.control("dump")
         self.dumps += 1
         files = [self.directory / f"out.{self.dumps}-{thread:02}" for thread in threads]
@@ -385,34 +391,34 @@ def close(agent, clients):
 
 
 def count(measure, scale):
-    """The figures that one way of counting has."""
-    # So many that what one publication costs more or less than another, for what is written behind it, does not show.
+    """Returns all figures, measured with a function such as Allocations.measure."""
+    # Many subscribers, so that differences in the background work of publications have little effect per event.
     few, many = 10, 310
     figures = {"get": measure(get, scale), "get, 16 in one write": measure(get_pipelined, scale),
                "get, batch of 16": measure(get_batch, scale),
-               "get in new words": measure(get_new_words, scale // 2), "image hit": measure(image_hit, scale),
+               "get, uncached": measure(get_uncached, scale // 2), "image hit": measure(image_hit, scale),
                "connect, get, close": measure(connect, scale),
                "set": measure(publications, scale // 10, 0),
                "publication to 1": measure(publications, scale // 10, 1),
                "publication to 100": measure(publications, scale // 20, 100)}
     figures["set, 50 writers"] = measure(writers, scale, 50)
-    several = measure(publications, scale // 20, few)
-    figures["event delivered"] = (measure(publications, scale // 20, many) - several) / (many - few)
+    publication = measure(publications, scale // 20, few)
+    figures["event delivered"] = (measure(publications, scale // 20, many) - publication) / (many - few)
     return figures
 
 
 def compare(found, recorded):
-    """Prints a line for each figure; whether none is more than recorded."""
+    """Prints a line for each figure. Returns False if one is missing from the record or exceeds its tolerance."""
     good = True
     for unit, figures in found.items():
         for name, value in figures.items():
             known = recorded.get(unit, {}).get(name)
-            part, least = TOLERANCE_OF.get((unit, name), TOLERANCE[unit])
-            verdict = "not recorded: use --record"
+            fraction, minimum = TOLERANCE_OF.get((unit, name), TOLERANCE[unit])
+            verdict = "not recorded; use --record"
             if known is not None:
-                allowed = max(abs(known) * part, least)
+                allowed = max(abs(known) * fraction, minimum)
                 verdict = ("as recorded" if abs(value - known) <= allowed
-                           else "MORE than recorded" if value > known else "less than recorded: use --record")
+                           else "MORE than recorded" if value > known else "less than recorded; use --record")
             good = good and known is not None and not verdict.startswith("MORE")
             print(f"{unit:<13} {name:<22} {value:>12,.2f} {'-' if known is None else f'{known:,.2f}':>12}  {verdict}")
     return good
@@ -435,18 +441,18 @@ def main():
         counter = Allocations(options.larderd, options.counter, f"{root}/allocations")
         try:
             found["allocations"] = count(counter.measure, 10_000)
-            found["bytes"] = {"idle subscriber": counter.held_by_subscribers(1000)}
+            found["bytes"] = {"idle subscriber": counter.bytes_per_subscriber(1000)}
         finally:
             counter.agent.stop()
         if not options.no_instructions:
             counter = Instructions(options.larderd, f"{root}/instructions")
             try:
-                # Fewer: under valgrind everything takes fifty times as long.
+                # Fewer operations, because valgrind is about fifty times slower.
                 found["instructions"] = count(counter.measure, 1000)
-                found["instructions"]["set, 10 overrides"] = counter.measure(overridden, 100, 10)
+                found["instructions"]["set, 10 overrides"] = counter.measure(set_override, 100, 10)
                 for number in (1000, 10_000):
                     found["instructions"][f"set, {number:,} overrides"] = counter.measure_in_any_thread(
-                        overridden, 100, number)
+                        set_override, 100, number)
             finally:
                 counter.agent.stop()
     finally:

@@ -1,14 +1,14 @@
-// The floor under every figure: a bare epoll loop that does the least a server of one-line replies can do.
+// A minimal server that shows the lower bound of each figure: an epoll loop that replies to lines.
 //
 //   floor SOCKET [JOURNAL]
 //
-// It reads no JSON. Every line is answered with one reply, whatever it asks for: that to a `config.get` of the value that
-// was set last. All replies to what one read brought leave in one write. A line that contains "config.subscribe"
-// also makes its connection a subscriber, and a line that contains "config.set" sends its value to every
-// subscriber as one event. With JOURNAL, such lines are first appended to that file, all that one epoll_wait(2)
-// brought together, and put on disk with fdatasync(2): the least that a durable publication can cost.
+// The server does not parse JSON. It answers every line with the reply to a `config.get` of the value that was set last,
+// and sends all replies to the lines of one read in one write. A line that contains "config.subscribe" also makes its
+// connection a subscriber. A line that contains "config.set" sends its value to every subscriber as an event. With JOURNAL,
+// the server first appends the "config.set" lines of all connections that one epoll_wait(2) returned to that file, with one
+// write and one fdatasync(2), which is the minimum cost of a durable publication.
 //
-// A development aid for trusted input only: a line longer than its buffer ends the connection.
+// For benchmarks with trusted input only: a line longer than the buffer ends the connection.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { MAXIMUM_DESCRIPTORS = 20000, LINE_BYTES = 1 << 21, OUTPUT_BYTES = 1 << 22, BACKLOG = 4096, TURN = 256 };
+enum { MAX_DESCRIPTORS = 20000, LINE_BYTES = 1 << 21, OUTPUT_BYTES = 1 << 22, BACKLOG = 4096, MAX_EVENTS = 256 };
 
 static const char reply_head[] = "{\"jsonrpc\":\"2.0\",\"id\":100,\"result\":{\"value\":";
 static const char reply_tail[] = ",\"revision\":1,\"epoch\":\"0123456789abcdef\",\"state\":\"fresh\"}}\n";
@@ -35,21 +35,21 @@ static const char event_head[] =
 
 struct client {
     bool subscriber, ended;
-    char *partial;  // the beginning of a line whose end has not arrived
+    char *partial;  // the beginning of an incomplete line
     size_t partial_bytes;
 };
 
-static struct client clients[MAXIMUM_DESCRIPTORS];
+static struct client clients[MAX_DESCRIPTORS];
 static char input[LINE_BYTES], output[OUTPUT_BYTES], event[LINE_BYTES + sizeof event_head], record[OUTPUT_BYTES];
 static size_t record_bytes;
 static int loop, journal = -1, highest;
 
-static void fail(const char *what) {
-    perror(what);
+static void fail(const char *operation) {
+    perror(operation);
     exit(1);
 }
 
-// Sends everything. A full socket buffer is waited for: nothing here is measured in that state.
+// Sends all bytes. Blocks while the socket buffer is full, which does not happen in measurements.
 static bool send_all(int fd, const char *bytes, size_t count) {
     while (count > 0) {
         ssize_t sent = send(fd, bytes, count, MSG_NOSIGNAL);
@@ -67,7 +67,7 @@ static void drop(int fd) {
     close(fd);
 }
 
-static void answer_with(const char *value, size_t count) {
+static void set_reply(const char *value, size_t count) {
     memcpy(reply, reply_head, sizeof reply_head - 1);
     memcpy(reply + sizeof reply_head - 1, value, count);
     memcpy(reply + sizeof reply_head - 1 + count, reply_tail, sizeof reply_tail - 1);
@@ -80,7 +80,7 @@ static void publish(const char *line, size_t count) {
     value += 8;
     // The value runs to the end of the line: it is the last member of "params", which is the last of the request.
     size_t rest = count - (size_t)(value - line);
-    if (rest > 3) answer_with(value, rest - 3);
+    if (rest > 3) set_reply(value, rest - 3);
     size_t size = sizeof event_head - 1;
     memcpy(event, event_head, size);
     memcpy(event + size, value, rest);
@@ -89,8 +89,8 @@ static void publish(const char *line, size_t count) {
         if (clients[fd].subscriber) send_all(fd, event, size);
 }
 
-// Reads what has arrived behind the beginning of a line that was there. Returns how much there is in all.
-static size_t take(int fd) {
+// Puts the incomplete line of the connection and the bytes that have arrived into `input`. Returns the number of bytes.
+static size_t receive(int fd) {
     struct client *client = &clients[fd];
     if (client->partial_bytes > 0) memcpy(input, client->partial, client->partial_bytes);
     ssize_t received = recv(fd, input + client->partial_bytes, sizeof input - client->partial_bytes, MSG_DONTWAIT);
@@ -109,17 +109,17 @@ static void keep(int fd, const char *bytes, size_t count) {
     memcpy(client->partial, bytes, count);
 }
 
-// Answers the whole lines among `count` bytes of input and keeps the rest. False when the connection is to be closed.
+// Answers the complete lines in `count` bytes of input and keeps the rest. Returns false if the connection must be closed.
 static bool answer(int fd, size_t count) {
     size_t start = 0, queued = 0;
     for (char *end; (end = memchr(input + start, '\n', count - start)) != NULL;) {
         size_t size = (size_t)(end + 1 - input) - start;
         const char *line = input + start;
-        // What is meant stands in the first bytes; a value of any length follows.
-        size_t word_bytes = size < 256 ? size : 256;
+        // The method is in the first bytes, before a value of any length.
+        size_t method_bytes = size < 256 ? size : 256;
         start += size;
-        if (memmem(line, word_bytes, "config.subscribe", 16) != NULL) clients[fd].subscriber = true;
-        if (memmem(line, word_bytes, "config.set", 10) != NULL) publish(line, size);
+        if (memmem(line, method_bytes, "config.subscribe", 16) != NULL) clients[fd].subscriber = true;
+        if (memmem(line, method_bytes, "config.set", 10) != NULL) publish(line, size);
         if (queued + reply_bytes > sizeof output) {
             if (!send_all(fd, output, queued)) return false;
             queued = 0;
@@ -133,13 +133,13 @@ static bool answer(int fd, size_t count) {
     return !clients[fd].ended;
 }
 
-// Notes what has to be on disk before any of it is answered.
-static void note(size_t count) {
+// Adds the "config.set" lines in `count` bytes of input to the record that commit() writes.
+static void add_to_record(size_t count) {
     size_t start = 0;
     for (char *end; (end = memchr(input + start, '\n', count - start)) != NULL;) {
         size_t size = (size_t)(end + 1 - input) - start;
         if (memmem(input + start, size < 256 ? size : 256, "config.set", 10) != NULL) {
-            if (record_bytes + size > sizeof record) fail("too much at once");
+            if (record_bytes + size > sizeof record) fail("the record buffer is full");
             memcpy(record + record_bytes, input + start, size);
             record_bytes += size;
         }
@@ -161,7 +161,7 @@ static void watch(int fd) {
 static int listen_at(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path) {
-        fprintf(stderr, "floor: the socket's path is longer than %zu bytes: %s\n", sizeof address.sun_path - 1, path);
+        fprintf(stderr, "floor: the socket path is longer than %zu bytes: %s\n", sizeof address.sun_path - 1, path);
         exit(2);
     }
     strcpy(address.sun_path, path);
@@ -183,16 +183,16 @@ int main(int argc, char **argv) {
     int listener = listen_at(argv[1]);
     watch(listener);
 
-    answer_with("20", 2);
+    set_reply("20", 2);
 
-    for (struct epoll_event events[TURN];;) {
-        int ready = epoll_wait(loop, events, TURN, -1);
+    for (struct epoll_event events[MAX_EVENTS];;) {
+        int ready = epoll_wait(loop, events, MAX_EVENTS, -1);
         if (ready < 0 && errno != EINTR) fail("epoll_wait");
         for (int i = 0; i < ready && journal >= 0; i++) {
             int fd = events[i].data.fd;
             if (fd == listener) continue;
-            size_t count = take(fd);
-            note(count);
+            size_t count = receive(fd);
+            add_to_record(count);
             keep(fd, input, count);
         }
         commit();
@@ -201,7 +201,7 @@ int main(int argc, char **argv) {
             if (fd != listener) {
                 size_t count = clients[fd].partial_bytes;
                 if (journal < 0) {
-                    count = take(fd);
+                    count = receive(fd);
                 } else {
                     if (count > 0) memcpy(input, clients[fd].partial, count);
                 }
@@ -209,7 +209,7 @@ int main(int argc, char **argv) {
                 continue;
             }
             for (int accepted; (accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0;) {
-                if (accepted >= MAXIMUM_DESCRIPTORS) {
+                if (accepted >= MAX_DESCRIPTORS) {
                     close(accepted);
                     continue;
                 }
