@@ -54,7 +54,7 @@ struct ConnectionTests {
         let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: scratchBytes, alignment: 16)
         defer { scratch.deallocate() }
         var received: [String] = []
-        // Sent in pieces that end within replies.
+        // The pieces end in the middle of replies.
         var rest = Array(replies.map { $0 + "\n" }.joined().utf8)[...]
         while !rest.isEmpty {
             sendAll(Array(rest.prefix(17_001)), to: server)

@@ -5,7 +5,7 @@ import Testing
 @Suite("Latency histogram")
 struct LatencyHistogramTests {
     @Test(
-        "a percentile is at most 0.8 % longer than the recorded duration",
+        "a percentile exceeds the recorded duration by at most 0.8 %",
         arguments: [0, 1, 127, 128, 255, 256, 257, 999, 1_000_000, 123_456_789, (1 << 39) + 12345] as [UInt64])
     func precision(nanoseconds: UInt64) {
         var histogram = LatencyHistogram()
@@ -16,7 +16,7 @@ struct LatencyHistogramTests {
         #expect(Double(median - nanoseconds) <= Double(nanoseconds) * 0.008)
     }
 
-    @Test("percentiles count occurrences, not records")
+    @Test("a percentile counts the occurrences of each record")
     func occurrences() {
         var histogram = LatencyHistogram()
         histogram.record(10, occurrences: 99)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import larder_bench
 
-@Suite("Requests and replies")
+@Suite("Benchmark requests and replies")
 struct PeerTests {
     private let larder = Peer(kind: .larder, socketPath: "")
     private let redis = Peer(kind: .redis, socketPath: "")
@@ -33,7 +33,7 @@ struct PeerTests {
                 == Array("*3\r\n$3\r\nSET\r\n$2\r\né\r\n$2\r\n20\r\n".utf8))
     }
 
-    @Test("a JSON value is the last parameter of its request, with its text unchanged")
+    @Test("the JSON value of a set request is its last parameter and keeps its text")
     func values() {
         let json = Array(#"{"a":1}"#.utf8)
         let set = larder.setRequest(path: "p", namespace: "default", json: json)
@@ -51,7 +51,7 @@ struct PeerTests {
         #expect(failure(etcd, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") == nil)
     }
 
-    @Test("an error is distinguished from a value that contains the word")
+    @Test("a reply whose value looks like an error is not an error")
     func errors() {
         #expect(failure(larder, #"{"jsonrpc":"2.0","id":1,"result":{"value":{"error":1}}}"#) == nil)
         #expect(
@@ -60,7 +60,7 @@ struct PeerTests {
         #expect(failure(redis, "$4\r\n-ERR\r\n") == nil)
     }
 
-    @Test("valid replies match their prefixes, which contain the ids in order")
+    @Test("a reply matches the prefix with its id; sample replies must have ascending ids and the expected value")
     func prefixes() throws {
         func reply(_ id: Int, _ value: String) -> [UInt8] {
             Array(#"{"jsonrpc":"2.0","id":\#(id),"result":{"value":"\#(value)","revision":1}}"#.utf8)
@@ -77,7 +77,7 @@ struct PeerTests {
         }
     }
 
-    @Test("a text is found at the ends and after partial matches")
+    @Test("a search finds a text at either end and after a partial match")
     func search() {
         #expect(ReplyText.end(of: "aab", in: Array("aaab".utf8)) == 4)
         #expect(ReplyText.end(of: "a", in: Array("a".utf8)) == 1)

@@ -42,7 +42,7 @@ struct ReplayTests {
         #expect(try hits(S3FIFOReplay.self, [1, 1, 1], size: 5, capacity: 4) == 0)
     }
 
-    @Test("no policy has more hits than Belady with objects of one size")
+    @Test("if all objects have the same size, no policy has more hits than Belady")
     func optimum() throws {
         var state: UInt64 = 5
         let keys = (0..<5000).map { _ in

@@ -8,13 +8,13 @@ struct ReplyFramingTests {
         Array(text.utf8).withUnsafeBytes { framing.firstFrame(in: $0, scanned: scanned) }
     }
 
-    @Test("a line ends with its LF, whatever follows")
+    @Test("a line frame ends at the first LF")
     func lineEndsWithLineFeed() {
         #expect(frame(.line, "{}\n{\"a\":1}\n") == .complete(3))
         #expect(frame(.line, "\n") == .complete(1))
     }
 
-    @Test("the beginning of a line is scanned once")
+    @Test("the bytes of an incomplete line are not scanned again")
     func lineBeginningIsScannedOnce() {
         #expect(frame(.line, "{\"a\":") == .partial(scanned: 5))
         #expect(frame(.line, "{\"a\":1}\n", scanned: 5) == .complete(8))
@@ -31,7 +31,7 @@ struct ReplyFramingTests {
         #expect(frame(.resp, text + "+NEXT\r\n") == .complete(text.utf8.count))
     }
 
-    @Test("every incomplete RESP2 value is partial")
+    @Test("every proper prefix of a RESP2 value is a partial frame")
     func respBeginningIsPartial() {
         let bytes = Array("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n".utf8)
         for length in 1..<bytes.count {
@@ -41,7 +41,7 @@ struct ReplyFramingTests {
     }
 
     @Test(
-        "an invalid RESP2 value is malformed",
+        "an invalid RESP2 value is a malformed frame",
         arguments: ["hello\r\n", "$x\r\n", "$\r\n", "$99999999999999999999\r\n", "*1 \r\n", "$\n"])
     func invalidIsMalformed(text: String) {
         #expect(frame(.resp, text) == .malformed)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import larder_bench
 
-@Suite("Reports")
+@Suite("Benchmark reports")
 struct ReportTests {
     private func report(_ samples: [Double]...) -> Report {
         Report(
@@ -22,7 +22,7 @@ struct ReportTests {
         #expect(ratio?.highest == 3)
     }
 
-    @Test("there is no ratio with one server or with a rate of 0")
+    @Test("a report has no ratio if it has one server or a rate of 0")
     func noRatio() {
         #expect(report([10, 40]).ratio == nil)
         #expect(report([10], [0]).ratio == nil)
@@ -59,7 +59,7 @@ struct ReportTests {
         #expect(NumberText.grouped(value, decimals: decimals) == text)
     }
 
-    @Test("medians and percentiles of few samples are samples or the mean of two")
+    @Test("a median is the middle sample or the mean of the middle two; a percentile is a sample")
     func statistics() {
         #expect(Statistics.median([3, 1, 2]) == 2)
         #expect(Statistics.median([4, 1, 2, 3]) == 2.5)
