@@ -52,7 +52,7 @@ struct EpollLoopTests {
         let loop = try EpollLoop(name: "timers")
         let record = Record()
         let begin = NIODeadline.now()
-        // On the loop, so that no timer can fire before the cancellation.
+        // This runs on the loop, so that no timer can fire before the cancellation.
         let (cancelled, late) = try await loop.submit {
             let cancelled = loop.scheduleTask(in: .milliseconds(2)) { record.note("cancelled") }
             let late = loop.scheduleTask(in: .milliseconds(30)) { record.note("late") }
@@ -71,7 +71,7 @@ struct EpollLoopTests {
     func deferredWork() async throws {
         let loop = try EpollLoop(name: "deferred")
         let record = Record()
-        // No other work is submitted, because work after a long piece may run after deferred work.
+        // The test submits no other work: if work uses up a time slice, the work behind it runs after deferred work.
         await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
             loop.execute {
                 loop.deferWork {
@@ -138,7 +138,7 @@ struct EpollLoopTests {
             reader.onReady = {
                 // The first reader that runs closes the other's descriptor, and a new one gets its number.
                 epoll.forget(other.socket)
-                // In one call. Otherwise a concurrent test could get the number.
+                // dup2 closes the descriptor and reuses its number in one call, so that no concurrent test gets the number.
                 let next = dup2(pairs[index][1], other.socket)
                 #expect(next == other.socket)
                 let reader = Reader(next, record, "next")
@@ -155,7 +155,7 @@ struct EpollLoopTests {
 struct TimerQueueTests {
     private func at(_ time: Int) -> NIODeadline { .uptimeNanoseconds(UInt64(time)) }
 
-    @Test("due timers are returned by time, and timers with equal times in the order of their addition")
+    @Test("due timers are returned in order of time, and in order of addition if their times are equal")
     func order() {
         var (queue, done) = (TimerQueue(), [Int]())
         for (index, time) in [30, 10, 20, 10, 40].enumerated() { _ = queue.add(at: at(time)) { done.append(index) } }
