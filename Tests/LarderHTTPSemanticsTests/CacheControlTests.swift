@@ -14,7 +14,7 @@ struct CacheControlTests {
             ("max-age", 0), ("max-age=", 0), ("max-age=-1", 0), ("max-age=1.5", 0), ("max-age=soon", 0),
             ("max-age=6 0", 0), ("max-age=\"60", 0), ("max-age=+60", 0), ("max-age=١", 0),
             ("max-age=99999999999999999999999", 1 << 31), ("max-age=4294967296", 1 << 31),
-            // Another directive, or none.
+            // The field has no max-age directive.
             ("s-maxage=60", nil), ("x-max-age=60", nil), ("", nil), ("no-cache=\"max-age=60\"", nil),
             ("ext=\"a, max-age=60\"", nil), ("ext=\"a\\\", max-age=60\"", nil), ("\"max-age=60\"", nil),
             ("ext=\"never ends, max-age=60", nil),
@@ -23,7 +23,7 @@ struct CacheControlTests {
         #expect(CacheControl(field).maximumAge == seconds)
     }
 
-    @Test("flags count with or without an argument, in upper and lower case")
+    @Test("directives without a value apply in any letter case, even if they have an argument")
     func flags() {
         let all = CacheControl("No-Store, NO-CACHE, must-revalidate, immutable, private, x=\"y\"")
         #expect(all.forbidsStoring && all.requiresValidation && all.mustRevalidate && all.isImmutable)
@@ -46,7 +46,7 @@ struct CacheControlTests {
         #expect(!CacheControl("no-store, must-understand").forbidsStoring)
     }
 
-    @Test("the directives of RFC 5861 are numbers of seconds; invalid ones are ignored")
+    @Test("the directives of RFC 5861 are read in seconds; invalid values are ignored")
     func staleDirectives() {
         let control = CacheControl("stale-while-revalidate=30, stale-if-error=\"86400\"")
         #expect(control.staleWhileRevalidate == 30)

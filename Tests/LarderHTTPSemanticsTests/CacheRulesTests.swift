@@ -44,7 +44,7 @@ struct CacheRulesTests {
         #expect(decide(.networkFirst, [("Cache-Control", "max-age=60")]) == .fetch)
     }
 
-    @Test("a stale image is treated according to the policy, from the end of its lifetime")
+    @Test("an image is stale from the end of its lifetime, and the policy decides how it is used")
     func stale() {
         for policy in CachePolicy.allCases {
             let expected: CacheDecision =
@@ -77,7 +77,7 @@ struct CacheRulesTests {
         #expect(decide(.staleWhileRevalidate, fields, after: 61) == .revalidate)
     }
 
-    @Test("stale-while-revalidate counts from the end of freshness")
+    @Test("the period of stale-while-revalidate begins when the lifetime ends")
     func staleWhileRevalidate() {
         let fields = control("max-age=60, stale-while-revalidate=30")
         #expect(decide(.default, fields, after: 60) == .stale(revalidateInBackground: true))
@@ -86,7 +86,7 @@ struct CacheRulesTests {
         #expect(decide(.staleWhileRevalidate, fields, after: 10_000) == .stale(revalidateInBackground: true))
     }
 
-    @Test("a requested maximum age applies whatever else is permitted")
+    @Test("an image older than the requested maximum age is not served under any policy")
     func maximumAge() {
         #expect(decide(.default, Self.tagged, after: 10, maximumAge: 10) == .fresh)
         #expect(decide(.default, Self.tagged, after: 11, maximumAge: 10) == .revalidate)
@@ -99,7 +99,7 @@ struct CacheRulesTests {
         #expect(decide(.default, [("Age", "20")] + Self.tagged, maximumAge: 10) == .revalidate)
     }
 
-    @Test("another variant is never served, but its entity tag may be used for revalidation")
+    @Test("an image of another variant is never served, but its entity tag may be used for revalidation")
     func variants() {
         #expect(decide(.default, Self.tagged, matchesVariant: false) == .revalidate)
         #expect(decide(.cacheFirst, [("Last-Modified", date(-9))], matchesVariant: false) == .fetch)
@@ -118,7 +118,7 @@ struct CacheRulesTests {
         return CacheRequest(policy: policy, maximumAge: maximumAge).mayBeStale(candidate, now: now + seconds)
     }
 
-    @Test("stale-if-error counts from the end of freshness and has no default")
+    @Test("stale-if-error permits a stale image for a period after its lifetime; the default is none")
     func ifError() {
         #expect(answers(.default, "max-age=60, stale-if-error=30", after: 90))
         #expect(!answers(.default, "max-age=60, stale-if-error=30", after: 91))
@@ -129,7 +129,7 @@ struct CacheRulesTests {
         #expect(!answers(.default, "max-age=60, stale-if-error=30", after: 61, maximumAge: 60))
     }
 
-    @Test("networkFirst serves a cached image of any age, unless the origin forbids it")
+    @Test("after a failure, networkFirst serves a cached image of any age unless the origin or the request forbids it")
     func networkFirst() {
         #expect(answers(.networkFirst, "max-age=60", after: 5_000))
         #expect(answers(.networkFirst, "max-age=60, must-revalidate", after: 59))
@@ -141,7 +141,7 @@ struct CacheRulesTests {
 
     // MARK: Explanation
 
-    @Test("the explanation has each rule with its numbers")
+    @Test("the explanation lists each rule with its numbers")
     func explanation() {
         let stored = response(
             [("Date", date(-20)), ("Age", "10"), ("Cache-Control", "max-age=60, stale-while-revalidate=30")],
@@ -160,7 +160,7 @@ struct CacheRulesTests {
             ])
     }
 
-    @Test("the explanation states that a lifetime is guessed")
+    @Test("the explanation says that a lifetime is heuristic, or that no image is cached")
     func guess() {
         let stored = response([("Last-Modified", date(-1000))])
         let (_, explanation) = CacheRequest().explain(stored, now: now)

@@ -6,7 +6,7 @@ struct HTTPDateTests {
     private let now = HTTPDate(secondsSinceEpoch: 1_700_000_000)
 
     @Test(
-        "all three formats of the standard are parsed",
+        "all three date formats of RFC 9110 are parsed",
         arguments: [
             "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
         ])
@@ -26,7 +26,7 @@ struct HTTPDateTests {
     }
 
     @Test(
-        "names match in upper and lower case",
+        "names of days and months match in any letter case",
         arguments: [
             "sun, 06 NOV 1994 08:49:37 gMT", "SUNDAY, 06-nov-94 08:49:37 Gmt", "SUN NOV  6 08:49:37 1994",
         ])
@@ -66,7 +66,7 @@ struct HTTPDateTests {
     }
 
     @Test(
-        "Retry-After is at least 0 and has a maximum",
+        "the duration of Retry-After is limited to between 0 and a maximum",
         arguments: [
             ("0", Duration.zero), (" 7", .seconds(7)), ("99999999999999999999999", RetryAfter.longest),
             ("Sun, 06 Nov 1994 08:49:37 GMT", .zero),

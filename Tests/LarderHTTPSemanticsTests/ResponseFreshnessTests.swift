@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Freshness of responses")
 struct ResponseFreshnessTests {
-    @Test("the dates in these tests are correct")
+    @Test("the function that formats dates for these tests is correct")
     func dates() {
         let here = HTTPDate(secondsSinceEpoch: Int64(now))
         #expect(date(0) == "Sun, 06 Nov 1994 08:49:37 GMT")
@@ -43,7 +43,7 @@ struct ResponseFreshnessTests {
         check([("Cache-Control", "max-age=x"), ("Expires", date(500))], 0, .maximumAge)
     }
 
-    @Test("the initial age is the maximum of the age by Date and of Age plus the duration of the request")
+    @Test("the initial age is the larger of the age by Date and Age plus the duration of the request")
     func initialAge() {
         #expect(freshness([]).initialAge == 0)
         #expect(freshness([("Date", date(-30))]).initialAge == 30)
@@ -61,7 +61,7 @@ struct ResponseFreshnessTests {
         #expect(freshness([("Age", "99999999999999999999")]).initialAge == 1 << 31)
     }
 
-    @Test("the age follows the clock, and does not decrease if the clock is set back")
+    @Test("the age grows with the clock and never falls below the initial age")
     func currentAge() {
         let fresh = freshness([("Age", "10"), ("Cache-Control", "max-age=60")])
         #expect(fresh.age(at: now) == 10)
@@ -73,7 +73,7 @@ struct ResponseFreshnessTests {
         #expect(fresh.age(at: .min) == 10)
     }
 
-    @Test("dates far away do not overflow")
+    @Test("extreme dates do not overflow")
     func extremes() {
         let far = response(
             [("Date", "Fri, 31 Dec 9999 23:59:59 GMT"), ("Expires", "Sat, 01 Jan 0000 00:00:00 GMT")],
@@ -86,7 +86,7 @@ struct ResponseFreshnessTests {
     @Test("the freshness data of a hit take at most 32 bytes")
     func size() { #expect(MemoryLayout<ResponseFreshness>.stride <= 32) }
 
-    @Test("only complete responses that the origin permits to store are stored")
+    @Test("a response is stored only if its status is 200 or 203 and its fields permit it")
     func storing() {
         #expect(response([]).reasonNotToStore == nil)
         #expect(response([], status: 203).reasonNotToStore == nil)

@@ -1,6 +1,6 @@
 import LarderHTTPSemantics
 
-/// Sunday, 6 November 1994, 08:49:37 GMT, the time in the examples of the standard.
+/// Sunday, 6 November 1994, 08:49:37 GMT, the time in the examples of RFC 9110.
 let now = 784_111_777
 
 /// The HTTP date `offset` seconds after ``now``, within the same month.

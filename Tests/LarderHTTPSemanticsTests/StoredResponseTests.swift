@@ -9,7 +9,7 @@ struct StoredResponseTests {
         return result.freshen(with: fields, request: [], requestTime: now + 90, responseTime: now + 100) ? result : nil
     }
 
-    @Test("only fields that the caching rules use are kept, and no connection fields")
+    @Test("only fields that the caching rules use are stored, except those that Connection names")
     func keeping() {
         let fields = ResponseFields([
             ("Set-Cookie", "secret"), ("Authorization", "secret"), ("Content-Type", "image/png"), ("ETag", "\"1\""),
@@ -20,7 +20,7 @@ struct StoredResponseTests {
         #expect(ResponseFields(fields.lines) == fields)
     }
 
-    @Test("a 304 replaces its fields and keeps the others")
+    @Test("a 304 replaces the stored fields that it contains and keeps the others")
     func update() throws {
         let new = try #require(
             freshened(
@@ -62,7 +62,7 @@ struct StoredResponseTests {
         #expect(after == before)
     }
 
-    @Test("a variant matches requests with the same fields, whatever their spelling")
+    @Test("a variant matches requests whose Vary fields are equal apart from letter case of names and white space")
     func vary() {
         func variant(_ vary: String?, _ request: [(String, String)]) -> Variant {
             Variant(vary: vary, request: request.map { (name: $0.0, value: $0.1) })
