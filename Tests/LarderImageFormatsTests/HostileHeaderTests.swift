@@ -25,7 +25,7 @@ struct HostileHeaderTests {
     }
 
     @Test(
-        "the result for much leading white space does not depend on how the bytes are split",
+        "with leading white space of any length, the result does not depend on how the bytes are split",
         arguments: [" ", "\t", "\u{0C}", "\u{EF}\u{BB}\u{BF}  "], ["w<?xml", "<svg", "<\0", ""])
     func spaces(space: String, rest: String) {
         for count in [1, 16, 17, 18, 19, 64, 600] {
@@ -48,7 +48,7 @@ struct HostileHeaderTests {
             case .found:
                 #expect(result == whole)
                 wasFound = true
-            // Once the header is found, further bytes change nothing.
+            // Once the header is found, further bytes do not change the result.
             case .refused(let error):
                 #expect(!wasFound, "\(length)")
                 #expect([.truncatedImage, .notAnImage].contains(error.reason), "\(length): \(error)")
@@ -57,7 +57,7 @@ struct HostileHeaderTests {
         #expect(wasFound)
     }
 
-    @Test("changed bytes do not make the reader trap, and each result has pixels", arguments: samples)
+    @Test("changed bytes do not make the reader trap, and each header that it finds has pixels", arguments: samples)
     func flips(_ bytes: [UInt8]) {
         var generator = SeededGenerator(seed: UInt64(bytes.count))
         for _ in 0..<3_000 {
@@ -107,7 +107,7 @@ struct HostileHeaderTests {
         #expect(error.reason == .damagedImage)
     }
 
-    @Test("after a result, further bytes change nothing")
+    @Test("bytes after the result do not change it")
     func afterwards() {
         var reader = ImageHeaderReader()
         let first = reader.feed(MadeImages.png(3, 4))

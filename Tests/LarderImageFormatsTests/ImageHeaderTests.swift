@@ -6,7 +6,7 @@ import Testing
 struct ImageHeaderTests {
     typealias Made = MadeImages
 
-    @Test("files of real encoders are read", arguments: EncodedImages.all)
+    @Test("the headers of files from real encoders are read", arguments: EncodedImages.all)
     func encoded(_ file: (name: String, type: String, width: Int, height: Int, bytes: [UInt8])) {
         let frames = file.type == "gif" ? "" : " frames 1"
         #expect(summary(file.bytes) == "\(file.type) \(file.width)×\(file.height)\(frames)", "\(file.name)")
@@ -200,7 +200,7 @@ struct ImageHeaderTests {
         #expect(summary(Made.brands("avif", "heic") + meta) == "avif 6×5 frames 1")
     }
 
-    @Test("JPEG XL: a codestream is read, alone, in one box or in parts")
+    @Test("JPEG XL: a codestream is read without a box, in one box or in partial boxes")
     func jpegXL() {
         let (opaque, transparent) = (EncodedImages.opaqueJPEGXL, EncodedImages.transparentJPEGXL)
         #expect(summary(opaque) == "jxl 20×12 frames 1")
@@ -275,7 +275,7 @@ struct ImageHeaderTests {
         #expect(summary([0, 0, 1, 0, 1, 0] + [UInt8](repeating: 0, count: 60)) == "damagedImage")
     }
 
-    @Test("the limit applies to the pixels of all frames, without overflow")
+    @Test("the pixel limit counts all frames and does not overflow")
     func limits() throws {
         func check(_ bytes: [UInt8], _ limits: ImageLimits = ImageLimits()) throws -> Bool {
             guard case .found(let header) = readHeader(bytes) else {

@@ -1,6 +1,6 @@
 import LarderImageFormats
 
-/// The result of a reader for these bytes and their end, in pieces of `pieces` bytes.
+/// The result of a reader that receives the bytes in pieces of `pieces` bytes, and then the end of the input.
 func readHeader(_ bytes: [UInt8], pieces: Int = .max) -> ImageHeaderReader.Progress {
     var reader = ImageHeaderReader()
     var rest = bytes[...]

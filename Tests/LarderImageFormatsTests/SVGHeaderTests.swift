@@ -46,7 +46,7 @@ struct SVGHeaderTests {
     }
 
     @Test(
-        "the error names HTML, other XML and other types",
+        "the error for a file that is not an image names its type",
         arguments: [
             ("<!DOCTYPE html><html><svg width='1' height='1'>", "HTML"), ("<!doctype HTML>\n<body>", "HTML"),
             ("<html lang='en'><head></head></html>", "HTML"), ("<!-- x --> <head><title>404</title>", "HTML"),

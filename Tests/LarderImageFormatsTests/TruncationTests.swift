@@ -8,7 +8,7 @@ struct TruncationTests {
     private static let wholePNG =
         MadeImages.pngStart(3, 4) + MadeImages.chunk("IDAT", [9, 8]) + MadeImages.chunk("IEND", [])
 
-    /// Complete files in which each byte is required.
+    /// Complete files that are truncated if any byte is missing at the end.
     static let whole: [[UInt8]] =
         EncodedImages.all.map(\.bytes) + [
             wholePNG,
@@ -162,7 +162,7 @@ struct TruncationTests {
         }
     }
 
-    @Test("data that extend to the end of the file are complete at any length")
+    @Test("image data in a box that extends to the end of the file are complete at any length")
     func openBox() {
         let start = MadeImages.brands("avif") + MadeImages.meta(MadeImages.pitm(1))
         #expect(isComplete(start + [0, 0, 0, 0] + Array("mdat".utf8)) { 1 })
