@@ -14,7 +14,7 @@ struct AtomicReplaceTests {
         return Array(bytes.prefix(max(0, count)))
     }
 
-    @Test("the name has the previous content until the new one replaces it", arguments: [false, true])
+    @Test("the file has its previous content until it is replaced", arguments: [false, true])
     func replaces(synchronizing: Bool) throws {
         try withTemporaryDirectory { directory in
             let path = directory + "/file"

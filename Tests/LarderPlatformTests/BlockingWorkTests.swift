@@ -40,7 +40,7 @@ struct BlockingWorkTests {
         await #expect(throws: Refusal()) { try await work.run { () throws(Refusal) in throw Refusal() } }
     }
 
-    @Test("a body runs without any thread")
+    @Test("a body runs even if the pool was never started")
     func notStarted() async {
         #expect(await BlockingWork(NIOThreadPool(numberOfThreads: 1)).run { 7 } == 7)
     }
@@ -64,7 +64,7 @@ struct BlockingWorkTests {
                 }
             }
         }
-        // These are still queued when the pool is shut down. The last of them lets the threads end.
+        // These are still queued when the pool is shut down. The last ones unblock the threads.
         for _ in 0..<1000 { threads.submit { _ in done.withLock { $0 += 1 } } }
         for _ in 0..<count { threads.submit { _ in gate.signal() } }
         await threads.finish()

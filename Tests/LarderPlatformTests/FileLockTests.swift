@@ -7,7 +7,7 @@ import Testing
 struct FileLockTests {
     private func openFile(_ path: String) -> CInt { open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
 
-    @Test("a lock in use fails with the text of its holder, and is free after the release")
+    @Test("acquiring a held lock fails with the text that its holder wrote, and succeeds after the release")
     func exclusion() throws {
         try withTemporaryDirectory { directory in
             let path = directory + "/lock"

@@ -32,7 +32,7 @@ struct FileTests {
         }
     }
 
-    @Test("all bytes are written, at the position of the file or at an offset")
+    @Test("all bytes are written, at the file position or at an offset")
     func writing() throws {
         try withTemporaryDirectory { path in
             let file = open(path + "/file", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -47,7 +47,7 @@ struct FileTests {
         }
     }
 
-    @Test("a failed write reports the error number, whose text is that of the system")
+    @Test("a failed write throws the error number, whose description is that of the system")
     func failure() {
         #expect(throws: Errno(number: EBADF)) { try write("x", to: -1) }
         #expect(Errno(number: ENOENT).description == "No such file or directory")

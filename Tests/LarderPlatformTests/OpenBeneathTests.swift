@@ -9,7 +9,7 @@ struct OpenBeneathTests {
         OpenBeneath.open(directory, name, flags, mode: mode)
     }
 
-    @Test("files and directories beneath it are opened or created, with close-on-exec")
+    @Test("files and directories beneath the directory are opened or created, with close-on-exec")
     func below() throws {
         try withOpenDirectory { path, directory in
             let created = open(directory, "a/b/new", O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
@@ -30,7 +30,7 @@ struct OpenBeneathTests {
         }
     }
 
-    @Test("symbolic links and paths out of the directory are not followed")
+    @Test("symbolic links and paths that leave the directory are not followed")
     func elsewhere() throws {
         try withOpenDirectory { path, directory in
             let manager = FileManager.default

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Rate-limited log")
 struct RateLimitedLogTests {
-    /// A log with lists of numbers as entries, and the lines that it writes.
+    /// A log whose entries are lists of numbers, and the lines that it writes.
     private final class Fixture {
         let clock = ManualClock()
         let log: RateLimitedLog<String, [Int]>
@@ -18,7 +18,7 @@ struct RateLimitedLogTests {
             }
         }
 
-        // Otherwise a waiting timer would read the clock until the end of all tests.
+        // Otherwise the timers of the log would sleep until the end of all tests.
         deinit { log.reset() }
 
         var nextLine: String? { get async { await lines.next(isolation: #isolation) } }
@@ -79,7 +79,7 @@ struct RateLimitedLogTests {
         for number in 6...8 { #expect(fixture.add(number) == (number <= 7)) }
     }
 
-    @Test("flush writes the combined events once, and the next event is written at once")
+    @Test("flush writes the combined events, and the next event is written at once")
     func flush() async {
         let fixture = Fixture()
         for number in 1...3 { fixture.add(number) }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Signals")
 struct SignalTests {
-    @Test("the receiver is woken once until it takes the signal")
+    @Test("a raised signal does not wake the receiver again until the receiver takes it")
     func coalesced() {
         let wakeUps = Atomic<Int>(0)
         let signal = Signal { _ in wakeUps.add(1, ordering: .relaxed) }
@@ -17,7 +17,7 @@ struct SignalTests {
         #expect(wakeUps.load(ordering: .relaxed) == 2)
     }
 
-    @Test("a stream wakes its task and ends with the signal")
+    @Test("the stream of a signal combines wake-ups and ends when the signal finishes")
     func stream() async {
         let (signal, wakeUps) = Signal.makeStream()
         signal.raise()
