@@ -42,7 +42,7 @@ struct SnapshotFileTests {
     }
 
     @Test(
-        "a number is read as the nearest Double, and other values are not",
+        "a number is read as the nearest Double, and any other value as nil",
         arguments: [
             ("0.1", 0.1), ("-0", -0.0), ("1e3", 1000), ("12345678901234567890.5", 12345678901234567890.5),
             ("1e999", nil), ("\"1\"", nil), ("null", nil), ("[1]", nil),
@@ -70,13 +70,13 @@ struct SnapshotFileTests {
     }
 
     @Test(
-        "missing values are not found",
+        "a path without a value finds nothing",
         arguments: ["nothing", "search.limit.x", "searc", "search.", ".", "/", "//", "/~2", "n.0", "list.1.1"])
     func missing(path: String) throws {
         #expect(try Self.mapped(Self.document).withText(at: path) { $0 == nil })
     }
 
-    @Test("each of ten thousand members is found, and no others")
+    @Test("each of ten thousand members is found, and a missing name is not")
     func many() throws {
         let text = "{" + (0..<10_000).map { #""k\#($0)":{"v":\#($0)}"# }.joined(separator: ",") + "}"
         let snapshot = try Self.mapped(text)
@@ -106,14 +106,14 @@ struct SnapshotFileTests {
             }
             if iteration % 5 == 0 {
                 changed.removeLast(Int.random(in: 0...changed.count))
-                // A matching length, so that the check of the length passes.
+                // The header gets the new length, so that the check of the length passes.
                 if changed.count >= SnapshotFileLayout.headerBytes {
                     withUnsafeBytes(of: UInt64(changed.count).littleEndian) {
                         changed.replaceSubrange(24..<32, with: $0)
                     }
                 }
             }
-            // Exactly the length of the file, so that a read beyond it is out of bounds of the allocation.
+            // The allocation has exactly the length of the file, so that a read beyond the file is out of bounds.
             let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: changed.count, alignment: 8)
             defer { copy.deallocate() }
             copy.copyBytes(from: changed)
