@@ -19,7 +19,7 @@ struct JournalTests {
         entry.ranges.map { String(decoding: entry.bytes[$0], as: UTF8.self) }
     }
 
-    @Test("a log statement becomes fields, with sorted metadata under the prefix")
+    @Test("a log event becomes journal fields, with its metadata sorted and prefixed")
     func fields() {
         var handler = JournalLogHandler(label: "server", identifier: "larderd", fieldPrefix: "LARDER_")
         handler[metadataKey: "namespace"] = "overridden"
@@ -33,7 +33,7 @@ struct JournalTests {
             ])
     }
 
-    @Test("a logged error becomes fields with its message and type")
+    @Test("a logged error becomes journal fields with its message and type")
     func error() {
         let handler = JournalLogHandler(label: "", identifier: "larderd", fieldPrefix: "LARDER_")
         let fields = Self.fields(handler.entry(for: Self.event("x", error: SystemdError(.activationFailed, "why"))))
@@ -84,7 +84,7 @@ struct JournalTests {
         #expect(!JournalStream.matches(-1, "\(status.st_dev):\(status.st_ino)"))
     }
 
-    @Test("the journal handler is used only if standard error is the stream of the journal")
+    @Test("the journal handler is used only if standard error is the journal stream")
     func choice() async {
         await #expect(processExitsWith: .success) {
             func isJournal() -> Bool {

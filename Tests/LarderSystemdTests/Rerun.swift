@@ -1,6 +1,6 @@
 import Foundation
 
-/// Runs one test of this bundle again in a process that another command starts. Needed for properties of a whole
+/// Runs one test of this bundle again in a process that another command starts. Tests use it for properties of a whole
 /// process, such as passed descriptors or a mount namespace.
 ///
 /// The test distinguishes the two runs with ``isInside``.

@@ -65,7 +65,7 @@ struct ServiceNotifierTests {
         }
     }
 
-    @Test("a full socket is an error and does not block")
+    @Test("a notification to a full socket fails and does not block")
     func fullSocket() async {
         await #expect(processExitsWith: .success) {
             // Ends the process if a call blocks.
@@ -80,7 +80,7 @@ struct ServiceNotifierTests {
         }
     }
 
-    @Test("a manager on an abstract socket is notified")
+    @Test("a manager with an abstract socket is notified")
     func abstractSocket() async {
         await #expect(processExitsWith: .success) {
             let manager = try DatagramReceiver(abstractName: "larder-test-\(getpid())")
@@ -101,7 +101,7 @@ struct ServiceNotifierTests {
         }
     }
 
-    @Test("a missing socket is an error with the error number of the system")
+    @Test("a notification to a missing socket fails with the error number of the system")
     func deadSocket() async {
         await #expect(processExitsWith: .success) {
             setenv("NOTIFY_SOCKET", "/nonexistent/notify", 1)
@@ -115,7 +115,7 @@ struct ServiceNotifierTests {
 
 @Suite("Watchdog")
 struct WatchdogTests {
-    @Test("the interval is that of the manager, and nil in processes that are not watched")
+    @Test("the interval is the one that the manager sets, and nil in processes that are not watched")
     func interval() async {
         await #expect(processExitsWith: .success) {
             unsetenv("WATCHDOG_USEC")

@@ -18,7 +18,7 @@ struct SocketActivationTests {
         }
     }
 
-    @Test("variables for another process are ignored")
+    @Test("environment variables for another process are ignored")
     func otherProcess() async {
         await #expect(processExitsWith: .success) {
             setenv("LISTEN_PID", "1", 1)
@@ -27,7 +27,7 @@ struct SocketActivationTests {
         }
     }
 
-    @Test("an invalid count is an error that names the variables")
+    @Test("an invalid number of sockets is an error that names LISTEN_FDS")
     func malformed() async {
         await #expect(processExitsWith: .success) {
             setenv("LISTEN_PID", String(getpid()), 1)

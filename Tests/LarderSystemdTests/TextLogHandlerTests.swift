@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderSystemd
 
-@Suite("Log lines")
+@Suite("Text log lines")
 struct TextLogHandlerTests {
     static let time = 1_740_830_400_250
 
@@ -36,7 +36,7 @@ struct TextLogHandlerTests {
         #expect(LogLine.timestamp(milliseconds) == text)
     }
 
-    @Test("line breaks, escapes and overrides in message, key or value are escaped")
+    @Test("line breaks, terminal escapes and text direction overrides in message, key or value are escaped")
     func injection() {
         let line = Self.line(
             "a\r\nb\u{1b}[2J\u{85}\u{2028}\u{202e}", ["k\ney": "v\n2025-01-01T00:00:00.000Z error forged"])
@@ -55,7 +55,7 @@ struct TextLogHandlerTests {
         #expect(Self.line("m", ["k": .string(value)]) == "2025-03-01T12:00:00.250Z info m k=\(text)\n")
     }
 
-    @Test("nested metadata does not depend on the order in memory")
+    @Test("nested metadata is sorted by key")
     func nested() {
         #expect(
             Self.line("m", ["k": ["b": "2", "a": ["x", "y"]]])
@@ -68,7 +68,7 @@ struct TextLogHandlerTests {
         #expect(!Self.line("m", [:], .error).contains("\u{1b}"))
     }
 
-    @Test("a log statement is written to the descriptor as one line")
+    @Test("each log event is written to the descriptor as one line, unless its level is disabled")
     func descriptor() throws {
         var ends: [CInt] = [-1, -1]
         try #require(pipe(&ends) == 0)
