@@ -5,7 +5,7 @@ import Testing
 @Suite("Template functions")
 struct FunctionTests {
     @Test(
-        "functions of strings, numbers, lists and objects return their results",
+        "functions of strings, numbers, lists and objects return the expected results",
         arguments: [
             ("uppercased(s)", "HELLO-WORLD FOO'S SSAR"), ("lowercased(s)", "hello-world foo's ßar"),
             ("capitalized(s)", "Hello-World Foo's Ssar"), ("reversed(t)", "cba"),
@@ -32,7 +32,7 @@ struct FunctionTests {
         #expect(try render("{{#\(call)}}{{/\(call)}}{{^\(call)}}{{/\(call)}}", value) == "")
     }
 
-    @Test("functions without argument return the position in the innermost list")
+    @Test("functions without an argument return the position in the innermost list")
     func positions() throws {
         let value: JSONValue = ["l": [["a": [true]], ["a": [false]], ["a": []]], "o": ["x": 1]]
         #expect(
@@ -42,7 +42,7 @@ struct FunctionTests {
         #expect(try render("{{#l}}{{#a}}{{index()}}{{/a}}{{^a}}{{index()}}{{/a}}{{/l}}", value) == "002")
     }
 
-    @Test("sorted and enumerated provide key and value of members, also in nested sections")
+    @Test("sorted and enumerated return the key and value of each member, also in nested sections")
     func members() throws {
         let value: JSONValue = ["o": ["b": ["x": 1], "a": ["x": 2]], "x": 0, "k": "out"]
         #expect(

@@ -32,12 +32,12 @@ struct SectionTests {
         #expect(try render("{{#a}}{{^b}}{{n}}{{/b}}{{#empty(b)}}{{n}}{{/empty(b)}}{{/a}}", value) == "11")
     }
 
-    @Test("a section with true or a scalar has it as the innermost value")
+    @Test("in a section over true or a scalar, that value is the innermost one")
     func scalars() throws {
         #expect(try render("{{#a}}{{.}}{{/a}} {{#b}}{{.}}{{/b}}", ["a": true, "b": "x"]) == "true x")
     }
 
-    @Test("the first name of a path is looked up from the innermost value outwards, and then fixed")
+    @Test("the first name of a path is looked up from the innermost value outwards; the others only in the value found")
     func names() throws {
         let value: JSONValue = ["a": ["b": ["x": 1]], "b": ["c": 2], "c": 3]
         #expect(try render("{{#a}}{{b.x}}{{c}}{{/a}}", value) == "13")
@@ -54,7 +54,7 @@ struct SectionTests {
         #expect(try render("{{# a-b }}{{ & . }}{{/ a-b }}{{ # a-b}}{{{ . }}}{{/a-b}}", value) == "22")
     }
 
-    @Test("names in lists are indexes without a leading zero")
+    @Test("a name in a list is an index without a leading zero")
     func indexes() throws {
         let value: JSONValue = ["l": ["x", ["y": "z"]]]
         #expect(try render("{{l.0}}{{l.1.y}}{{l.2?}}{{l.00?}}{{l.-1?}}{{#l}}{{/l}}", value) == "xz")
@@ -82,7 +82,7 @@ struct SectionTests {
         #expect(error(text)?.code == .missing)
     }
 
-    @Test("delimiters and escaping that are changed in a section apply until its end")
+    @Test("a change of delimiters or escaping in a section applies until the end of the section")
     func scopedSettings() throws {
         let value: JSONValue = ["a": true, "v": "<&>\"'"]
         #expect(try render("{{=<% %>=}}<%v%>{{v}}<%={{ }}=%>{{v}}", value) == "<&>\"'{{v}}<&>\"'")

@@ -5,7 +5,7 @@ import Testing
 @Suite("Template syntax errors")
 struct SyntaxErrorTests {
     @Test(
-        "a syntax error has its line and column",
+        "a syntax error is reported with its line and column",
         arguments: [
             ("a {{b", "1:3: a tag is not closed"), ("ä\r\n€€{{b}", "2:3: a tag is not closed"),
             ("{{", "1:1: a tag is not closed"),
