@@ -2,16 +2,16 @@ import LarderJSON
 import TestSupport
 import Testing
 
-@Suite("Composition of merge patches into at most two")
+@Suite("Composition of merge patches into at most two patches")
 struct ComposedPatchTests {
-    @Test("an object replaces what an earlier patch removed or set to something else")
+    @Test("if a later patch has an object where an earlier one has a scalar or null, the path is removed first")
     func replacement() throws {
         let composed = ComposedPatch([["o": 5, "p": .null, "q": [1]], ["o": ["b": 2], "p": ["b": 2], "q": 1]])
         #expect(composed.removals?.compactText == #"{"o":null,"p":null}"#)
         #expect(composed.patch.compactText == #"{"o":{"b":2},"p":{"b":2},"q":1}"#)
     }
 
-    @Test("patches that a single one can express need no removals")
+    @Test("patches that a single patch can express need no removals")
     func single() {
         let composed = ComposedPatch([["o": ["a": 1]], ["o": ["b": .null]], ["n": ["x": ["y": 1]]]])
         #expect(composed.removals == nil)
@@ -19,7 +19,7 @@ struct ComposedPatchTests {
         #expect(ComposedPatch([]) == ComposedPatch(.emptyObject))
     }
 
-    @Test("composed random patches have the same effect as applying them in order")
+    @Test("a composition of random patches has the same effect as the patches in order")
     func equivalence() throws {
         var generator = SeededGenerator()
         for _ in 0..<5_000 {

@@ -47,7 +47,7 @@ struct EqualityTests {
         #expect(left["a"] != right[0])
     }
 
-    @Test("documents of any depth are compared, written and patched without recursion")
+    @Test("deeply nested documents are compared, written and patched without recursion")
     func deep() throws {
         let depth = 50_000
         let text = String(repeating: "{\"a\":", count: depth) + "[ ]" + String(repeating: "}", count: depth)

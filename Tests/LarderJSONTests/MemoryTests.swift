@@ -45,7 +45,7 @@ struct MemoryTests {
         #expect(value.document.storage.pointee.nodeCapacity < 10_000)
     }
 
-    @Test("a separately parsed document has no excess capacity")
+    @Test("a document that is parsed without a reusable parser has no excess capacity")
     func trimmed() throws {
         let bytes = Array("[\(String(repeating: "123456789012345678901234567890,", count: 10_000))0]".utf8)
         let value = try JSONValue(parsing: bytes)
@@ -53,7 +53,7 @@ struct MemoryTests {
         #expect(value.document.storage.pointee.frames == nil)
     }
 
-    @Test("the memory of a document includes the index of its values")
+    @Test("documentMemory counts the text and the tape of the whole document")
     func documentMemory() throws {
         let long = try JSONValue(parsing: #"["\#(String(repeating: "x", count: 100_000))"]"#)
         #expect(long.documentMemory >= 100_000 && long.documentMemory < 120_000)

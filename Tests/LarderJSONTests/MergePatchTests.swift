@@ -45,7 +45,7 @@ struct MergePatchTests {
                 + #""content":"This will be unchanged","phoneNumber":"+01-123-456-7890"}"#)
     }
 
-    @Test("a patch without a target results in the patch without its nulls")
+    @Test("a patch applied to nil results in the patch without its null members")
     func noTarget() throws {
         let patch = try JSONValue(parsing: #"{ "a": {"b": null, "c": [null, {"d": null}]}, "e": null }"#)
         #expect(MergePatch.apply(patch, to: nil).compactText == #"{"a":{"c":[null,{"d":null}]}}"#)
@@ -96,7 +96,7 @@ struct MergePatchTests {
     }
 
     @Test(
-        "there is no difference that creates a null member",
+        "the difference is nil if a patch would have to create a null member",
         arguments: [
             ("{}", #"{"a":null}"#), (#"{"a":1}"#, #"{"a":null}"#), ("1", #"{"a":null}"#),
             ("{}", #"{"a":{"b":null}}"#), (#"{"a":1}"#, #"{"a":{"b":null}}"#), (#"{"a":{}}"#, #"{"a":{"b":null}}"#),

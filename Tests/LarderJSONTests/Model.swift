@@ -1,6 +1,6 @@
 import LarderJSON
 
-/// A simple model of JSON values, with which tests compare the module.
+/// A simple model of JSON values. Tests compare the values of the module with it.
 indirect enum Model: Equatable {
     case null
     case bool(Bool)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Name index")
 struct NameIndexTests {
-    @Test("a name has its position in the list")
+    @Test("each name has its position in the list, and other names have none")
     func positions() {
         let names = ["config.get", "", "größe", "config.set", "config.ge", "onfig.get"]
         let index = NameIndex(names)
@@ -56,7 +56,7 @@ struct NameIndexTests {
 
 @Suite("Lookup of several members")
 struct MembersTests {
-    @Test("four members looked up together are the same as one by one")
+    @Test("looking up four members together has the same results as four single lookups")
     func four() throws {
         let texts = [
             "{}", "1", "[1]", #"{"a":1}"#, #"{"d":1,"c":2,"b":3,"a":4}"#, #"{"a":1,"b":2,"a":3,"\u0061":4}"#,
@@ -73,7 +73,7 @@ struct MembersTests {
         }
     }
 
-    @Test("the name lengths of an object include every name")
+    @Test("the name lengths of an object include the length of each name")
     func lengths() throws {
         for seed in 0..<200 as Range<UInt64> {
             var generator = Generator(seed: seed)
@@ -83,7 +83,7 @@ struct MembersTests {
         }
         #expect(try JSONValue(parsing: #"{"a":1,"abc":2}"#).nameLengths == 0b1010)
         #expect(JSONValue.emptyObject.nameLengths == 0)
-        // Enough members for a name table, which must not count as a member.
+        // An object with a name table reports every length.
         let repeated = "{" + Array(repeating: #""a":0"#, count: 61).joined(separator: ",") + "}"
         #expect(try JSONValue(parsing: repeated).nameLengths == .max)
     }

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Members of objects")
 struct ObjectTests {
-    @Test("the last of duplicate members counts, at the position of the first")
+    @Test("duplicate members count as one, with the value of the last at the position of the first")
     func duplicates() throws {
         let value = try JSONValue(parsing: #"{"a":1,"b":2,"a":{"x":1},"c":3,"a":4,"c":5}"#)
         #expect(value.count == 3)
@@ -43,7 +43,7 @@ struct ObjectTests {
     }
 
     @Test(
-        "lookup finds exactly the members, at every size around the limits",
+        "lookup finds exactly the members, at sizes around the minimum for a name table",
         arguments: [0, 1, 2, 31, 32, 33, 34, 63, 64, 65, 66, 100, 1000])
     func sizes(count: Int) throws {
         let text = "{" + (0..<count).map { "\"name\($0)\":{\"n\":\($0)}" }.joined(separator: ",") + "}"
@@ -55,7 +55,7 @@ struct ObjectTests {
         for absent in ["", "name", "name\(count)", "name-1", "n", "name0 "] { #expect(value[absent] == nil) }
     }
 
-    @Test("duplicates are resolved at every position around the limits")
+    @Test("duplicates are resolved at any position, at sizes around the minimum for a name table")
     func duplicatePlaces() throws {
         for count in [2, 20, 31, 32, 33, 34, 40, 70] {
             for first in [0, 1, count / 2] {
@@ -73,7 +73,7 @@ struct ObjectTests {
         }
     }
 
-    @Test("a hundred thousand members of one name are parsed, counted and visited")
+    @Test("a hundred thousand members with one name are parsed as one member")
     func identicalNames() throws {
         let value = try JSONValue(
             parsing: "{" + (0..<100_000).map { "\"same\":\($0)" }.joined(separator: ",") + "}")
@@ -84,7 +84,6 @@ struct ObjectTests {
 
     @Test("a hundred thousand names with the same length, head and tail are distinguished")
     func alikeNames() throws {
-        // The same length, head and tail; only the middle differs.
         func name(_ index: Int) -> String {
             let digits = String(index)
             return "headhead" + String(repeating: "0", count: 6 - digits.count) + digits + "tailtail"
@@ -97,7 +96,7 @@ struct ObjectTests {
         #expect(try JSONValue(parsing: text) == value)
     }
 
-    @Test("few names that are repeated thousands of times take linear time")
+    @Test("an object that repeats a few names thousands of times is parsed in linear time")
     func repeatedRuns() throws {
         var parts: [String] = []
         for run in 0..<20 { parts += [String](repeating: "\"k\(run)\":\(run)", count: 5_000) }

@@ -4,7 +4,7 @@ import Testing
 @Suite("Parser errors")
 struct ParserErrorTests {
     @Test(
-        "an error has its code and offset",
+        "an invalid text is rejected with a code and an offset",
         arguments: [
             ("", .unexpectedEnd, 0), ("   ", .unexpectedEnd, 3), ("[", .unexpectedEnd, 1), ("[1", .unexpectedEnd, 2),
             ("[1,", .unexpectedEnd, 3), ("{", .unexpectedEnd, 1), ("{\"a\"", .unexpectedEnd, 4),
@@ -44,7 +44,7 @@ struct ParserErrorTests {
         #expect(error?.reason.contains("\n") == false)
     }
 
-    @Test("the reason names a byte order mark")
+    @Test("the reason names a byte order mark or UTF-16")
     func byteOrderMarks() {
         for (bytes, name) in [
             ([0xEF, 0xBB, 0xBF, 0x7B, 0x7D], "byte order mark"), ([0xFF, 0xFE, 0x7B, 0], "UTF-16"),

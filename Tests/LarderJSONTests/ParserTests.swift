@@ -13,7 +13,7 @@ struct ParserTests {
         #expect(try JSONValue(parsing: text).kind == kind)
     }
 
-    @Test("accessors of other kinds return nil")
+    @Test("an accessor returns nil for a value of another kind")
     func accessorsOfOtherKinds() throws {
         let value = try JSONValue(parsing: #"[null,true,1,"x",[],{}]"#)
         #expect(value.elements.map(\.isNull) == [true, false, false, false, false, false])

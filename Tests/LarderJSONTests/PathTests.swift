@@ -39,7 +39,7 @@ struct PathTests {
         #expect(document.value(at: try JSONPath(parsing: pointer))?.int == expected)
     }
 
-    @Test("every segment is a name in an object")
+    @Test("in an object, even a segment that looks like an array index is a name")
     func objectSegments() throws {
         let document = try JSONValue(parsing: #"{"0":1,"-":2,"01":3}"#)
         for (pointer, expected) in [("/0", 1), ("/-", 2), ("/01", 3)] {
@@ -83,7 +83,7 @@ struct PathTests {
     }
 
     @Test(
-        "an invalid path is rejected with the offset",
+        "an invalid path is rejected with the offset of the error",
         arguments: [
             (".", 0), ("a.", 2), (".a", 0), ("a..b", 2), ("/~", 1), ("/a~", 2), ("/~2", 1), ("/a/b~x/c", 4),
             ("ä..b", 3),
@@ -103,7 +103,7 @@ struct PathTests {
         #expect(error?.code == .typeMismatch)
     }
 
-    @Test("paths are equal if their bytes are equal")
+    @Test("paths are equal only if their segments have the same bytes")
     func identity() {
         #expect(JSONPath(["\u{E9}"]) != JSONPath(["e\u{301}"]))
         #expect(JSONPath(["a", "b"]) != JSONPath(["ab"]))

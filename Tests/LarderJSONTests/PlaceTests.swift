@@ -43,7 +43,7 @@ struct PlaceTests {
         #expect(try place("limit") == [17, 1])
     }
 
-    @Test("the line of an array element is that of its beginning")
+    @Test("the line of an array element is that of its first byte")
     func elements() throws {
         #expect(try place("/search/a.b") == [4, 2])
         #expect(try place("/search/a.b/1/x") == [6, 4])

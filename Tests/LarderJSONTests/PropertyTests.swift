@@ -75,7 +75,7 @@ struct PropertyTests {
         }
     }
 
-    @Test("apply has the result of the pseudocode of RFC 7396, including the order of members", arguments: 300..<312)
+    @Test("apply agrees with the pseudocode of RFC 7396, including the order of members", arguments: 300..<312)
     func apply(seed: UInt64) throws {
         var generator = Generator(seed: seed)
         generator.nulls = 25
@@ -105,7 +105,7 @@ struct PropertyTests {
         }
     }
 
-    @Test("a difference leads from the old to the new value", arguments: 500..<512)
+    @Test("applying a difference to the old value results in the new value", arguments: 500..<512)
     func difference(seed: UInt64) throws {
         var generator = Generator(seed: seed)
         generator.nulls = 3
@@ -129,7 +129,7 @@ struct PropertyTests {
         #expect(expressible > 10)
     }
 
-    /// Checks that a value that was built is equal to the one that is parsed from its text.
+    /// Checks that a value that was built without parsing equals the value that is parsed from its text.
     private func checkBuilt(_ value: JSONValue) throws {
         let bytes = value.compactBytes
         let parsed = try JSONValue(parsing: bytes)

@@ -26,7 +26,7 @@ struct ReplacementTests {
         #expect(result?["f"]?.bool == false)
     }
 
-    @Test("the last of several replacements at one path counts")
+    @Test("the last of several replacements at one path wins")
     func samePlace() throws {
         let result = try Self.replacing(#"{"a":1,"b":2}"#, [(["b"], 3), (["a"], "x"), (["b"], 4), (["a"], "yy")])
         #expect(result?.compactText == #"{"a":"yy","b":4}"#)
@@ -61,7 +61,8 @@ struct ReplacementTests {
     }
 
     @Test(
-        "the result is the same as applying merge patches, also with name tables", arguments: 0..<200 as Range<UInt64>)
+        "replacements have the same result as merge patches, also with name tables", arguments: 0..<200 as Range<UInt64>
+    )
     func anyDocument(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let scalars: [JSONValue] = [

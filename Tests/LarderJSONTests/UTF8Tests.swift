@@ -11,7 +11,7 @@ struct UTF8Tests {
         return found.map { Array($0.utf8) } == expected.map { Array($0.utf8) }
     }
 
-    @Test("the parser agrees with the standard library on every pair that begins with 0x80 to 0xFF")
+    @Test("the parser agrees with the standard library on every pair of bytes whose first is 0x80 to 0xFF")
     func everyPair() {
         var parser = JSONParser()
         var wrong: [[UInt8]] = []
@@ -90,7 +90,7 @@ struct UTF8Tests {
         }
     }
 
-    @Test("names are checked like strings")
+    @Test("member names are validated like strings")
     func names() {
         let error = #expect(throws: JSONError.self) { try JSONValue(parsing: Array("{\"a".utf8) + [0xC0, 0xAF, 0x22]) }
         #expect(error?.code == .invalidUTF8)

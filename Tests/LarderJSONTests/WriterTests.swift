@@ -71,7 +71,7 @@ struct WriterTests {
         }
     }
 
-    @Test("strings of every length with a special byte at every position are written completely")
+    @Test("strings of every length with a special character at every position are written completely")
     func stringLengths() throws {
         for length in 0..<40 {
             for place in 0...length {
@@ -100,7 +100,7 @@ struct WriterTests {
         #expect(JSONValue.int(.min).int == .min)
     }
 
-    @Test("doubles are read as the same number, and NaN and infinity are written as null")
+    @Test("doubles are written exactly, and NaN and infinity as null")
     func doubles() {
         for number in [0, -0.0, 0.1, 1.5, 1e300, -.leastNonzeroMagnitude, .pi, 1e16, 123_456_789.125] as [Double] {
             #expect(JSONValue.double(number).double?.bitPattern == number.bitPattern)
@@ -125,7 +125,7 @@ struct WriterTests {
         #expect(String(decoding: writer.bytes, as: UTF8.self) == "[\(text),\(text)]")
     }
 
-    @Test("unframed bytes get no comma")
+    @Test("no comma is written before unframed bytes")
     func unframed() {
         var writer = JSONWriter()
         writer.beginArray()
@@ -147,7 +147,7 @@ struct WriterTests {
         #expect(writer.bytes == Array("\"x\"".utf8))
     }
 
-    @Test("literals have the value that they show")
+    @Test("Swift literals become the corresponding JSON values")
     func literals() {
         let value: JSONValue = ["a": [1, 2.5, "x", true, .null], "b": [:], "c": []]
         #expect(value.compactText == #"{"a":[1,2.5,"x",true,null],"b":{},"c":[]}"#)
@@ -165,7 +165,7 @@ struct WriterTests {
     }
 
     @Test(
-        "texts, numbers and bytes appended in one step are the same as in several steps",
+        "texts, numbers and bytes that are appended in one call are written in order",
         arguments: [0, 7, 10, 99, 100, 9_999, 10_000, 123_456_789, UInt64.max] as [UInt64], [0, 3, 5_000])
     func unframedInOneStep(number: UInt64, size: Int) {
         let rest = (0..<size).map { UInt8(ascii: "a") + UInt8($0 % 26) }
