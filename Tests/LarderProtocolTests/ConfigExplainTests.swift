@@ -14,7 +14,7 @@ struct ConfigExplainTests {
         return String(decoding: writer.bytes, as: UTF8.self)
     }
 
-    @Test("a full and an empty result are read as they were written")
+    @Test("a full and an empty result survive a round trip")
     func roundTrip() throws {
         let full = ConfigExplain.Result(
             path: "a.b", namespace: "default", revision: 7, epoch: "9f86d081884c7d65", value: "<masked>",
@@ -49,7 +49,7 @@ struct ConfigExplainTests {
                 + #""winner":null,"lock":{"path":"a","settings":null},"layers":[]}"#)
     }
 
-    @Test("a value that is null exists")
+    @Test("a null value is read as null, not as missing")
     func null() throws {
         let result = try read(
             #"{"path":"a","namespace":"n","revision":1,"epoch":"e","exists":true,"value":null,"winner":null,"layers":[]}"#

@@ -40,7 +40,7 @@ struct LineFramerTests {
 
     private func line(_ text: String) -> Found { .line(Array(text.utf8)) }
 
-    @Test("a dropped incomplete line is no longer buffered, and the next line is complete")
+    @Test("dropping an incomplete line frees its buffer and skips the rest of that line")
     func dropped() {
         var framer = LineFramer(maximumLineBytes: 64)
         var found: [Found] = []
@@ -55,7 +55,7 @@ struct LineFramerTests {
         #expect(found == [line("a"), line("c"), line("d")])
     }
 
-    @Test("lines end with LF or CRLF, and the last one at the end of the input")
+    @Test("a line ends with LF or CRLF, and the last line may end with the input")
     func lineEnds() {
         #expect(frame([Array("a\nb\r\nc".utf8)]) == [line("a"), line("b"), line("c")])
     }
@@ -66,7 +66,7 @@ struct LineFramerTests {
         #expect(frame([Array((text + "\nx").utf8)]) == [line("x")])
     }
 
-    @Test("a line of exactly the limit is accepted and one byte more is not, whatever the line end")
+    @Test("a line of the maximum length is accepted and a longer one is not, whatever the line ending")
     func limit() {
         let whole = String(repeating: "x", count: 64)
         for end in ["\n", "\r\n", ""] {
@@ -105,7 +105,7 @@ struct LineFramerTests {
         #expect(found == [line("one"), line("two"), line("three")])
     }
 
-    @Test("a line that arrives at once is not copied, and one that arrives in pieces is assembled")
+    @Test("a line that arrives in one piece is not copied, and one that arrives in several is assembled")
     func copies() {
         var framer = LineFramer()
         Array("whole\nspl".utf8).withUnsafeBytes { bytes in

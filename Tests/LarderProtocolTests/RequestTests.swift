@@ -14,8 +14,9 @@ struct RequestTests {
         #expect(request.params == nil)
     }
 
-    @Test("null params count as omitted, because some libraries send null")
+    @Test("null params count as omitted")
     func nullParameters() throws {
+        // Some libraries send null.
         #expect(try request(#"{"id":1,"method":"m","params":null}"#).params == nil)
     }
 
@@ -56,7 +57,7 @@ struct ParameterTests {
         try ConfigGet.Parameters(params: JSONValue(parsing: text))
     }
 
-    @Test("named and positional parameters mean the same, and unknown members are ignored")
+    @Test("named and positional parameters are equivalent, and unknown members are ignored")
     func forms() throws {
         for text in [
             #"{"path":"a.b","namespace":"web"}"#, #"["a.b","web"]"#, #"{"path":["a","b"],"namespace":"web","new":1}"#,
@@ -108,7 +109,7 @@ struct ParameterTests {
         #expect(error.detail.hasSuffix("it has 65537 bytes, more than 65536"), "\(error.detail)")
     }
 
-    @Test("numbers have a range that the error names")
+    @Test("the error for a number out of range names the minimum")
     func ranges() throws {
         let text = #"{"path":"a","value":1,"ttlMilliseconds":0}"#
         let error = try #require(throws: WireError.self) {
@@ -144,7 +145,7 @@ struct ParameterTests {
     }
 
     @Test(
-        "only a change of the whole document has the confirming parameter, which it requires",
+        "config.set requires replaceAll for an empty path and rejects it for any other path",
         arguments: [
             (#"{"path":"","value":{}}"#, "\"replaceAll\": true"),
             (#"{"path":[],"value":{},"replaceAll":false}"#, "\"replaceAll\": true"),
@@ -158,7 +159,7 @@ struct ParameterTests {
         #expect(error.detail.contains(detail), "\(error.detail)")
     }
 
-    @Test("parameters are read as they were written")
+    @Test("parameters survive a round trip")
     func roundTrips() throws {
         let set = ConfigSet.Parameters(
             path: JSONPath(["a.b", "c/d"]), value: ["x": [1, 2]], namespace: "web", ttlMilliseconds: 5)
@@ -185,13 +186,13 @@ struct ParameterTests {
 
 @Suite("Encoding of errors")
 struct WireErrorTests {
-    @Test("every error of the table is read as it was written", arguments: WireError.Code.all)
+    @Test("every error code survives a round trip", arguments: WireError.Code.all)
     func roundTrip(code: WireError.Code) throws {
         let error = WireError(code, "what to do")
         #expect(WireError(from: JSONValue.building { error.write(to: &$0) }) == error)
     }
 
-    @Test("names are unique; codes are positive or defined by JSON-RPC 2.0")
+    @Test("error names are unique; error codes are positive or defined by JSON-RPC 2.0")
     func table() {
         let names = WireError.Code.all.map(\.name)
         #expect(Set(names).count == names.count)
@@ -215,7 +216,7 @@ struct WireErrorTests {
 @Suite("Encoding of events")
 struct ConfigEventTests {
     @Test(
-        "the head and body of an event form one notification, which is read as it was written",
+        "the head and body of an event form one notification that is decoded to the same event",
         arguments: [
             ConfigEvent.Content.snapshot(["a": 1], .initial), .snapshot(nil, .change), .snapshot(.null, .gap),
             .patch(["a": nil as JSONValue? ?? .null], from: 3), .end(.shutdown),
@@ -263,7 +264,7 @@ struct TimestampTests {
         #expect(Timestamp(text)?.milliseconds == milliseconds)
     }
 
-    @Test("every day of 800 years is read as it was written")
+    @Test("a time on every day of 800 years survives a round trip")
     func everyDay() {
         for day in stride(from: -146_097, to: 146_097, by: 1) {
             let time = Timestamp(milliseconds: day * 86_400_000 + 3_723_004)
@@ -273,7 +274,7 @@ struct TimestampTests {
     }
 
     @Test(
-        "other forms are rejected",
+        "a timestamp in another form is rejected",
         arguments: ["", "2023-11-14", "2023-13-14T22:13:20.123Z", "2023-11-14T22:13:20.123+"])
     func refused(text: String) {
         #expect(Timestamp(text) == nil)

@@ -37,12 +37,12 @@ struct SchemaExamplesTests {
             })
     }
 
-    @Test("there is a type for each schema")
+    @Test("each schema has a generated type, and each type has a schema")
     func complete() throws {
         #expect(Set(Self.methods.map(\.name)) == Set(try Self.schemas().keys))
     }
 
-    @Test("each example is written as it was read")
+    @Test("each example survives decoding and encoding")
     func examples() throws {
         let schemas = try Self.schemas()
         for method in Self.methods {
@@ -67,20 +67,20 @@ struct RequirementTests {
                 == .allInNamespace([.administer, .read, .secrets], "default"))
     }
 
-    @Test("a forced refresh requires another right")
+    @Test("a forced refresh requires the right to push instead of the right to read")
     func forced() {
         #expect(ConfigRefresh.requirement(ConfigRefresh.Parameters()) == .inNamespace(.read, "default"))
         #expect(ConfigRefresh.requirement(ConfigRefresh.Parameters(force: true)) == .inNamespace(.push, "default"))
     }
 
-    @Test("a report about all namespaces requires a right in any namespace")
+    @Test("a report about all namespaces requires the right in at least one namespace")
     func anywhere() {
         #expect(ConfigStatus.requirement(ConfigStatus.Parameters()) == .anywhere(.read))
         #expect(ConfigStatus.requirement(ConfigStatus.Parameters(namespace: "web")) == .inNamespace(.read, "web"))
         #expect(AgentStats.requirement(NoParameters()) == .anywhere(.read))
     }
 
-    @Test("other methods require a right for the whole agent, or none")
+    @Test("other methods require a right for the whole agent, a right for an image URL, or none")
     func general() {
         #expect(AgentPing.requirement(NoParameters()) == .nothing)
         #expect(ImageClear.requirement(ImageClear.Parameters()) == .general(.administer))

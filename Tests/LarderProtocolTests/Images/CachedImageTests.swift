@@ -9,7 +9,7 @@ struct CachedImageTests {
     @Test("a reference is a URL with an optional cache key")
     func references() throws {
         for reference in [ImageReference(url: "u"), ImageReference(url: "u", cacheKey: "k")] {
-            #expect(try reference.sentAndRead() == reference)
+            #expect(try reference.roundTripped() == reference)
         }
         #expect(try ImageReference.read(#"["u","k"]"#) == ImageReference(url: "u", cacheKey: "k"))
         for text in [#"{}"#, #"[]"#, #"{"url":""}"#, #"{"url":"u","cacheKey":""}"#, #"{"url":"u","cacheKey":7}"#] {
@@ -17,29 +17,29 @@ struct CachedImageTests {
         }
     }
 
-    @Test("the results of pin, unpin, release and remove are read as they were written")
+    @Test("the results of pin, unpin, release and remove survive a round trip")
     func results() throws {
         let pin = ImagePin.Result(image: .example)
-        #expect(try pin.sentAndRead() == pin)
+        #expect(try pin.roundTripped() == pin)
         #expect(pin.text.hasPrefix(#"{"pinned":true,"digest":"sha256:"#))
         for flag in [true, false] {
             let unpin = ImageUnpin.Result(wasPinned: flag)
-            #expect(try unpin.sentAndRead() == unpin)
+            #expect(try unpin.roundTripped() == unpin)
             let release = ImageRelease.Result(released: flag)
-            #expect(try release.sentAndRead() == release)
+            #expect(try release.roundTripped() == release)
             let remove = ImageRemove.Result(removed: flag, images: flag ? 2 : 0, bytes: flag ? 7 : 0)
-            #expect(try remove.sentAndRead() == remove)
+            #expect(try remove.roundTripped() == remove)
         }
     }
 
-    @Test("image.remove takes a URL or a prefix")
+    @Test("image.remove takes either a URL or a prefix")
     func remove() throws {
         typealias Parameters = ImageRemove.Parameters
         let image = ImageReference(url: "https://a/1.png", cacheKey: "k")
         for parameters in [
             Parameters(.image(image)), Parameters(.image(image), isDryRun: true), Parameters(.prefix("https://a")),
             Parameters(.prefix("https://a/b"), isDryRun: true),
-        ] { #expect(try parameters.sentAndRead() == parameters) }
+        ] { #expect(try parameters.roundTripped() == parameters) }
         #expect(Parameters(.prefix("https://a"), isDryRun: true).text == #"{"prefix":"https://a","dryRun":true}"#)
         #expect(try Parameters.read(#"["https://a/1.png","k"]"#) == Parameters(.image(image)))
         for text in [
@@ -58,9 +58,9 @@ struct CachedImageTests {
             ImageReference(url: "https://a/1.png", cacheKey: "k"), .inline(bytes),
             expectedDigest: WireDigest(someDigest),
             lifetimeSeconds: 5)
-        #expect(try parameters.sentAndRead() == parameters)
+        #expect(try parameters.roundTripped() == parameters)
         let result = ImagePut.Result(image: .example)
-        #expect(try result.sentAndRead() == result)
+        #expect(try result.roundTripped() == result)
     }
 
     @Test(
@@ -71,10 +71,10 @@ struct CachedImageTests {
         #expect(refusal { try ImagePut.Parameters.read(params) }?.code == .invalidParams)
     }
 
-    @Test("a lease is an integer")
+    @Test("a lease is a non-negative integer")
     func lease() throws {
         let release = ImageRelease.Parameters(lease: 7)
-        #expect(try release.sentAndRead() == release)
+        #expect(try release.roundTripped() == release)
         #expect(try ImageRelease.Parameters.read("[7]") == release)
         for text in [#"{}"#, #"{"lease":"7"}"#, #"{"lease":-1}"#, #"{"lease":1.5}"#, #"{"lease":null}"#] {
             #expect(refusal { try ImageRelease.Parameters.read(text) }?.code == .invalidParams, "\(text)")
@@ -85,18 +85,18 @@ struct CachedImageTests {
     func clear() throws {
         for flag in [true, false] {
             let parameters = ImageClear.Parameters(includesPinned: flag)
-            #expect(try parameters.sentAndRead() == parameters)
+            #expect(try parameters.roundTripped() == parameters)
         }
         #expect(try ImageClear.Parameters.read("[]") == ImageClear.Parameters(includesPinned: false))
         #expect(refusal { try ImageClear.Parameters.read(#"{"includingPinned":"yes"}"#) }?.code == .invalidParams)
         let result = ImageClear.Result(removed: 3, bytes: 7)
-        #expect(try result.sentAndRead() == result)
+        #expect(try result.roundTripped() == result)
     }
 
-    @Test("a page of image.list is read as it was written")
+    @Test("the parameters and pages of image.list survive a round trip")
     func list() throws {
         for parameters in [ImageList.Parameters(), ImageList.Parameters(after: "x", limit: 1000, prefix: "https://a")] {
-            #expect(try parameters.sentAndRead() == parameters)
+            #expect(try parameters.roundTripped() == parameters)
         }
         #expect(ImageList.Parameters().text == "{}")
         for text in [#"{"limit":0}"#, #"{"limit":1001}"#, #"{"after":7}"#] {
@@ -111,12 +111,12 @@ struct CachedImageTests {
         for page in [
             ImageList.Result(images: [entry, bare], next: "x"), ImageList.Result(images: [], next: nil),
         ] {
-            #expect(try page.sentAndRead() == page)
+            #expect(try page.roundTripped() == page)
         }
         #expect(ImageList.Result(images: [], next: nil).text == #"{"images":[],"next":null}"#)
     }
 
-    @Test("the details of an image are read as they were written")
+    @Test("the details of an image survive a round trip")
     func details() throws {
         var image = WireImage.example
         image.details = WireImageDetails(
@@ -124,13 +124,13 @@ struct CachedImageTests {
             lastModified: Timestamp(milliseconds: 5_000),
             etag: "\"a\"")
         let result = ImagePin.Result(image: image)
-        #expect(try result.sentAndRead() == result)
+        #expect(try result.roundTripped() == result)
         let members =
             #""frames":12,"animation":true,"alpha":false,"orientation":6,"lastModified":"1970-01-01T00:00:05.000Z","etag":"\"a\"""#
         #expect(result.text.contains(members), "\(result.text)")
     }
 
-    @Test("agent.stats has image statistics unless there is no image cache")
+    @Test("agent.stats survives a round trip, with and without image statistics")
     func statistics() throws {
         var images = AgentStats.Images()
         images.hits = 1
@@ -153,7 +153,7 @@ struct CachedImageTests {
         for images in [images, nil] {
             let stats = AgentStats.Result(
                 uptimeMilliseconds: 1, traffic: AgentStats.Traffic(), residentBytes: 2, namespaces: [:], images: images)
-            #expect(try stats.sentAndRead() == stats)
+            #expect(try stats.roundTripped() == stats)
         }
     }
 }

@@ -6,15 +6,15 @@ import Testing
 struct ImageGetTests {
     private let url = "https://img.example.org/a.png"
 
-    @Test("a full request and one with only a URL are read as they were written")
+    @Test("a full request and one with only a URL survive a round trip")
     func parameters() throws {
         let full = ImageGet.Parameters(
             ImageReference(url: url, cacheKey: "a"), policy: .networkFirst, maximumAgeSeconds: 60,
             expectedDigest: WireDigest(someDigest), delivery: .descriptor, leaseSeconds: 0, priority: .high,
             deadlineMilliseconds: 1500)
-        #expect(try full.sentAndRead() == full)
+        #expect(try full.roundTripped() == full)
         let bare = ImageGet.Parameters(ImageReference(url: url))
-        #expect(try bare.sentAndRead() == bare)
+        #expect(try bare.roundTripped() == bare)
         #expect(bare.text == #"{"url":"\#(url)"}"#)
         #expect(
             full.text
@@ -23,7 +23,7 @@ struct ImageGetTests {
                 + #""deadlineMilliseconds":1500}"#)
     }
 
-    @Test("parameters may be positional, and null omits one")
+    @Test("parameters may be positional, and null omits a parameter")
     func positional() throws {
         let read = try ImageGet.Parameters.read(
             #"["\#(url)","cacheOnly",60,"\#(someDigest)","a","path",10,"low",1]"#)
@@ -59,7 +59,7 @@ struct ImageGetTests {
         #expect(error.detail.hasPrefix("\"\(member)\""), "\(error.detail)")
     }
 
-    @Test("URLs and cache keys have a maximum length, and the error does not repeat one that is too long")
+    @Test("overlong URLs and cache keys are rejected, and the error does not repeat them")
     func lengths() throws {
         func read(url: Int, key: Int) throws -> ImageGet.Parameters {
             let (url, key) = (String(repeating: "u", count: url), String(repeating: "k", count: key))
@@ -71,17 +71,17 @@ struct ImageGetTests {
         #expect(refusal { try read(url: 1, key: 513) }?.code == .invalidParams)
     }
 
-    @Test("a result is read as it was written")
+    @Test("a result survives a round trip")
     func result() throws {
         var result = ImageGet.Result(
             path: "/c/b", image: .example, freshness: .revalidated, source: .joined, ageSeconds: 7, lease: 3)
-        #expect(try result.sentAndRead() == result)
+        #expect(try result.roundTripped() == result)
         #expect(
             result.text
                 == #"{"path":"/c/b","digest":"sha256:\#(someDigest)","mediaType":"image/png","width":640,"#
                 + #""height":480,"bytes":18342,"freshness":"revalidated","source":"joined","ageSeconds":7,"lease":3}"#)
         result.hasDescriptor = true
-        #expect(try result.sentAndRead() == result)
+        #expect(try result.roundTripped() == result)
     }
 
     @Test("unknown values from a newer agent are kept")

@@ -6,20 +6,20 @@ import Testing
 struct ImagePeekTests {
     private let time = Timestamp(milliseconds: 1_700_000_000_000)
 
-    @Test("a request is read as it was written")
+    @Test("a request survives a round trip")
     func parameters() throws {
         let full = ImagePeek.Parameters(
             ImageReference(url: "u", cacheKey: "k"), policy: .cacheOnly, maximumAgeSeconds: 1, explains: true)
-        #expect(try full.sentAndRead() == full)
+        #expect(try full.roundTripped() == full)
         #expect(try ImagePeek.Parameters.read(#"["u","cacheOnly",1,"k",true]"#) == full)
         let bare = ImagePeek.Parameters(ImageReference(url: "u"))
-        #expect(try bare.sentAndRead() == bare)
+        #expect(try bare.roundTripped() == bare)
         #expect(bare.text == #"{"url":"u"}"#)
         #expect(refusal { try ImagePeek.Parameters.read(#"{"url":"u","explain":1}"#) }?.code == .invalidParams)
         #expect(refusal { try ImagePeek.Parameters.read(#"{"url":"u","policy":""}"#) }?.code == .invalidParams)
     }
 
-    @Test("a result with and without an image is read as it was written")
+    @Test("a result with and without an image survives a round trip")
     func result() throws {
         var image = ImagePeek.Held(
             path: "/c/b", image: .example, freshness: .stale, ageSeconds: 9, isPinned: true, storedAt: time,
@@ -27,13 +27,13 @@ struct ImagePeekTests {
         let full = ImagePeek.Result(
             held: image, decision: .stale, revalidates: true,
             rules: [ImagePeek.Rule(name: "policy", text: "default"), ImagePeek.Rule(name: "age", text: "9 s")])
-        #expect(try full.sentAndRead() == full)
+        #expect(try full.roundTripped() == full)
         image.expiresAt = nil
         let plain = ImagePeek.Result(held: image, decision: .revalidate, revalidates: false)
-        #expect(try plain.sentAndRead() == plain)
+        #expect(try plain.roundTripped() == plain)
         #expect(plain.text.contains(#""expiresAt":null"#))
         let absent = ImagePeek.Result(held: nil, decision: .notHeld, revalidates: false, rules: [])
-        #expect(try absent.sentAndRead() == absent)
+        #expect(try absent.roundTripped() == absent)
         #expect(absent.text == #"{"held":false,"decision":"notHeld","revalidates":false,"rules":[]}"#)
     }
 }

@@ -4,14 +4,14 @@ import Testing
 
 @Suite("Encoding of image.prefetch and image.progress")
 struct ImagePrefetchTests {
-    @Test("a list is read as it was written, and a plain URL as a string")
+    @Test("a list survives a round trip, and a URL without options is written as a string")
     func list() throws {
         let parameters = ImagePrefetch.Parameters(
             [
                 ImagePrefetch.Item(ImageReference(url: "a")),
                 ImagePrefetch.Item(ImageReference(url: "b", cacheKey: "k"), expectedDigest: WireDigest(someDigest)),
             ], concurrency: 4, reportsProgress: false)
-        #expect(try parameters.sentAndRead() == parameters)
+        #expect(try parameters.roundTripped() == parameters)
         #expect(
             parameters.text
                 == #"{"urls":["a",{"url":"b","cacheKey":"k","expectedDigest":"sha256:\#(someDigest)"}],"#
@@ -20,7 +20,7 @@ struct ImagePrefetchTests {
     }
 
     @Test(
-        "an invalid list is rejected; the error for an element has its position and not its URL",
+        "an invalid list is rejected; the error for an element names its position, not its URL",
         arguments: [
             (#"{}"#, "\"urls\" is missing; pass"), (#"{"manifest":"/m"}"#, "\"urls\" is missing; pass"),
             (#"{"urls":null}"#, "\"urls\" is missing; pass"), (#"{"urls":[]}"#, "\"urls\""),
@@ -48,7 +48,7 @@ struct ImagePrefetchTests {
         #expect(refusal { try read(10_001) }?.code == .invalidParams)
     }
 
-    @Test("a summary is read as it was written, with unknown errors by name")
+    @Test("a summary survives a round trip and keeps unknown error names")
     func result() throws {
         let known = WireError(.upstreamFailed, "answered 404", reason: "status")
         let failures = [
@@ -57,9 +57,9 @@ struct ImagePrefetchTests {
         ]
         let full = ImagePrefetch.Result(
             total: 5, fetched: 1, held: 2, failed: 2, bytes: 7, failures: failures, failuresOmitted: 1)
-        #expect(try full.sentAndRead() == full)
+        #expect(try full.roundTripped() == full)
         let whole = ImagePrefetch.Result(total: 1, fetched: 1, held: 0, failed: 0, bytes: 7, failures: [])
-        #expect(try whole.sentAndRead() == whole)
+        #expect(try whole.roundTripped() == whole)
         #expect(whole.text == #"{"total":1,"fetched":1,"held":0,"failed":0,"bytes":7,"failures":[]}"#)
         let later = try ImagePrefetch.Result(
             from: JSONValue(
@@ -70,7 +70,7 @@ struct ImagePrefetchTests {
         #expect(later.failures.first?.error.code.isRetryable == false)
     }
 
-    @Test("progress has the id of its request with its original text", arguments: ["7", "7.0", #""a""#, "null"])
+    @Test("progress repeats the original text of the request's id", arguments: ["7", "7.0", #""a""#, "null"])
     func progress(id: String) throws {
         let request = try #require(RequestID(JSONValue(parsing: id)))
         let progress = ImageProgress(request: request, done: 1, failed: 2, bytes: 3, total: 4)

@@ -18,7 +18,7 @@ extension WireParameters {
     static func read(_ text: String) throws -> Self { try Self(params: JSONValue(parsing: text)) }
 
     /// Encodes the parameters and parses them again.
-    func sentAndRead() throws -> Self { try Self.read(text) }
+    func roundTripped() throws -> Self { try Self.read(text) }
 }
 
 extension WireResult {
@@ -26,7 +26,7 @@ extension WireResult {
     var text: String { JSONValue.building { write(to: &$0) }.compactText }
 
     /// Encodes the result and parses it again.
-    func sentAndRead() throws -> Self { try Self(from: JSONValue(parsing: text)) }
+    func roundTripped() throws -> Self { try Self(from: JSONValue(parsing: text)) }
 }
 
 /// The protocol error that `body` throws; nil if it throws none.
