@@ -11,7 +11,7 @@ struct CallTableTests {
             line: ByteBuffer(repeating: 0, count: bytes), byteCount: bytes, purpose: .answer, caller: { _ in })
     }
 
-    @Test("requests are sent in order, up to the limit")
+    @Test("requests are sent in order, up to the maximum in flight")
     func limit() {
         var table = CallTable(maximumInFlight: 2)
         for id in 1...3 { table.add(call(bytes: id), id) }
@@ -23,7 +23,7 @@ struct CallTableTests {
         #expect(table.inFlight == 2)
     }
 
-    @Test("a reply to a request that is unsent or already answered has no call")
+    @Test("a reply to a request that is unsent, unknown or already answered matches no call")
     func unknownReply() {
         var table = CallTable(maximumInFlight: 1)
         table.add(call(), 1)
@@ -34,7 +34,7 @@ struct CallTableTests {
         #expect(table.answer(1) == nil)
     }
 
-    @Test("an abandoned call in flight counts until its reply arrives")
+    @Test("an abandoned call counts as in flight until its reply arrives")
     func abandonedInFlight() {
         var table = CallTable(maximumInFlight: 1)
         table.add(call(), 1)
@@ -69,7 +69,7 @@ struct CallTableTests {
         #expect(table.answerLongest() == nil)
     }
 
-    @Test("in random histories each call ends once", arguments: (0 as UInt64)..<50)
+    @Test("each call ends once in random sequences of operations", arguments: (0 as UInt64)..<50)
     func randomWalk(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var table = CallTable(maximumInFlight: 3)

@@ -22,7 +22,7 @@ struct CallTests {
         }
     }
 
-    @Test("changes of all overrides set the confirming parameter")
+    @Test("replaceAll and unsetAll send the parameter that confirms a change of all overrides")
     func wholeDocument() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -156,7 +156,7 @@ struct CallTests {
         }
     }
 
-    @Test("no more requests than the limit are in flight; each reply lets the next one out")
+    @Test("at most maximumRequestsInFlight requests are in flight; a reply lets the next one be sent")
     func limit() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client { $0.maximumRequestsInFlight = 2 }
@@ -182,7 +182,7 @@ struct CallTests {
         }
     }
 
-    @Test("a request that is unsent when the connection breaks is sent on the next one")
+    @Test("a request that is unsent when the connection breaks is sent on the next connection")
     func unsentRequest() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client { $0.maximumRequestsInFlight = 1 }
@@ -201,7 +201,7 @@ struct CallTests {
         }
     }
 
-    @Test("a request that is too long for the agent fails alone")
+    @Test("a request that is too long for the agent fails without affecting other requests")
     func lineTooLong() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -221,7 +221,7 @@ struct CallTests {
     }
 
     @Test(
-        "a protocol violation by the agent fails the calls",
+        "a protocol violation by the agent fails the call in flight",
         arguments: [
             "this is not JSON", #"{"jsonrpc":"2.0"}"#, "[]", "7", #"{"jsonrpc":"2.0","id":99,"result":{}}"#,
             #"{"jsonrpc":"2.0","id":"x","result":{}}"#, #"{"jsonrpc":"2.0","id":1}"#, "\u{0}",
@@ -257,7 +257,7 @@ struct CallTests {
     @Test("a request and a reply of several megabytes arrive intact")
     func largeMessages() async throws {
         try await ScriptedAgent.with { (agent) async throws in
-            // A build with sanitizers is slow.
+            // No timeout, because a build with sanitizers is slow.
             let client = agent.client { $0.timeout = nil }
             let text = JSONValue.string(String(repeating: "ä€😀\\\"", count: 300_000))
             async let echo = client.call("echo", params: [text])

@@ -38,7 +38,7 @@ struct ConfigModelTests {
         }
     }
 
-    @Test("a permanent error ends the model and remains its last error")
+    @Test("a permanent error ends `follow` and remains the last error of the model")
     func fails() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Snapshot streams", .timeLimit(.minutes(5)))
 struct ConfigSnapshotsTests {
-    @Test("after a disconnect the stream resumes from its revision and epoch, and delivers only newer ones")
+    @Test("after a disconnect, the stream resumes from its revision and epoch and delivers only newer snapshots")
     func reconnects() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let snapshots = agent.client().config.snapshots(at: "search", namespace: "web")
@@ -70,7 +70,7 @@ struct ConfigSnapshotsTests {
                 let connection = try await agent.accept()
                 try await connection.subscription(revision: 1)
                 try await connection.snapshot(1, revision: 1, 1)
-                // The consumer processes the first one until its ping is answered. The others arrive before that.
+                // The consumer handles the first snapshot until its ping is answered. The others arrive before that.
                 let ping = try await connection.request("agent.ping")
                 for revision in 2...50 { try await connection.snapshot(revision, revision: revision, .int(revision)) }
                 try await connection.reply(ping, ["pong": true])
@@ -114,7 +114,7 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("leaving the loop ends the subscription and keeps the connection")
+    @Test("leaving the loop over a stream ends the subscription and keeps the connection")
     func unsubscribes() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -186,7 +186,7 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("a permanent error is thrown")
+    @Test("the stream throws a permanent error")
     func permanentError() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -198,7 +198,7 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("an ended subscription is requested again on the same connection; only an error is reported")
+    @Test("after the agent ends a subscription, the stream subscribes again and throws the error if that fails")
     func withdrawn() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -226,7 +226,7 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("an invalid path is thrown before anything is sent")
+    @Test("an invalid path is rejected before anything is sent")
     func invalidPath() async throws {
         let client = LarderClient(socket: "/nonexistent")
         let failure = await error { for try await _ in client.config.snapshots(at: "/a~2") {} }
@@ -261,7 +261,7 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("delays grow while the agent is unreachable, are reported, and start over after a snapshot")
+    @Test("attempts to reconnect are reported; their delays grow and start over after a snapshot")
     func delays() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let clock = ImmediateClock()

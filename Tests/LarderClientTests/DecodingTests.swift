@@ -15,7 +15,7 @@ struct DecodingTests {
         try ConfigSnapshot(value: value, revision: 1, epoch: "e", state: .fresh).decode(type)
     }
 
-    @Test("plain values, optionals, arrays, dictionaries and structures are decoded")
+    @Test("plain values, optionals, arrays, dictionaries and structs are decoded")
     func shapes() throws {
         #expect(try decode(25, Int.self) == 25)
         #expect(try decode("x\ny", String.self) == "x\ny")

@@ -33,7 +33,7 @@ struct ImageCallTests {
         }
     }
 
-    @Test("get sends its parameters, requests a lease until the connection ends, and returns the image")
+    @Test("get sends its parameters, requests a lease that lasts as long as the connection, and returns the image")
     func get() async throws {
         let (params, image) = try await call("image.get", answer: Self.image(lease: 3)) {
             try await $0.get(
@@ -70,7 +70,7 @@ struct ImageCallTests {
         }
     }
 
-    @Test("the other calls send their parameters and return their results")
+    @Test("peek, pin, unpin, remove, clear and list send their parameters and return their results")
     func others() async throws {
         let missing = try await call(
             "image.peek", answer: ["held": false, "decision": "notHeld", "revalidates": false]
@@ -161,7 +161,7 @@ struct ScopedImageTests {
         }
     }
 
-    @Test("a disconnect within the closure is thrown, even if the closure throws", arguments: [false, true])
+    @Test("a disconnect during the closure is thrown, even if the closure fails", arguments: [false, true])
     func connectionLost(throwing: Bool) async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()

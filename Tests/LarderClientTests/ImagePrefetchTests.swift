@@ -63,7 +63,7 @@ struct ImagePrefetchTests {
         }
     }
 
-    @Test("cancelling the task cancels the request")
+    @Test("cancelling the task of a prefetch cancels the request")
     func cancelled() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -83,7 +83,7 @@ struct ImagePrefetchTests {
         }
     }
 
-    @Test("leaving the loop cancels the request")
+    @Test("leaving the loop over a prefetch cancels the request")
     func left() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Client lifetime", .timeLimit(.minutes(5)))
 struct LifetimeTests {
-    @Test("the scope connects first and closes at its end; the client cannot be used afterwards")
+    @Test("withConnection connects before its body and closes after it; the client cannot be used afterwards")
     func scope() async throws {
         try await ScriptedAgent.with { agent in
             async let connection = agent.accept()
@@ -15,7 +15,7 @@ struct LifetimeTests {
         }
     }
 
-    @Test("a scope whose body throws rethrows the error and closes")
+    @Test("withConnection closes and rethrows the error if its body throws")
     func throwingScope() async throws {
         try await ScriptedAgent.with { agent in
             async let connection = agent.accept()

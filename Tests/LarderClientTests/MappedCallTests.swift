@@ -2,7 +2,7 @@ import Glibc
 import LarderClient
 import Testing
 
-@Suite("Calls with files", .timeLimit(.minutes(5)))
+@Suite("Calls that pass descriptors", .timeLimit(.minutes(5)))
 struct MappedCallTests {
     private static let opened: JSONValue = [
         "namespace": "default", "revision": 1, "epoch": "9f86d081884c7d65", "state": "fresh", "bytes": 200,
@@ -25,7 +25,7 @@ struct MappedCallTests {
         }
     }
 
-    @Test("a disconnect before the reply is `disconnected`; a refusal is `remote`")
+    @Test("a disconnect before the reply fails with `disconnected`; an error reply is thrown")
     func failures() async throws {
         try await ScriptedAgent.with { agent in
             let client = agent.client()
@@ -81,7 +81,7 @@ struct MappedCallTests {
         }
     }
 
-    @Test("without a file, the document is sent inline, and an event makes the snapshot outdated")
+    @Test("with mapped: false, the document is sent inline, and an event makes the snapshot outdated")
     func copied() async throws {
         try await ScriptedAgent.with { agent in
             let client = agent.client()

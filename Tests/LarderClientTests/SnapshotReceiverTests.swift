@@ -23,7 +23,7 @@ struct SnapshotReceiverTests {
     /// Takes the snapshot outside of `#expect`, whose operands cannot be mutated.
     private func taken(_ receiver: inout SnapshotReceiver) -> ConfigSnapshot? { receiver.take() }
 
-    @Test("an older revision of the same epoch, and the same one again, are not delivered")
+    @Test("a revision that is older than or equal to the last one of its epoch is not delivered")
     func olderIgnored() throws {
         var receiver = SnapshotReceiver(mode: .snapshot)
         try receiver.receive(snapshot(1, 5))
@@ -61,7 +61,7 @@ struct SnapshotReceiverTests {
         #expect(taken(&receiver)?.skipped == 0)
     }
 
-    @Test("a missing value results in a snapshot without a value")
+    @Test("an event without a value becomes a snapshot whose value is nil")
     func absence() throws {
         var receiver = SnapshotReceiver(mode: .snapshot)
         try receiver.receive(snapshot(1, 1, nil))

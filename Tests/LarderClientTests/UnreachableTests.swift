@@ -40,18 +40,18 @@ struct UnreachableTests {
         }
     }
 
-    @Test("the advice for a permission error says who may connect, and never names the superuser's group")
+    @Test("the advice for a permission error names the users who may connect and never suggests root's group")
     func permission() async throws {
         try withTemporaryDirectory { directory in
             let path = "\(directory)/file"
             close(open(path, O_CREAT | O_WRONLY, 0o600))
-            // The superuser is never refused, so the test constructs the errors.
+            // Root is never denied access, so the test constructs the errors.
             let owned = LarderClientError.unreachable(path, errno: EACCES)
             #expect(owned.reason == "permission denied on \(path)")
             #expect(owned.advice?.hasPrefix("only ") == true)
             let hidden = LarderClientError.unreachable("\(directory)/none/file", errno: EACCES)
             #expect(hidden.advice?.contains("run as a user who can access the directory") == true)
-            // Only the superuser can give a file to another group.
+            // Only root can give a file to another group.
             guard geteuid() == 0, let group = getgrnam("daemon") else { return }
             chown(path, 0, group.pointee.gr_gid)
             chmod(path, 0o660)
