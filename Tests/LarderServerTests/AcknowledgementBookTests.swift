@@ -11,7 +11,7 @@ struct AcknowledgementBookTests {
             peer: PeerCredentials(descriptor: -1))
     }
 
-    @Test("the last acknowledgement per client and namespace counts until the client disconnects")
+    @Test("the last acknowledgement of each client in each namespace counts until the client disconnects")
     func lastAcknowledgement() {
         let book = AcknowledgementBook()
         for client in 1...3 { book.note(entry(5, true), by: client, of: "a") }

@@ -3,7 +3,7 @@ import NIOCore
 
 @testable import LarderServer
 
-/// Gives tests access to the parts of a connection. No other fixture reads them. Used only on the event loop.
+/// Gives tests access to the parts of a connection. Other fixtures do not read the parts. Used only on the event loop.
 struct ConnectionProbe {
     let connection: Connection
 
@@ -27,7 +27,7 @@ struct ConnectionProbe {
     var requests: Int { connection.state.metrics.requests }
     var isClosed: Bool { connection.state.phase == .closed }
     var isOutputPending: Bool { connection.state.outbound.isPending }
-    /// Whether the rest of the input waits until other connections have been served.
+    /// Whether the rest of the input is deferred until other connections have been served.
     var isResumeScheduled: Bool { connection.state.reader.isResumeScheduled }
 
     /// Reports events of the socket, as the event loop does.

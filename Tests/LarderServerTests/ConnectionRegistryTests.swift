@@ -31,7 +31,7 @@ struct ConnectionRegistryTests {
         #expect(idle <= .now - connected)
     }
 
-    @Test("concurrent refusals do not delay tasks that wait for an empty registry")
+    @Test("a task that waits for an empty registry returns despite concurrent refusals")
     func refusedWhileWaiting() async {
         let registry = ConnectionRegistry()
         let ended = DispatchSemaphore(value: 0)

@@ -100,7 +100,7 @@ struct ConnectionTests {
         #expect(try JSONValue(parsing: replies[1])["error"]?["data"]?["name"]?.string == "notFound")
     }
 
-    @Test("a completed batch charges no bytes, even if a notification completes it")
+    @Test("no bytes are charged for a batch that is answered, even if a notification completed it")
     func usageOfBatch() async throws {
         try await ConnectionFixture.with { client, context in
             let store = try #require(context.namespaces["default"]).store
@@ -125,7 +125,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test("a read in a batch returns the value at its execution, however long the batch takes")
+    @Test("a read in a batch returns the value at the time of its execution, however long the batch takes")
     func largeInBatch() async throws {
         try await ConnectionFixture.with { client, context in
             let store = try #require(context.namespaces["default"]).store
@@ -151,7 +151,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test("the reply to config.subscribe precedes the first event, also in a batch", arguments: [false, true])
+    @Test("the reply to config.subscribe precedes the first event, even in a batch", arguments: [false, true])
     func replyBeforeEvent(inBatch: Bool) async throws {
         let subscribe = #"{"id":1,"method":"config.subscribe"}"#
         let unsubscribe = #"{"id":2,"method":"config.unsubscribe","params":[1]}"#

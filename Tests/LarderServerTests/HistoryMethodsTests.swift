@@ -9,7 +9,7 @@ import Testing
 
 @Suite("History methods")
 struct HistoryMethodsTests {
-    @Test("a difference masks secrets for a peer without the right, but lists that they changed")
+    @Test("for a peer without the right `secrets`, a difference masks secret values but lists their changes")
     func secrets() async throws {
         let context = try await ConnectionFixture.serverContext(
             [NamespaceConfiguration(name: "default", secrets: try SecretPatterns(["db.password", "*.token"]))])

@@ -193,7 +193,7 @@ struct LinuxShimsTests {
     }
 }
 
-/// The bytes that one read returns, as text.
+/// The bytes of one read, as text.
 private func receive(_ descriptor: CInt) -> String {
     var buffer = [UInt8](repeating: 0, count: 4096)
     let count = read(descriptor, &buffer, buffer.count)

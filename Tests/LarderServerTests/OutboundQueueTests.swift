@@ -81,7 +81,7 @@ struct OutboundQueueTests {
             let isWritten = output.write(line, passing: file, then: number % 2 == 0 ? ByteBuffer(bytes: line) : nil)
             #expect(isWritten == (number <= OutboundQueue.maxDescriptorsInFlight))
         }
-        // Later output is queued behind the descriptor.
+        // Output without a descriptor is queued after the descriptor.
         let isWritten = output.write(line, passing: nil, then: nil)
         #expect(!isWritten)
         output.resume()

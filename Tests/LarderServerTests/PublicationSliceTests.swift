@@ -143,7 +143,7 @@ struct PublicationSliceTests {
     }
 
     @Test(
-        "a lagging subscription gets the value of the snapshot being delivered, before its topic is compared"
+        "a lagging subscription gets the snapshot that is being delivered, even before its topic is compared"
     )
     func bodiesDuringBroadcast() async throws {
         let context = try await ConnectionFixture.serverContext()

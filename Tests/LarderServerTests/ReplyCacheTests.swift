@@ -87,7 +87,7 @@ struct ReplyCacheTests {
         #expect(cache.count == 0)
     }
 
-    @Test("a line is repeated if the last line in its slot was the same, with any id")
+    @Test("isRepeated is true if the last line in the same slot was equal, whatever its id")
     func repetition() throws {
         var cache = ReplyCache()
         func isRepeated(_ line: String) throws -> Bool {

@@ -16,7 +16,7 @@ struct RequestCacheTests {
         }
     }
 
-    @Test("a value is found for a line with another id, and for no other line")
+    @Test("a value is found for lines that differ only in the id, and for no other line")
     func found() throws {
         var cache = RequestCache<Int>(slots: 64)
         try with(#"{"id":1,"method":"m"}"#) { _ = cache.store(7, payload: [0x61, 0x62], for: $0) }

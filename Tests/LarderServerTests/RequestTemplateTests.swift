@@ -49,7 +49,7 @@ struct RequestTemplateTests {
         ])
     func noTemplate(line: String) { #expect(parts(line) == nil) }
 
-    @Test("reads that differ only in the id get their own ids, even if the line is invalid")
+    @Test("replies to reads that differ only in the id have the correct ids, even if a line is invalid")
     func repeated() async throws {
         func read(_ id: String, _ rest: String) -> String { #"{"id":\#(id),"method":"config.get"\#(rest)}"# }
         let lines = [
@@ -64,7 +64,7 @@ struct RequestTemplateTests {
         #expect(replies[0].dropFirst(replies[0].count - 40) == replies[1].dropFirst(replies[1].count - 40))
     }
 
-    @Test("repeated reads get the current value and state, and notice that the namespace was removed")
+    @Test("repeated reads return the current value and state, and fail after the namespace is removed")
     func current() async throws {
         try await ConnectionFixture.with { client, context in
             let namespace = try #require(context.namespaces["default"])

@@ -27,7 +27,7 @@ struct RightsTests {
         return rules
     }
 
-    @Test("a peer's rights are the union of those of its user, its groups and others")
+    @Test("a peer has all rights that its user, its groups or `others` have")
     func union() {
         var rules = AccessRules()
         rules.general.users = [4711: Rights([.write])]
@@ -49,7 +49,7 @@ struct RightsTests {
         }
     }
 
-    @Test("the access of a namespace replaces the general access, except for the right administer")
+    @Test("the access of a namespace replaces the general access, but keeps `administer` if it grants any right")
     func namespaces() {
         let rules = Self.rules(
             Rights([.read, .push, .administer, .images]), ["shop": Rights([.read, .write]), "safe": []])

@@ -46,7 +46,7 @@ struct SnapshotFilesTests {
         #expect(try Self.mapped(first).int(at: "a") == 1)
     }
 
-    @Test("a large file is created by a task, shared by all waiters, and never older than requested")
+    @Test("a large file is created by a task, shared by all waiters, and current as of the request")
     func large() async throws {
         let (files, publication) = (SnapshotFiles(), Self.publication(Self.large(1)))
         #expect(try files.atOnce(publication) == nil)

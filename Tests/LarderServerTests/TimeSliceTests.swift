@@ -56,7 +56,7 @@ struct TimeSliceTests {
         }
     }
 
-    @Test("a batch is served in time slices, answered with one line, and delays the lines behind it")
+    @Test("a batch is served in time slices and answered with one line; later lines are served after it")
     func batch() async throws {
         let served = Count()
         try await ConnectionFixture.with(methods(served)) { client, _ in
@@ -71,7 +71,7 @@ struct TimeSliceTests {
         }
     }
 
-    @Test("requests of a disconnected client are executed up to the last, even without a line end")
+    @Test("all requests of a disconnected client are executed, even if the last has no line end")
     func disconnected() async throws {
         let served = Count()
         try await ConnectionFixture.with(methods(served)) { client, _ in
@@ -89,7 +89,7 @@ struct TimeSliceTests {
         #expect(replies.count == 10)
     }
 
-    @Test("requests behind a cancellation are executed once")
+    @Test("requests after a cancellation are executed once")
     func resumedOnce() async throws {
         // A reply that completes while the rest of the input is deferred must not resume that input a second time.
         let served = Count()

@@ -19,7 +19,7 @@ struct TopicTests {
     }
 
     @Test(
-        "a topic keeps its channel after the channel removed it, and then both can be released")
+        "a removed topic retains its channel until the topic is released")
     func channelOutlived() throws {
         var topic: Topic?
         weak var channel: SnapshotChannel?
@@ -96,7 +96,7 @@ struct TopicTests {
         #expect(try await Self.revisions(topics: 1, value: text, byTask: true) == [7, 8])
     }
 
-    @Test("topics do not advance while the loop runs other work, which may be writing to clients")
+    @Test("topics advance only after other work on the loop ends, because that may be writing to clients")
     func advanceAfterOtherWork() async throws {
         #expect(try await Self.revisions(topics: 1, byTask: false) == [7, 8])
     }

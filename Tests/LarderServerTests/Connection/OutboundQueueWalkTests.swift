@@ -10,7 +10,7 @@ struct OutboundQueueWalkTests {
     /// A socket that accepts `room` bytes.
     private struct Socket {
         var room = 0
-        /// The accepted bytes, and the offsets of those that came with a descriptor.
+        /// The accepted bytes, and the offsets of the bytes that came with a descriptor.
         var (taken, files): ([UInt8], [Int]) = ([], [])
 
         mutating func write(_ bytes: [UInt8], _ file: PassedFile?) -> SocketWriter.Result {
@@ -28,7 +28,7 @@ struct OutboundQueueWalkTests {
     }
 
     @Test(
-        "bytes are written in order, and a descriptor with the first byte of its line",
+        "bytes are written in order, and a descriptor is sent with the first byte of its line",
         arguments: 0..<50)
     func order(seed: Int) throws {
         var generator = SeededGenerator(seed: UInt64(seed))

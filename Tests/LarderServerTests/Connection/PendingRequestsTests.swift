@@ -42,7 +42,7 @@ struct PendingRequestsTests {
     }
 
     @Test(
-        "after the connection closes, committed requests keep their places until they complete")
+        "after the connection closes, committed requests count as in flight until they complete")
     func closed() {
         var pending = PendingRequests()
         let (waiting, committed) = (
@@ -55,7 +55,7 @@ struct PendingRequestsTests {
         #expect(name(pending.complete(committed)) == "unknown")
     }
 
-    @Test("a cancelled request keeps the last reason and runs its handler each time")
+    @Test("each cancellation of a request runs its handler, and the last reason is kept")
     func cancelled() {
         let request = request(1)
         var reasons: [String] = []

@@ -9,7 +9,7 @@ import Testing
 struct RequestReaderTests {
     /// Drives a reader as a connection does. The sizes of reads and the closing of the gate are random.
     private struct Driver {
-        enum End: CaseIterable { case open, halfClosed, gone }
+        enum End: CaseIterable { case open, halfClosed, disconnected }
 
         var generator: SeededGenerator
         var reader = RequestReader(maximumLineBytes: 20_000)
@@ -44,7 +44,7 @@ struct RequestReaderTests {
             }
         }
 
-        /// Produces the next event that the reader may be waiting for.
+        /// Produces the next event for which the reader may be waiting.
         private mutating func wait() {
             if reader.isResumeScheduled {
                 reader.resumed()
@@ -68,7 +68,7 @@ struct RequestReaderTests {
             switch end {
             case .open: break
             case .halfClosed: reader.peerHalfClosed()
-            case .gone: reader.peerHungUp(isSliceOver: Bool.random(using: &generator))
+            case .disconnected: reader.peerHungUp(isSliceOver: Bool.random(using: &generator))
             }
         }
 
@@ -132,17 +132,17 @@ struct RequestReaderTests {
             let expected = hasLast ? lines : Array(lines.dropLast())
             switch end {
             // Requests of a disconnected peer that would have to wait are not served.
-            case .gone:
+            case .disconnected:
                 #expect(driver.isClosed && driver.served == Array(expected.prefix(driver.served.count)))
             case .open, .halfClosed: #expect(!driver.isClosed && driver.served == expected)
             }
             #expect(end != .halfClosed || driver.reader.isFinished)
-            #expect(end != .gone || driver.served.count == expected.count || !driver.isGateOpen)
+            #expect(end != .disconnected || driver.served.count == expected.count || !driver.isGateOpen)
         }
     }
 
     @Test(
-        "the reader waits while the gate is closed, the rest is deferred, or a line is being served"
+        "the reader waits while the gate is closed, the rest of the input is deferred or a line is being served"
     )
     func waits() {
         var reader = RequestReader(maximumLineBytes: 64)
@@ -163,7 +163,7 @@ struct RequestReaderTests {
         #expect(reader.nextAction(isGateOpen: true) == .deferRest)
     }
 
-    @Test("the backlog is served before more is read, and dropped when the connection ends")
+    @Test("the backlog is served before more input is read, and dropped when the reader stops")
     func backlog() {
         var reader = RequestReader(maximumLineBytes: 64)
         reader.keep(ByteBuffer(string: "a\n"), isGateOpen: false)
@@ -173,7 +173,7 @@ struct RequestReaderTests {
         #expect(reader.nextAction(isGateOpen: true) == .read(maxBytes: RequestReader.sliceBytes))
     }
 
-    @Test("after the peer disconnects, the connection closes once the next step would have to wait")
+    @Test("after the peer disconnects, the connection closes as soon as a request would have to wait")
     func disconnected() {
         var reader = RequestReader(maximumLineBytes: 64)
         reader.peerHungUp(isSliceOver: true)

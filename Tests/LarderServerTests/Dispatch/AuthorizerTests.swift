@@ -41,7 +41,7 @@ struct AuthorizerTests {
         }
     }
 
-    @Test("the access of a namespace replaces the general access; a right in it suffices for anywhere")
+    @Test("the access of a namespace replaces the general access; a right in any namespace satisfies `anywhere`")
     func ownAccess() async throws {
         try await ConnectionFixture.with(namespaces: ["default", "own"]) { _, context in
             let rights = Self.rights([], own: [.read])
@@ -53,7 +53,7 @@ struct AuthorizerTests {
         }
     }
 
-    @Test("a missing namespace is not a denial if no namespace is hidden from the peer")
+    @Test("a missing namespace is reported as unknown, not denied, if no namespace is hidden from the peer")
     func unknownNamespace() async throws {
         try await ConnectionFixture.with { _, context in
             let denial = context.authorizer.decide(.inNamespace(.write, "none"), Self.rights([.read]))
@@ -62,7 +62,7 @@ struct AuthorizerTests {
         }
     }
 
-    @Test("images of an origin with users and groups are limited to these and to trusted peers")
+    @Test("only trusted peers and the users and groups of an origin may have its images")
     func origin() async throws {
         let origin = try ImageOrigin("http://h", users: [4711], groups: [7, 8])
         func peer(user: Int, group: Int = 1, others: [UInt32] = []) -> PeerCredentials {

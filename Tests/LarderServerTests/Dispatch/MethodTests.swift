@@ -40,7 +40,7 @@ struct MethodTests {
         return methods
     }
 
-    @Test("a method that needs a reply has no effect as a notification, and its slot in a batch stays empty")
+    @Test("a notification of a method that needs a reply is not executed and has no reply in a batch")
     func notification() async throws {
         let calls = Calls()
         let replies = try await ConnectionFixture.exchange(
@@ -54,7 +54,7 @@ struct MethodTests {
         #expect(try replies.map { try JSONValue(parsing: $0)[0]?["id"]?.int } == [1])
     }
 
-    @Test("the rest of a batch whose client has disconnected starts only committed requests")
+    @Test("after a client disconnects, only the committed requests in the rest of its batch start")
     func closed() async throws {
         let calls = Calls()
         var limits = ConnectionLimits()

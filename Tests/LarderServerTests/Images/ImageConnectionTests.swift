@@ -9,7 +9,7 @@ import Testing
 struct ImageConnectionTests {
     private let url = "http://h/a.png"
 
-    @Test("requests for one image share a lease, which is released as often as it was taken")
+    @Test("requests for one image share a lease, which ends after one release per request")
     func lease() async throws {
         try await ImageFixture.with { fixture, client in
             let first = try await client.get(url)["result"]
@@ -129,7 +129,7 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("files queued for a user who does not read are limited to connectionsPerUser")
+    @Test("at most connectionsPerUser files are queued for a user whose client does not read")
     func unreceivedFiles() async throws {
         var limits = ConnectionLimits()
         limits.connectionsPerUser = 8
@@ -145,7 +145,7 @@ struct ImageConnectionTests {
             let errors = replies.compactMap { $0["error"]?["data"]?["name"]?.string }
             #expect(files.count == OutboundQueue.maxDescriptorsInFlight + 8)
             #expect(errors == Array(repeating: "limitExceeded", count: 40 - files.count))
-            // After receiving them, the user may have more.
+            // After the client has received the files, the user may have more.
             try await client.send(ImageClient.request(url, #","as":"descriptor""#))
             let (again, file) = try await client.read(1)
             for file in file { close(file) }
@@ -238,7 +238,7 @@ struct ImageConnectionTests {
         var peer = PeerCredentials.stranger
         peer.uid = 4711
         try await ImageFixture.with(peer: peer) { fixture, client in
-            let others = fixture.context.rules
+            let granting = fixture.context.rules
             for _ in 0..<2 {
                 for _ in 0..<2 { #expect(try await client.get(url)["result"]?["lease"]?.int == 1) }
                 #expect(fixture.context.use(AccessRules()))
@@ -246,9 +246,9 @@ struct ImageConnectionTests {
                     let data = try await client.get(url)["error"]?["data"]
                     #expect(data?["name"]?.string == "denied" && data?["right"]?.string == "images")
                 }
-                #expect(fixture.context.use(others))
+                #expect(fixture.context.use(granting))
             }
-            #expect(!fixture.context.use(others), "equal rules are not a change")
+            #expect(!fixture.context.use(granting), "equal rules are not a change")
         }
     }
 

@@ -12,7 +12,7 @@ struct ImageLeasesTests {
         return try #require(BlobDigest(hex: String(repeating: "0", count: 64 - digits.count) + digits))
     }
 
-    @Test("a blob has one lease with one reference, which ends when released as often as taken")
+    @Test("a blob has one lease with one reference, which ends when it is released as often as it was taken")
     func counting() throws {
         var leases = ImageLeases()
         let (a, b) = (try digest(1), try digest(2))
@@ -22,7 +22,7 @@ struct ImageLeasesTests {
         #expect(leases.release(1) == (true, nil))
         #expect(leases.release(1) == (true, a))
         #expect(leases.release(1) == (false, nil))
-        // Numbers are not reused.
+        // The numbers of ended leases are not reused.
         #expect(leases.take(a, until: .distantFuture) == (3, true))
         #expect(Set(leases.endAll()) == [a, b] && leases.count == 0)
     }

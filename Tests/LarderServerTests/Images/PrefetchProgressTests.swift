@@ -31,7 +31,7 @@ struct PrefetchProgressTests {
         #expect(sent.count == 6)
     }
 
-    @Test("while output is pending, only the final progress is sent; afterwards the newest follows")
+    @Test("while output is pending, only the final progress is sent; after it drains, the newest is sent")
     func output() {
         let loop = EmbeddedEventLoop()
         var (sent, isPending): ([Int], Bool) = ([], true)
@@ -50,7 +50,7 @@ struct PrefetchProgressTests {
         #expect(sent == [5, 7])
     }
 
-    @Test("progress is not sent twice, and a cancelled prefetch sends no final progress")
+    @Test("the same progress is not sent twice, and a cancelled prefetch sends no final progress")
     func end() {
         let loop = EmbeddedEventLoop()
         var sent: [Int] = []

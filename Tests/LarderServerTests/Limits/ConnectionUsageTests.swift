@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Resources that a connection uses")
 struct ConnectionUsageTests {
-    /// A user may have 100,000 buffered bytes. Only requests and values of more than 65,536 bytes are refused.
+    /// The limit of buffered bytes is 100,000. Beyond it, only requests and values of more than 65,536 bytes are refused.
     private static let limits: ConnectionLimits = {
         var limits = ConnectionLimits()
         limits.queuedBytesPerUser = 100_000
@@ -42,7 +42,7 @@ struct ConnectionUsageTests {
         var (none, less) = (limits, limits)
         (none.queuedBytesPerUser, less.queuedBytesPerUser) = (0, -1)
         (none.subscriptionsPerUser, none.requestsInFlightPerUser) = (1, 1)
-        /// Whether exactly one place is free, so none of the limit of 1 is used.
+        /// Whether exactly one place can be taken. The limit is 1, so no place was in use.
         func isZero(_ take: () throws(WireError) -> Void, _ release: () -> Void) -> Bool {
             guard (try? take()) != nil else { return false }
             defer { release() }
@@ -83,7 +83,7 @@ struct ConnectionUsageTests {
     }
 
     @Test(
-        "the line of a batch counts while its requests wait; over the limit, they are refused",
+        "the line of a batch counts while its requests wait; over the limit, the requests are refused",
         arguments: [false, true])
     func waitingBatch(isOverLimit: Bool) async throws {
         var limits = Self.limits
@@ -124,7 +124,7 @@ struct ConnectionUsageTests {
         }
     }
 
-    @Test("the images of a prefetch count until it ends; over the limit, another large one is refused")
+    @Test("the list of a prefetch counts until the prefetch ends; over the limit, another large list is refused")
     func prefetch() async throws {
         try await ImageFixture.with(limits: Self.limits) { fixture, client in
             fixture.gate.shut()
@@ -151,7 +151,7 @@ struct ConnectionUsageTests {
         }
     }
 
-    @Test("after a client disconnects and its requests end, nothing is counted for its user", arguments: 0..<40)
+    @Test("after a client disconnects and its requests end, the usage of its user is zero", arguments: 0..<40)
     func everythingIsReleased(seed: Int) async throws {
         var generator = SeededGenerator(seed: UInt64(seed))
         let long = String(repeating: "y", count: 70_000)

@@ -42,7 +42,7 @@ struct UserUsageTests {
         #expect(limits.effectiveConnectionsPerUser == 1)
     }
 
-    @Test("subscriptions and requests have limits per user, and their places can be released")
+    @Test("subscriptions and requests in flight are limited per user; ended ones no longer count")
     func places() throws {
         let table = UserUsageTable()
         let usage = try #require(table.join(.stranger, Self.limits))
@@ -63,7 +63,7 @@ struct UserUsageTests {
         }
     }
 
-    @Test("an unfinished request counts after its client disconnects, also for the user's next connection")
+    @Test("an unfinished request of a disconnected client counts towards the user's limit until it ends")
     func orphanedRequest() throws {
         let table = UserUsageTable()
         let usage = try #require(table.join(.stranger, Self.limits))
@@ -77,7 +77,7 @@ struct UserUsageTests {
         #expect(table.count == 0)
     }
 
-    @Test("buffered bytes are limited for every user")
+    @Test("buffered bytes are limited for every user, even the agent's own")
     func bytes() throws {
         let table = UserUsageTable()
         for peer in [PeerCredentials.stranger, .own] {

@@ -13,7 +13,7 @@ import Testing
 @Suite("Broadcasts")
 struct BroadcastTests {
     @Test(
-        "a broadcast returns each subscription of a changed topic once, then each wait, while subscriptions change"
+        "a broadcast returns each subscription of a changed topic once, then each wait, even if subscriptions change"
     )
     func randomWalk() async throws {
         let context = try await ConnectionFixture.serverContext()
@@ -68,7 +68,7 @@ struct BroadcastTests {
                 offered.append(ObjectIdentifier(subscription))
             case .compared:
                 compared += 1
-                #expect(offered == expected, "the subscriptions of the previous topic are complete")
+                #expect(offered == expected, "all subscriptions of the previous topic were offered the snapshot")
                 for (topic, lastChanged, subscriptions) in before where topic.lastChanged != lastChanged {
                     expected += subscriptions.map(ObjectIdentifier.init)
                 }

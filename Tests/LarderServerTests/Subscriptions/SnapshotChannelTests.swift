@@ -53,7 +53,7 @@ struct SnapshotChannelTests {
         }
     }
 
-    @Test("every step of the consumer of a stream runs on the loop")
+    @Test("a task that prefers the loop consumes a stream entirely on the loop")
     func onTheLoop() async throws {
         let publication = Self.publication()
         let loop = try EpollLoop(name: "channel")
@@ -76,7 +76,7 @@ struct SnapshotChannelTests {
         loop.stop()
     }
 
-    @Test("each publication by a task on the loop is delivered in place")
+    @Test("a snapshot that a task on the loop publishes is delivered before `publish` returns")
     func inPlace() async throws {
         let publications = [Self.publication("one"), Self.publication("two")]
         try await Self.with(publications) { loop, bound in
@@ -98,7 +98,7 @@ struct SnapshotChannelTests {
     }
 
     @Test(
-        "a channel catches up although the loop and other threads publish and channels come and go"
+        "a channel gets the last snapshot although several threads publish and other channels start and stop"
     )
     func stress() async throws {
         let publication = Self.publication()

@@ -54,7 +54,7 @@ struct SubscriptionStateTests {
         #expect(state.offer(current: 10, previous: 8, canWrite: false) == .none)
         #expect(state.outputDrained(current: 10, lastChanged: 10, canWrite: false) == .postpone)
         #expect(state.outputDrained(current: 10, lastChanged: 10, canWrite: true) == Self.event(2, skipped: 2, base: 7))
-        #expect(state.offer(current: 10, previous: 8, canWrite: true) == .none, "the client has it")
+        #expect(state.offer(current: 10, previous: 8, canWrite: true) == .none, "the client has revision 10")
         #expect(state.offer(current: 11, previous: 10, canWrite: true) == Self.event(3, base: 10))
     }
 
@@ -83,7 +83,7 @@ struct SubscriptionStateTests {
         }
     }
 
-    @Test("in random histories the client gets increasing revisions with the correct skip counts")
+    @Test("the client gets increasing revisions with correct skip counts in random sequences of operations")
     func randomWalk() {
         for seed in 0..<200 {
             var generator = SeededGenerator(seed: UInt64(seed))
