@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Blob store with failing disk operations")
 struct BlobFaultTests {
-    /// The rows that an index would have: added after an image is published, removed before the image is.
+    /// The rows that an index would have. A row is added after its image is published and removed before its image.
     private final class Rows {
         var digests: Set<BlobDigest> = []
     }
@@ -44,7 +44,7 @@ struct BlobFaultTests {
         #expect(filesBelow(path + "/blobs").values.reduce(0, +) == store.usage.bytes)
     }
 
-    @Test("if the process stops at any call, a restart finds each row's file complete and sweeps the rest")
+    @Test("after a stop at any file operation, a restart finds the complete file of each row and sweeps the rest")
     func everyStop() throws {
         var call = 0
         var isDone = false
@@ -65,7 +65,7 @@ struct BlobFaultTests {
         #expect(call > 40)
     }
 
-    @Test("a single failure at any call is reported and loses no data", arguments: [EIO, ENOSPC])
+    @Test("the failure of any single file operation is reported and loses no data", arguments: [EIO, ENOSPC])
     func everyFailure(_ number: CInt) throws {
         var call = 0
         var isDone = false

@@ -77,9 +77,9 @@ func filesBelow(_ path: String) -> [String: Int] {
     return result
 }
 
-/// The files of a real directory, with failures that the test requests.
+/// The files of a real directory, with failures that a test injects.
 final class FaultyCacheFiles: CacheFiles {
-    /// The failure of one call. Calls are counted from 0.
+    /// The failure of one call of an operation. All calls are counted from 0.
     struct Fault: Sendable {
         var call: Int
         var errno: CInt

@@ -14,7 +14,7 @@ private let childDirectory = ProcessInfo.processInfo.environment["LARDER_BLOB_CH
 /// the parent kills it after a number of steps, so the test does not depend on time.
 @Suite("Blob store after kill -9")
 struct BlobKillTests {
-    @Test("the child process that the other test kills", .enabled(if: childDirectory != nil))
+    @Test("a child process writes, removes and sweeps until it is killed", .enabled(if: childDirectory != nil))
     func child() throws {
         let path = try #require(childDirectory)
         let store = try BlobStore(counting: path, limits: SpaceLimits(freeBytes: 0))
@@ -44,7 +44,7 @@ struct BlobKillTests {
         }
     }
 
-    /// The digests that the log lists as present.
+    /// The digests whose rows the log has added and not removed.
     private static func rows(_ path: String) -> Set<BlobDigest> {
         var rows: Set<BlobDigest> = []
         let text = String(decoding: FileManager.default.contents(atPath: path + ".rows") ?? Data(), as: UTF8.self)

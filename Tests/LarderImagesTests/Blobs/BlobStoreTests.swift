@@ -192,7 +192,7 @@ struct BlobStoreTests {
             let error = #expect(throws: ImageError.self) { try writer.append(bytes) }
             #expect(error?.code == .noRoom)
             #expect(writer.written == 0)
-            // The shortage is only what this append lacks.
+            // The shortage covers only the missing space for this append.
             #expect(error?.shortage?.bytes == 500 && error?.shortage?.count == 0)
             #expect(store.releaseRow(first.digest))
             _ = try store.removeUnreferenced(first.digest)
@@ -257,7 +257,7 @@ struct BlobStoreTests {
     }
 
     @Test(
-        "after an unclean stop, damage is detected before a file is served; a stop is clean once all are verified"
+        "after an unclean stop, files are verified before they are served; a stop is clean once all are verified"
     )
     func unclean() throws {
         try withDirectory { path in
@@ -280,7 +280,7 @@ struct BlobStoreTests {
                 let store = try BlobStore(counting: path)
                 #expect(!store.isUnclean)
                 digests.forEach { store.adopt($0, size: 1000) }
-                // Not marked as clean, as after a kill.
+                // The store is not marked as clean, as after a kill.
             }
             try damage(digests[0])
             do {

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Truncated images and wrong frame counts")
 struct BlobTruncationTests {
-    @Test("an animation whose frame count is wrong is published as the still image", arguments: [1, 2, 3, 1_000_000])
+    @Test("an animation whose frame count is wrong is published as a still image", arguments: [1, 2, 3, 1_000_000])
     func wrongFrameCount(_ frames: Int) throws {
         let control = MadeImages.chunk("fcTL", [UInt8](repeating: 0, count: 26))
         let image =

@@ -39,7 +39,7 @@ struct CacheDownloadTests {
         }
     }
 
-    @Test("cancelling the last request stops the download and leaves no file; a later request starts again")
+    @Test("cancelling the last request stops the download and leaves no file; a later request starts a new one")
     func allCancel() async throws {
         try await withCache { fixture in
             fixture.origin.answer(picture(1))
@@ -124,7 +124,7 @@ struct CacheDownloadTests {
         }
     }
 
-    @Test("a digest that differs fails only the requests that expect it")
+    @Test("an image with an unexpected digest fails only the requests that expect another digest")
     func digests() async throws {
         try await withCache { fixture in
             fixture.origin.answer(picture(1))
@@ -228,7 +228,7 @@ struct CacheDownloadTests {
         }
     }
 
-    @Test("a stop fails waiting requests and marks the cache as clean")
+    @Test("stopping the cache fails waiting requests and marks the directory as clean")
     func stop() async throws {
         try await withPath { path in
             let fixture = try await CacheFixture.open(path)

@@ -132,7 +132,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("an unreachable origin gets no requests for two seconds, and then again")
+    @Test("an unreachable origin gets no requests for two seconds after a failure")
     func recovery() async throws {
         try await withCache { fixture in
             fixture.origin.fail()
@@ -161,12 +161,12 @@ struct CachePolicyTests {
     }
 
     @Test(
-        "a stale image that may be served is served after the first failure, while the download continues")
+        "a stale image that may be served is served after the first failed attempt, while the download continues")
     func firstFailure() async throws {
         try await withStaleImage("max-age=60, stale-if-error=1000") { (fixture) async throws in
             fixture.origin.answer { _ in .failedAttempt(.status(503)) }
             #expect(try await fixture.get(url(1)).freshness == .stale)
-            // So are later requests before the next attempt, except those that do not accept a stale image.
+            // Requests before the next attempt also get the stale image, unless it is too old for them.
             #expect(try await fixture.get(url(1)).freshness == .stale)
             let strict = Task { try await fixture.get(url(1), maximumAge: 10) }
             await fixture.waitForWaiters(1, for: url(1))

@@ -121,7 +121,7 @@ struct CacheRecoveryTests {
         }
     }
 
-    @Test("if the process stops at any call, a restart finds no row without a file and only complete files")
+    @Test("after a stop at a file operation, a restart finds only complete files and no row without a file")
     func everyStop() async throws {
         var call = 0
         var isDone = false

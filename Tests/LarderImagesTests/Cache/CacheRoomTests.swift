@@ -68,7 +68,7 @@ struct CacheRoomTests {
                 let pinned = try await fixture.rows().map(\.isPinned)
                 #expect(pinned.filter(\.self).count == 1)
             }
-            // Memory and disk agree.
+            // The rows in memory and on disk agree.
             let cleared = try await fixture.cache.clear()
             #expect(cleared.images == 2)
             #expect(try await fixture.rows().map(\.isPinned) == [true])
@@ -116,7 +116,7 @@ struct CacheRoomTests {
         }
     }
 
-    @Test("a removed file is downloaded again after a sweep, or instead of a revalidation")
+    @Test("an image whose file is missing is downloaded again after a sweep, or instead of a revalidation")
     func missingFile() async throws {
         try await withCache { fixture in
             fixture.origin.answer { order in

@@ -46,7 +46,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test("pinned and leased images are not evicted; a download fails if all images are")
+    @Test("pinned and leased images are not evicted; if all images are pinned or leased, a download fails")
     func nothingToEvict() async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 1 << 30, count: 3, freeBytes: 0) }) { fixture in
             fixture.serveMany()
@@ -115,7 +115,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test("the times of last use are written later, in one batch")
+    @Test("the times of last use are written to the index later, in one batch")
     func touches() async throws {
         try await withCache { fixture in
             fixture.serveMany()
@@ -130,7 +130,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test("clear keeps pinned images unless they are included, and lists have pages")
+    @Test("clear keeps pinned images unless they are included, and leased files until their release")
     func clear() async throws {
         try await withCache { fixture in
             fixture.serveMany()
@@ -211,7 +211,7 @@ struct CacheStorageTests {
             fixture.serveMany()
             for number in 1...3 { try await fixture.get(url(number)) }
             try await fixture.get("https://other.example/4.png")
-            // clear keeps images that the caller may not have.
+            // clear keeps the images of an origin whose credential the caller may not use.
             let cleared = try await fixture.cache.clear(includingPinned: true) { $0.name == "https://img.example" }
             #expect(cleared.images == 1 && cleared.bytes == 1000)
             #expect(try await fixture.rows().count == 3)
@@ -258,8 +258,8 @@ struct CacheStorageTests {
 
 /// The total size and the number of image files. A file with several names counts once.
 ///
-/// Other tasks write at the same time, so the directories are scanned twice. Files with the same name and inode in both
-/// scans existed between them, all at once. The inode alone is not enough, because file systems reuse it immediately.
+/// Other tasks write at the same time, so the directories are scanned twice. The files with the same name and inode in both
+/// scans all existed between the scans. The inode alone is not enough, because file systems reuse it immediately.
 private func onDisk(_ path: String) -> (bytes: Int, files: Int) {
     let (first, second) = (scan(path), scan(path))
     var sizes: [Int: Int] = [:]

@@ -10,14 +10,14 @@ final class FakeOrigin: ImageOriginClient {
     /// A response to a request.
     enum Answer: Sendable {
         case image([UInt8], [(String, String)])
-        /// A 304. An error in the test if the request has no condition.
+        /// A 304. The download fails if the request has no condition.
         case notModified([(String, String)])
         case failure(ImageError)
         /// The attempt fails, and the next one waits for ``FakeOrigin/resume()``.
         case failedAttempt(ImageError)
     }
 
-    /// A received request. Does not contain the whole order, which refers to the cache.
+    /// A received request. It does not contain the whole order, which refers to the cache.
     struct Request: Sendable {
         let url: String
         let headers: [(name: String, value: String)]
@@ -132,7 +132,7 @@ final class FakeOrigin: ImageOriginClient {
         }
     }
 
-    /// Writes as a download does: in pieces, each of which is retried after space was reclaimed.
+    /// Writes as a download does: in pieces, and retries each piece after space was reclaimed.
     private func write(
         _ bytes: [UInt8], _ fields: [(String, String)], _ order: DownloadOrder, _ progress: DownloadProgress,
         _ owner: any DownloadOwner
@@ -159,7 +159,7 @@ final class FakeOrigin: ImageOriginClient {
 
 extension ImageError {
     static let unreachable = ImageError(
-        UpstreamError(.connectFailed, "nobody answers for /secret", originFailure: "nobody answers"))
+        UpstreamError(.connectFailed, "connection refused for /secret", originFailure: "connection refused"))
     static let silent = ImageError(UpstreamError(.timeout, "no response arrived"))
     static func status(_ status: Int, retryAfter: Duration? = nil) -> ImageError {
         ImageError(UpstreamError(.status, "status \(status)", status: status, retryAfter: retryAfter))

@@ -45,7 +45,7 @@ struct SpaceWaitTests {
         await fixture.until { await fixture.cache.spaceWaiters == count }
     }
 
-    @Test("a download that waits for space resumes when another one ends, or when its task is cancelled")
+    @Test("a download that waits for space resumes when another download ends or its own task is cancelled")
     func waits() async throws {
         let shortage = SpaceShortage(bytes: 0, count: 1, taken: 0)
         try await withDownloads(2) { fixture, downloads in

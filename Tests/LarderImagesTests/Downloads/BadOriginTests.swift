@@ -198,7 +198,7 @@ struct BadOrigin: Sendable, CustomTestStringConvertible {
 
 @Suite("Misbehaving origins", .timeLimit(.minutes(10)))
 struct BadOriginTests {
-    @Test("a misbehaving origin causes its error and leaves no file", arguments: BadOrigin.all)
+    @Test("a misbehaving origin causes the expected error and leaves no file", arguments: BadOrigin.all)
     func errors(_ origin: BadOrigin) async throws {
         try await RawOrigin.serve(origin.script) { server in
             try await DownloadFixture.run(timeouts: origin.timeouts) { fixture in

@@ -30,7 +30,7 @@ final class DownloadFixture: Sendable {
     let path: String
     let store: BlobStore
     let fetcher: ImageFetcher
-    /// The requested waits between attempts. No time passes.
+    /// The requested waits between attempts. They end immediately.
     let waits = Mutex<[Duration]>([])
     /// Counts the bytes that all downloads received.
     let received = ByteCounter()

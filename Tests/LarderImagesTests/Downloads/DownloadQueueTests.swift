@@ -122,7 +122,7 @@ struct DownloadQueueTests {
         #expect(started(&queue) == ["4"])
     }
 
-    @Test("a user gets half of all slots and all but one per origin; the agent itself has no such limit")
+    @Test("a user gets half of all slots and all but one of each origin; the agent itself has no such limit")
     func userLimits() {
         var queue = DownloadQueue<String>(limits: DownloadLimits(total: 9, perOrigin: 3))
         for number in 0..<20 { queue.add("a\(number)", origin: "o\(number)", user: 1, priority: .high) }
@@ -286,7 +286,7 @@ struct DownloadQueueTests {
         }
     }
 
-    @Test("random events have the same effect as on the reference implementation", arguments: 0..<20)
+    @Test("the queue agrees with the reference implementation in random sequences of operations", arguments: 0..<20)
     func random(_ seed: Int) {
         var generator = SeededGenerator(seed: UInt64(seed))
         let limits = DownloadLimits(

@@ -35,7 +35,7 @@ struct DownloadTableTests {
         return (waiter, isNew)
     }
 
-    /// Starts all downloads that may start. Each handle is the number of the ID.
+    /// Starts all downloads that may start. The number of a download's ID also stands for its task.
     @discardableResult
     private func start(_ table: inout Table) -> [TransferID] {
         var started: [TransferID] = []
@@ -157,7 +157,7 @@ struct DownloadTableTests {
     }
 
     @Test(
-        "in random histories each waiter is resumed once, and each task is cancelled at most once",
+        "random sequences of operations resume each waiter once and cancel each task at most once",
         arguments: UInt64(0)..<20)
     func randomWalk(_ seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)

@@ -92,7 +92,7 @@ struct ImageDownloaderTests {
             let resolver = ScriptedResolver(["127.0.0.1"], ["127.0.0.1"], ["127.0.0.2"])
             try await DownloadFixture.run(resolver: resolver) { fixture in
                 let url = "http://rebind.example:\(server.port)/"
-                // One lookup, whose address is used for the connection.
+                // There is one lookup, and the connection uses its address.
                 _ = try published(try await fixture.download(url + "image.png").run(), fixture)
                 #expect(resolver.lookups == 1)
                 // The redirect causes another lookup and is refused, although the same name was permitted before it.
@@ -235,7 +235,7 @@ struct ImageDownloaderTests {
     }
 
     @Test(
-        "an image that changes between two parts with the same tag fails if its digest is expected"
+        "an image that changes during a resumed download without a new tag fails if it must have a digest"
     )
     func changing() async throws {
         // The tag claims that the image has not changed. Only the expected digest reveals the change.
@@ -259,7 +259,7 @@ struct ImageDownloaderTests {
         }
     }
 
-    @Test("a download that is interrupted three times fails and leaves nothing")
+    @Test("a download that is interrupted three times fails and leaves no file")
     func interrupted() async throws {
         let script: RawOrigin.Script = { number, _ in
             let start = 1000 * number
@@ -286,7 +286,7 @@ struct ImageDownloaderTests {
 
     // MARK: Space
 
-    @Test("a download without space requests it, and then writes the same bytes")
+    @Test("a download that lacks space requests it and then completes")
     func room() async throws {
         let limits = SpaceLimits(bytes: 7000, freeBytes: 0, bytesPerImage: 6000)
         for isDeclared in [true, false] {
@@ -339,7 +339,7 @@ struct ImageDownloaderTests {
     // MARK: Cancelling
 
     @Test(
-        "a download that is cancelled before the head or in the body closes its connection and leaves nothing",
+        "a download that is cancelled before the head or in the body closes its connection and leaves no file",
         arguments: [true, false])
     func cancelling(_ isInBody: Bool) async throws {
         let (requests, request) = AsyncStream<Void>.makeStream()

@@ -23,7 +23,7 @@ struct SpaceReclaimQueueTests {
         return waiter
     }
 
-    @Test("the end of an eviction resumes the callers that wait for it, and no caller that waits for space")
+    @Test("the end of an eviction resumes the callers that wait for it, but not those that wait for space")
     func evictionEnds() {
         var queue = Queue()
         queue.beginTurn()
@@ -62,7 +62,7 @@ struct SpaceReclaimQueueTests {
         #expect(queue.isSettled)
     }
 
-    @Test("a transfer without evictable images retries, waits or fails")
+    @Test("if no image can be evicted, a transfer retries, waits or fails")
     func decisions() {
         var queue = Queue()
         func decide(
@@ -125,7 +125,7 @@ struct SpaceReclaimQueueTests {
         #expect(!isRestarted && queue.isSettled)
     }
 
-    @Test("images that become removable are for the oldest waiter with a known shortage")
+    @Test("oldestShortage is that of the oldest waiter whose shortage is known")
     func removable() {
         var queue = Queue()
         wait(&queue, .restart, for: 1, 1)
@@ -134,7 +134,7 @@ struct SpaceReclaimQueueTests {
         #expect(queue.oldestShortage?.waiter == oldest && queue.oldestShortage?.shortage.bytes == 2)
     }
 
-    @Test("in random histories no transfer waits indefinitely, and each is resumed once", arguments: UInt64(0)..<20)
+    @Test("random sequences of operations leave no transfer waiting and resume each once", arguments: UInt64(0)..<20)
     func randomWalk(_ seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var queue = Queue()

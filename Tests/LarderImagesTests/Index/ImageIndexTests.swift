@@ -37,7 +37,7 @@ struct ImageIndexTests {
 
     static func entries(_ rows: [ImageRow]) -> Set<ImageEntry> { Set(rows.map(\.entry)) }
 
-    @Test("rows are read as they were written, before and after a restart")
+    @Test("rows survive a round trip, before and after a restart")
     func roundTrip() throws {
         try withDirectory { path in
             var rows: [ImageRow] = []
@@ -105,7 +105,7 @@ struct ImageIndexTests {
         }
     }
 
-    @Test("each changed byte of a row in the database is detected")
+    @Test("a changed byte of a row is detected, except in the time of last use")
     func changedBytes() throws {
         try withDirectory { path in
             let database = path + "/index.sqlite"
@@ -128,7 +128,7 @@ struct ImageIndexTests {
                 }
                 try changed.write(to: URL(filePath: database))
                 let opened = try ImageIndex.open(in: BlobStore(path: path))
-                // A lost row is downloaded again. Its time of last use may be wrong.
+                // A damaged row may be missing: its image is then downloaded again. A time of last use may be wrong.
                 for entry in opened.entries {
                     #expect(rows.contains { $0.entry.isSame(as: entry) }, "byte \(place)")
                 }
@@ -153,7 +153,7 @@ struct ImageIndexTests {
         #expect(ImageKey(hex: "+" + ImageKey("x").description.dropFirst()) == nil)
     }
 
-    @Test("an entry matches a request by its fingerprint, as far as Vary requires it")
+    @Test("an entry compares the fingerprint of a request only if it has Vary, and never matches with Vary: *")
     func fingerprints() {
         let sent = [(name: "Accept", value: "image/webp"), (name: "User-Agent", value: "larder")]
         let number = Variant.fingerprint(of: sent)

@@ -11,7 +11,7 @@ struct IndexCopyTests {
     static let damages: [(String, @Sendable (String) throws -> Void)] = [
         ("garbage", { try Data(repeating: 0x41, count: 5000).write(to: URL(filePath: $0)) }),
         ("empty", { try Data().write(to: URL(filePath: $0)) }),
-        ("gone", { try FileManager.default.removeItem(atPath: $0) }),
+        ("missing", { try FileManager.default.removeItem(atPath: $0) }),
         ("header", { try overwrite($0, at: 0, with: [UInt8](repeating: 0, count: 100)) }),
         ("pages", { try overwrite($0, at: 4096, with: [UInt8](repeating: 0x5A, count: 40_000)) }),
         ("half", { try Data(contentsOf: URL(filePath: $0)).prefix(6000).write(to: URL(filePath: $0)) }),
@@ -89,18 +89,18 @@ struct IndexCopyTests {
                     store.adopt(entry.digest, size: entry.size)
                     #expect(entry.freshness.remaining(at: now) <= 0)
                 }
-                // The blob that the copy does not know and the short one.
+                // The sweep removes the blob that is not in the copy, and the truncated one.
                 #expect(try store.sweepAll() == 2, "\(name)")
             }
             let again = try ImageIndex.open(in: BlobStore(path: path))
             #expect(again.condition == .whole)
             #expect(Set(again.entries) == ImageIndexTests.entries(left))
             let isSetAside = FileManager.default.fileExists(atPath: path + "/index.sqlite.damaged")
-            #expect(isSetAside == !["empty", "gone"].contains(name), "\(name)")
+            #expect(isSetAside == !["empty", "missing"].contains(name), "\(name)")
         }
     }
 
-    @Test("a copy whose details are damaged does not keep the cache from starting")
+    @Test("a copy whose details are damaged does not prevent the cache from starting")
     func damagedCopy() throws {
         try withDirectory { path in
             _ = try Self.makeCopiedIndex(path, rows: 60)
@@ -173,7 +173,7 @@ struct IndexCopyTests {
         }
     }
 
-    @Test("if a restore stops at any call, the next start restores all rows")
+    @Test("if a restore stops at any file operation, the next start restores all rows")
     func killedWhileRestoring() throws {
         var call = 0
         var isDone = false
@@ -202,7 +202,7 @@ struct IndexCopyTests {
         #expect(call > 10)
     }
 
-    @Test("if writing a copy stops at any call, the previous copy remains complete")
+    @Test("if writing a copy stops at any file operation, the previous copy remains complete")
     func killedWhileCopying() throws {
         var call = 0
         var isDone = false

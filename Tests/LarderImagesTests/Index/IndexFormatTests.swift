@@ -23,7 +23,7 @@ struct IndexFormatTests {
             responseTime: 1_700_000_001, staleSince: 1_700_000_050),
         lastUse: 1_700_000_100, isPinned: true)
 
-    /// The tables, and the row above as SQL shows its values.
+    /// The tables, and the values of the row above as quote() of SQLite writes them.
     private static let golden = #"""
         CREATE TABLE detail (key BLOB PRIMARY KEY, key_text TEXT NOT NULL, url TEXT NOT NULL, frames \#
         INTEGER, orientation INTEGER, status INTEGER NOT NULL, fields TEXT NOT NULL, request TEXT NOT NULL, \#
@@ -181,7 +181,7 @@ struct IndexFormatTests {
         }
     }
 
-    @Test("if the removal of an old cache stops at any call, the next start removes the rest")
+    @Test("if the removal of an old cache stops at any file operation, the next start removes the rest")
     func oldAndKilled() throws {
         var call = 0
         var isDone = false
@@ -203,7 +203,7 @@ struct IndexFormatTests {
                 let opened = try ImageIndex.open(in: store)
                 #expect(opened.entries.isEmpty)
                 _ = try OutdatedImages(store).takeContents()
-                // In slices.
+                // Removes the files in slices.
                 while try !OutdatedImages(store).remove(limit: 3) {}
                 let names = try FileManager.default.contentsOfDirectory(atPath: path)
                 #expect(!names.contains("outdated") && !names.contains("rows"), "call \(call): \(names)")

@@ -12,7 +12,7 @@ struct CacheRequestFailureTests {
         return CacheRequest(policy: policy).answersStale(after: error, stored, now: now + 61)
     }
 
-    @Test("a stale image is served after an outage, but not after a response about the image")
+    @Test("a stale image is served after an outage, but not after other failures")
     func outages() {
         for status in [500, 502, 503, 504] {
             #expect(answers(.default, UpstreamError(.status, "", status: status)))

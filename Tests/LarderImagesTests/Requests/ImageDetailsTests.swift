@@ -38,7 +38,7 @@ struct ImageDetailsTests {
         }
     }
 
-    @Test("the details of the header do not require reading a file")
+    @Test("the details from the image header are available without reading the file")
     func noFiles() async throws {
         try await withPath { path in
             for isFirst in [true, false] {
@@ -62,7 +62,7 @@ struct ImageDetailsTests {
     }
 
     @Test(
-        "a revalidation updates details from the origin and keeps those of the header, even as the first use"
+        "a revalidation updates the details from the origin and keeps those of the header, even after a restart"
     )
     func revalidation() async throws {
         try await withPath { path in
