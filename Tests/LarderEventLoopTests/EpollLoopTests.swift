@@ -138,7 +138,7 @@ struct EpollLoopTests {
             reader.onReady = {
                 // The first reader that runs closes the other's descriptor, and a new one gets its number.
                 epoll.forget(other.socket)
-                // dup2 closes the descriptor and reuses its number in one call, so that no concurrent test gets the number.
+                // dup2 closes the descriptor and reuses its number in one call, so no concurrent test gets the number.
                 let next = dup2(pairs[index][1], other.socket)
                 #expect(next == other.socket)
                 let reader = Reader(next, record, "next")

@@ -37,7 +37,7 @@ struct SectionTests {
         #expect(try render("{{#a}}{{.}}{{/a}} {{#b}}{{.}}{{/b}}", ["a": true, "b": "x"]) == "true x")
     }
 
-    @Test("the first name of a path is looked up from the innermost value outwards; the others only in the value found")
+    @Test("the first name of a path is looked up from the innermost value outwards, the rest in the value found")
     func names() throws {
         let value: JSONValue = ["a": ["b": ["x": 1]], "b": ["c": 2], "c": 3]
         #expect(try render("{{#a}}{{b.x}}{{c}}{{/a}}", value) == "13")

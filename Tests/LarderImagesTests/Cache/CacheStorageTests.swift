@@ -258,8 +258,8 @@ struct CacheStorageTests {
 
 /// The total size and the number of image files. A file with several names counts once.
 ///
-/// Other tasks write at the same time, so the directories are scanned twice. The files with the same name and inode in both
-/// scans all existed between the scans. The inode alone is not enough, because file systems reuse it immediately.
+/// Other tasks write at the same time, so the directories are scanned twice. The files with the same name and inode in
+/// both scans all existed between the scans. The inode alone is not enough, because file systems reuse it immediately.
 private func onDisk(_ path: String) -> (bytes: Int, files: Int) {
     let (first, second) = (scan(path), scan(path))
     var sizes: [Int: Int] = [:]

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Resources that a connection uses")
 struct ConnectionUsageTests {
-    /// The limit of buffered bytes is 100,000. Beyond it, only requests and values of more than 65,536 bytes are refused.
+    /// The limit of buffered bytes is 100,000. Beyond it, requests and values of more than 65,536 bytes are refused.
     private static let limits: ConnectionLimits = {
         var limits = ConnectionLimits()
         limits.queuedBytesPerUser = 100_000
