@@ -71,7 +71,7 @@ extension Integration {
                 let refused = try render(home)
                 #expect(refused.end == .exit(7))
                 #expect(refused.log.contains("invalid port in \"127.0.0.1:eighty\""), "\(refused.log)")
-                #expect(refused.log.hasSuffix("the previous \(installed) is restored"))
+                #expect(refused.log.hasSuffix("the previous \(installed) has been restored"))
                 #expect(try content() == good)
                 try wait(for: "1", at: port)
 
@@ -90,7 +90,7 @@ extension Integration {
                 try home.larder("set", "shop.version", "4")
                 let failed = try render(home)
                 #expect(failed.end == .exit(1))
-                #expect(failed.log.hasSuffix("the previous \(installed) is restored"), "\(failed.log)")
+                #expect(failed.log.hasSuffix("the previous \(installed) has been restored"), "\(failed.log)")
                 #expect(try content() == before)
                 #expect(
                     try FileManager.default.contentsOfDirectory(atPath: home.directory + "/conf.d") == ["shop.conf"])

@@ -256,7 +256,7 @@ extension Integration.RenderTests {
             scene.removeFIFO("wait")
             try scene.write("app.conf", "mine")
             let refused = try scene.render("--exec", "false")
-            #expect(refused.log.hasSuffix("the previous app.conf is restored"), "\(refused.log)")
+            #expect(refused.log.hasSuffix("the previous app.conf has been restored"), "\(refused.log)")
             #expect(try scene.file() == "mine")
             #expect(try scene.names() == ["app.conf"])
         }

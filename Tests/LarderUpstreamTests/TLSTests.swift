@@ -129,7 +129,7 @@ struct TLSTests {
             try TLSOptions(authorities: garbage, certificate: nil, privateKey: nil)
         }
         #expect(error?.code == .invalidRequest)
-        #expect(error?.message.hasPrefix("/etc/larder/x.pem holds no certificate") == true)
+        #expect(error?.message.hasPrefix("/etc/larder/x.pem does not contain a PEM certificate") == true)
         #expect(error?.message.contains("hunter2") == false)
     }
 }
