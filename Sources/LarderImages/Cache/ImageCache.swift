@@ -5,8 +5,8 @@ package import Logging
 
 /// The image cache of this machine. It has one verified copy of each image, which all clients share.
 ///
-/// ``hit(_:now:)`` reads the ``ImageCatalog``, whose lock is only held briefly, and answers requests that need neither
-/// the network nor the disk. ``image(_:)`` answers all other requests.
+/// ``hit(_:now:)`` reads the ``ImageCatalog``, whose critical sections are short, and answers requests that need
+/// neither the network nor the disk. ``image(_:)`` answers all other requests.
 ///
 /// The state of the actor is in classes that are not `Sendable`, so that their methods are isolated to it. Because an
 /// actor is re-entrant at each `await`, each change of a cached image is one step without suspension: it changes the

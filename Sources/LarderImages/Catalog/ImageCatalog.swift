@@ -4,7 +4,7 @@ internal import LarderUpstream
 internal import Synchronization
 
 /// The in-memory table of cached images. Event loops look up images and count hits; only ``ImageCache`` adds and
-/// removes images. The lock is never held across disk I/O.
+/// removes images. No disk I/O happens under the lock.
 final class ImageCatalog: Sendable {
     struct State: Sendable {
         var table: ImageTable

@@ -60,7 +60,7 @@ package struct StreamBody {
         self.deadline = deadline
     }
 
-    /// Limits the rest of the response to `duration` from now; nil, which is the initial value, for no limit. The idle
+    /// Limits the remaining time of the response to `duration`; nil, which is the initial value, for no limit. The idle
     /// limit stays in effect.
     package func allow(_ duration: Duration?) { deadline.allow(duration) }
 

@@ -11,7 +11,7 @@ package struct Backoff: Sendable, Hashable {
     package let base: Duration
     /// The highest ceiling.
     package let cap: Duration
-    /// The longest `Retry-After` that is honored.
+    /// The maximum `Retry-After` that is honored.
     package let retryAfterCap: Duration
     /// The number of consecutive failures.
     package private(set) var failures = 0
@@ -52,7 +52,7 @@ package struct Backoff: Sendable, Hashable {
     /// Resets the number of consecutive failures to 0.
     package mutating func reset() { failures = 0 }
 
-    /// The longest wait after the next failure, without `Retry-After`.
+    /// The maximum wait after the next failure, without `Retry-After`.
     package var ceiling: Duration {
         var ceiling = base
         for _ in 0..<failures where ceiling < cap { ceiling *= 2 }
