@@ -6,8 +6,8 @@ import Testing
 extension Integration {
     @Suite("TLS and credentials of remote sources")
     struct AccessTests {
-        /// Starts nginx with a certificate that the authority `ours` signed. Also creates the authority `other` and a client
-        /// certificate of each authority.
+        /// Starts nginx with a certificate that the authority `ours` signed. Also creates the authority `other` and a
+        /// client certificate of each authority.
         private static func nginx(_ home: AgentHome, _ lines: String = "") throws -> Nginx {
             let certificates = Certificates(directory: home.directory)
             for authority in ["ours", "other"] {
@@ -103,14 +103,14 @@ extension Integration {
                 try client.events(until: 1)
                 origin.send(event(#"{"v":2}"#, type: "patch"))
                 try client.events(until: 2)
-                // nginx closes its connection to the agent too, and the agent reconnects.
+                // nginx also closes its connection to the agent, which reconnects.
                 origin.answer(.stream(event(#"{"v":3}"#)))
                 origin.disconnect()
                 try client.events(until: 3)
             }
         }
 
-        @Test("a token is read for each request, from a file or a systemd credential, unless others can read the file")
+        @Test("the token file or systemd credential is read for each request, and refused if others can read it")
         func tokens() throws {
             let origin = try RawOrigin.listening(.document(#"{"v":1}"#))
             defer { origin.stop() }
@@ -127,7 +127,7 @@ extension Integration {
                 let client = try agent.connect()
                 try client.call("config.refresh")
                 #expect(try origin.request()["authorization"] == "Bearer first")
-                origin.forgetEvents()
+                origin.discardEvents()
                 try write("second", mode: 0o600)
                 try client.call("config.refresh")
                 #expect(try origin.request()["authorization"] == "Bearer second")
@@ -135,7 +135,7 @@ extension Integration {
                 #expect(try client.refusal("config.refresh").detail.contains("chmod 600"))
                 try home.write(settings: settings("tokenCredential: 'token'"))
                 try agent.reload()
-                origin.forgetEvents()
+                origin.discardEvents()
                 try client.call("config.refresh")
                 #expect(try origin.request()["authorization"] == "Bearer second")
             }

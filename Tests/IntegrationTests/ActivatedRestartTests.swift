@@ -22,7 +22,7 @@ extension Integration {
             try AgentHome.with { home in
                 let listener = try listener(home)
                 var agent = try home.start(listener: listener)
-                #expect(try agent.ask("agent.info")["activated"] == true)
+                #expect(try agent.call("agent.info")["activated"] == true)
 
                 let writers = (0..<3).map { RetryingClient(home.socket, $0, kind: .writer) }
                 let readers = (3..<6).map { RetryingClient(home.socket, $0, kind: .reader) }
@@ -37,14 +37,14 @@ extension Integration {
                 }
                 for client in clients { try client.waitForProgress(of: 20) }
                 for client in writers + readers { client.stop() }
-                let revision = try #require(agent.ask("config.get")["revision"]?.int)
+                let revision = try #require(agent.call("config.get")["revision"]?.int)
                 for client in subscribers {
                     try client.waitForRevision(revision)
                     client.stop()
                 }
                 for client in clients { #expect(client.problems == []) }
-                // All acknowledged changes are there.
-                let value = try agent.ask("config.get")["value"]
+                // The document has every acknowledged change.
+                let value = try agent.call("config.get")["value"]
                 for writer in writers { #expect(value?["n\(writer.number)"]?.int == writer.acknowledged) }
                 try follower.wait(for: revision)
                 #expect(follower.end() == [])
@@ -133,7 +133,7 @@ private final class RetryingClient: Sendable {
     private func wait(_ purpose: String, _ condition: (State) -> Bool) throws {
         let deadline = Deadline.usual
         while !state.withLock({ condition($0) }) {
-            if deadline.hasPassed { throw HarnessError("timed out waiting for \(purpose)") }
+            if deadline.hasPassed { throw HarnessError.timeout(purpose) }
             _ = poll(nil, 0, 5)
         }
     }
@@ -145,7 +145,7 @@ private final class RetryingClient: Sendable {
         var value = 0
         while !isStopped {
             value += 1
-            _ = try ask(&client, "config.set", ["path": .string("n\(number)"), "value": .int(value)])
+            _ = try callWithRetry(&client, "config.set", ["path": .string("n\(number)"), "value": .int(value)])
             state.withLock {
                 $0.acknowledged = value
                 $0.progress += 1
@@ -157,7 +157,7 @@ private final class RetryingClient: Sendable {
         var client: LineClient?
         var (last, epoch) = (0, "")
         while !isStopped {
-            let reply = try ask(&client, "config.get", [:])
+            let reply = try callWithRetry(&client, "config.get", [:])
             let revision = reply["revision"]?.int ?? -1
             if revision < last { throw HarnessError("revision \(revision) after \(last)") }
             if let known = reply["epoch"]?.string, known != epoch {
@@ -170,7 +170,7 @@ private final class RetryingClient: Sendable {
     }
 
     /// Sends a request, and resends it over a new connection until it gets a reply. Connecting must not fail.
-    private func ask(_ client: inout LineClient?, _ method: String, _ params: JSONValue) throws -> JSONValue {
+    private func callWithRetry(_ client: inout LineClient?, _ method: String, _ params: JSONValue) throws -> JSONValue {
         while true {
             let current: LineClient
             if let client { current = client } else { current = try LineClient(path: socket, isRecorded: false) }
@@ -200,7 +200,7 @@ private final class RetryingClient: Sendable {
                 if let current, current.epoch != epoch { throw UnexpectedEvent("the epoch changed") }
                 var sequence = 0
                 while !isStopped {
-                    guard client.hasReceived || isReadable(client.descriptor) else { continue }
+                    guard client.hasBufferedInput || isReadable(client.descriptor) else { continue }
                     let event = try client.event()
                     if event["kind"] == "end" { break }
                     let (revision, skipped) = (event["revision"]?.int ?? 0, event["skipped"]?.int ?? 0)
@@ -235,11 +235,6 @@ private final class RetryingClient: Sendable {
         var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&polled, 1, 50) > 0
     }
-}
-
-extension HarnessError {
-    /// Whether a wait for the agent timed out, as opposed to a closed connection.
-    fileprivate var isTimeout: Bool { description.contains("timed out waiting for") }
 }
 
 /// Runs tasks on a dedicated queue, because blocking tests can occupy all threads of the task pool.
@@ -294,8 +289,8 @@ private final class Follower: Sendable {
         while state.withLock({ $0.revision < revision && $0.problems.isEmpty }) {
             if deadline.hasPassed {
                 let (current, interruptions) = state.withLock { ($0.revision, $0.interruptions) }
-                throw HarnessError(
-                    "timed out at revision \(current) waiting for \(revision); interruptions: \(interruptions)")
+                throw HarnessError.timeout(
+                    "revision \(revision); the last one is \(current), interruptions: \(interruptions)")
             }
             _ = poll(nil, 0, 5)
         }

@@ -27,7 +27,7 @@ extension Integration {
                 try home.write("precious", "0123456789abcdef\n")
                 try makeDirectory(home.state, mode: 0o700)
                 try link("\(home.state)/\(name)", to: home.directory + "/precious")
-                let agent = try home.startInVain()
+                let agent = try home.runUntilExit()
                 #expect(agent.end == .exit(1))
                 #expect(agent.log.contains("\(home.state)/\(name) is a symbolic link"), "\(agent.log)")
                 #expect(try text(home.directory + "/precious") == "0123456789abcdef\n")
@@ -41,12 +41,12 @@ extension Integration {
         func linkedDirectory(name: String) throws {
             try AgentHome.with { home in
                 let agent = try home.start()
-                try agent.ask("config.set", ["path": "n", "value": 1])
+                try agent.call("config.set", ["path": "n", "value": 1])
                 #expect(try agent.stop() == .exit(0))
                 let (path, moved) = ("\(home.state)/\(name)", home.directory + "/moved")
                 try FileManager.default.moveItem(atPath: path, toPath: moved)
                 try link(path, to: moved)
-                let refused = try home.startInVain()
+                let refused = try home.runUntilExit()
                 #expect(refused.end == .exit(1))
                 #expect(refused.log.contains("\(path) is a symbolic link"), "\(refused.log)")
             }
@@ -60,10 +60,10 @@ extension Integration {
                     try link("\(home.directory)/\(name)", to: "\(home.directory)/real-\(name)")
                 }
                 let agent = try home.start()
-                try agent.ask("config.set", ["path": "n", "value": 1])
-                #expect(try agent.ask("agent.info")["imageProblem"] == nil)
+                try agent.call("config.set", ["path": "n", "value": 1])
+                #expect(try agent.call("agent.info")["imageProblem"] == nil)
                 #expect(try agent.stop() == .exit(0))
-                #expect(try home.start().ask("config.get", ["n"])["value"] == 1)
+                #expect(try home.start().call("config.get", ["n"])["value"] == 1)
             }
         }
 
@@ -73,7 +73,7 @@ extension Integration {
                 try makeDirectory(home.directory + "/cache", mode: 0o750)
                 try makeDirectory(home.directory + "/elsewhere", mode: 0o750)
                 try link(home.directory + "/cache/images", to: home.directory + "/elsewhere")
-                let agent = try home.startInVain()
+                let agent = try home.runUntilExit()
                 #expect(agent.end == .exit(1))
                 #expect(agent.log.contains("/cache/images is a symbolic link"), "\(agent.log)")
             }
@@ -91,19 +91,19 @@ extension Integration {
                 try makeDirectory(path, mode: mode)
                 let socket = home.directory + "/run/sock"
                 if name == "run", mode == 0o1777 {
-                    // In a directory with the sticky bit, such as /tmp, users cannot replace files of others.
-                    #expect(try home.start(socket: socket).ask("agent.ping") == ["pong": true])
+                    // In a directory with the sticky bit, such as /tmp, users cannot replace files of other users.
+                    #expect(try home.start(socket: socket).call("agent.ping") == ["pong": true])
                     return
                 }
-                let agent = try home.startInVain(socket: socket)
+                let agent = try home.runUntilExit(socket: socket)
                 #expect(agent.end == .exit(1))
                 #expect(agent.log.contains("mode 0\(String(mode, radix: 8))"), "\(agent.log)")
                 #expect(agent.log.contains("chmod go-w \(path)"), "\(agent.log)")
-                // The sticky bit is enough for the directory of the socket.
+                // For the directory of the socket, the sticky bit is sufficient.
                 #expect(agent.log.contains("chmod +t \(path)") == (name == "run"), "\(agent.log)")
                 #expect(!home.exists(path + "/lock"))
                 chmod(path, 0o755)
-                #expect(try home.start(socket: socket).ask("agent.ping") == ["pong": true])
+                #expect(try home.start(socket: socket).call("agent.ping") == ["pong": true])
             }
         }
 
@@ -116,7 +116,7 @@ extension Integration {
                 let path = "\(home.directory)/\(name)"
                 try makeDirectory(path, mode: 0o755)
                 chown(path, 4711, 4711)
-                let agent = try home.startInVain(socket: home.directory + "/run/sock")
+                let agent = try home.runUntilExit(socket: home.directory + "/run/sock")
                 #expect(agent.end == .exit(1))
                 #expect(agent.log.contains("belongs to user 4711"), "\(agent.log)")
                 #expect(agent.log.contains("chown -R 0 \(path)"), "\(agent.log)")
@@ -124,7 +124,7 @@ extension Integration {
         }
 
         @Test(
-            "a world-writable directory of root, such as an emptyDir volume, is refused with commands for root",
+            "a world-writable directory owned by root, such as an emptyDir volume, is refused with the commands to fix it",
             .enabled(if: geteuid() == 0, "only root can become another user"), arguments: ["run", "state", "cache"])
         func volume(name: String) throws {
             try AgentHome.with { home in
@@ -154,7 +154,7 @@ extension Integration {
                 let path = "\(home.state)/\(name)"
                 unlink(path)
                 guard mkfifo(path, 0o600) == 0 else { throw HarnessError.system("mkfifo") }
-                let agent = try home.startInVain()
+                let agent = try home.runUntilExit()
                 #expect(agent.end == .exit(1))
                 #expect(agent.log.contains(path) && agent.log.contains("not a regular file"), "\(agent.log)")
             }
@@ -164,7 +164,7 @@ extension Integration {
         func settingsPipe() throws {
             try AgentHome.with { home in
                 guard mkfifo(home.settings, 0o600) == 0 else { throw HarnessError.system("mkfifo") }
-                let agent = try home.startInVain()
+                let agent = try home.runUntilExit()
                 #expect(agent.end == .exit(78))
                 #expect(
                     agent.log.contains(home.settings) && agent.log.contains("not a regular file"), "\(agent.log)")
@@ -178,7 +178,7 @@ extension Integration {
                 let path = home.directory + "/cache/images/index.sqlite"
                 unlink(path)
                 guard mkfifo(path, 0o600) == 0 else { throw HarnessError.system("mkfifo") }
-                let problem = try home.start().ask("agent.info")["imageProblem"]?.string ?? ""
+                let problem = try home.start().call("agent.info")["imageProblem"]?.string ?? ""
                 #expect(problem.contains("not a regular file"), "\(problem)")
             }
         }
@@ -190,7 +190,7 @@ extension Integration {
                 let path = home.directory + "/cache/images/index.sqlite"
                 try FileManager.default.moveItem(atPath: path, toPath: home.directory + "/elsewhere")
                 try link(path, to: home.directory + "/elsewhere")
-                let problem = try home.start().ask("agent.info")["imageProblem"]?.string ?? ""
+                let problem = try home.start().call("agent.info")["imageProblem"]?.string ?? ""
                 #expect(problem.contains("not a regular file"), "\(problem)")
             }
         }

@@ -13,7 +13,7 @@ struct BackupTests {
     }
 
     @Test(
-        "after a copied state directory is restored, a resuming client gets the current document",
+        "after a copy of the state directory is restored, clients that resume get the current document",
         arguments: [true, false])
     func restoredCopy(sendsEpoch: Bool) throws {
         try AgentHome.with { home in
@@ -42,7 +42,7 @@ struct BackupTests {
         }
     }
 
-    @Test("a backup of a running agent has every acknowledged change, and a restored one starts a new epoch")
+    @Test("a backup of a running agent has every acknowledged change, and restoring it starts a new epoch")
     func backup() throws {
         let settings = #"{ namespaces: { shop: { secrets: ["key"] }, empty: {} } }"#
         try AgentHome.with(settings: settings) { home in
@@ -58,7 +58,7 @@ struct BackupTests {
             // Changes continue during the backup.
             let backup = try home.startLarder("backup", file)
             var last = 30
-            while backup.endIfEnded() == nil {
+            while backup.pollEnd() == nil {
                 last += 1
                 try client.call("config.set", ["path": "n", "value": .int(last)])
             }
@@ -76,22 +76,22 @@ struct BackupTests {
             #expect(try home.larder("restore", file, "--state-directory", home.state).status == 0)
             #expect(home.exists(home.state + "/config.before-restore/default"))
             let restored = try home.start()
-            let value = try restored.ask("config.get", ["path": "n"])
+            let value = try restored.call("config.get", ["path": "n"])
             let saved = try require(value["value"]?.int, "a number")
             #expect((30...last).contains(saved))
             #expect(value["epoch"] != before["epoch"])
-            #expect(try restored.ask("config.get", ["namespace": "shop", "path": "key"])["value"] == 30)
+            #expect(try restored.call("config.get", ["namespace": "shop", "path": "key"])["value"] == 30)
             // The backup includes the history and its pins.
-            let list = try require(try restored.ask("config.history")["generations"], "generations")
+            let list = try require(try restored.call("config.history")["generations"], "generations")
             let generations = Array(list.elements)
             #expect(generations.first { $0["revision"] == before["revision"] }?["pinned"] == true)
             let old = try require(generations.last?["revision"], "a revision")
-            #expect(try restored.ask("config.rollback", ["revision": old])["changed"] == true)
-            let older = try require(try restored.ask("config.get", ["path": "n"])["value"]?.int, "a number")
+            #expect(try restored.call("config.rollback", ["revision": old])["changed"] == true)
+            let older = try require(try restored.call("config.get", ["path": "n"])["value"]?.int, "a number")
             #expect(older < saved)
             #expect(try restored.stop() == .exit(0))
 
-            // Restores over a state that was restored before, and to another directory.
+            // Restores again to the same state directory, and to another one.
             let other = home.directory + "/other"
             #expect(try home.larder("restore", file, "--state-directory", other).status == 1)
             try home.makeDirectory("other")
@@ -122,7 +122,7 @@ struct BackupTests {
             let refused = try home.larder("restore", file, "--state-directory", home.state)
             #expect(refused.status == 1 && refused.log.contains(file))
             #expect(!home.exists(home.state + "/config.before-restore"))
-            #expect(try home.start().ask("config.get", ["path": "n"])["value"] == 1)
+            #expect(try home.start().call("config.get", ["path": "n"])["value"] == 1)
         }
     }
 
@@ -143,7 +143,7 @@ struct BackupTests {
     }
 
     @Test(
-        "a line that does not match its snapshot is refused by line number, even if the backup's SHA-256 is correct",
+        "a line that does not match its snapshot is reported by number and refused, even if the SHA-256 is correct",
         arguments: ["text", "content", "revision", "namespace", "twice"])
     func forged(kind: String) throws {
         try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
@@ -164,12 +164,12 @@ struct BackupTests {
             #expect(refused.log.contains("\(file):\(kind == "twice" ? 3 : 2): "), "\(refused.log)")
             #expect(!home.exists(home.state + "/config.before-restore"))
             #expect(!home.exists(home.state + "/config.restoring"))
-            #expect(try home.start().ask("config.get", ["path": "n"])["value"] == 1)
+            #expect(try home.start().call("config.get", ["path": "n"])["value"] == 1)
         }
     }
 
     @Test(
-        "a snapshot with a member that no agent writes is refused, even if all SHA-256 are correct",
+        "a snapshot with an invalid member is refused, even if every SHA-256 in the backup is correct",
         arguments: [
             (#""digest":"[0-9a-f]+""#, #""digest":"x""#), (#""journal":\d+"#, #""journal":9007199254740992"#),
             (#""released":\d+"#, #""released":9007199254740992"#),
@@ -199,7 +199,7 @@ struct BackupTests {
         }
     }
 
-    @Test("a backup without a snapshot is refused unless it lists omitted namespaces")
+    @Test("a backup without snapshots is refused, unless it lists namespaces that were omitted")
     func withoutSnapshots() throws {
         try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
             let file = try forge(home) { $0 = [$0[0]] }
@@ -226,7 +226,7 @@ struct BackupTests {
         }
     }
 
-    @Test("restore does not write to a directory that only the backup names")
+    @Test("restore does not write to the directory named in the backup unless --state-directory names it too")
     func foreignDirectory() throws {
         try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
             let file = try forge(home) { _ in }
@@ -237,8 +237,8 @@ struct BackupTests {
         }
     }
 
-    @Test("the default state directory of restore is that of an agent without settings")
-    func usualDirectory() {
+    @Test("the default state directory of restore depends on the user and the environment")
+    func defaultDirectory() {
         let variables = ["HOME": "/home/u", "XDG_STATE_HOME": "/s"]
         #expect(StateLocation.usual(isRoot: true) { variables[$0] } == "/var/lib/larder")
         #expect(StateLocation.usual(isRoot: false) { variables[$0] } == "/s/larder")
@@ -249,7 +249,7 @@ struct BackupTests {
     }
 
     @Test(
-        "a backup names the namespaces that its creator cannot read, and restore repeats the names",
+        "a backup lists the namespaces that its creator cannot read, and restore reports them",
         .enabled(if: geteuid() == 0, "only root can become another user"))
     func omitted() throws {
         let all = #"["read", "administer", "secrets"]"#

@@ -15,9 +15,9 @@ extension Integration {
                 """
             try AgentHome.with(settings: settings) { home in
                 let agent = try home.start()
-                #expect(try agent.ask("config.refresh")["upstreamVersion"] == "1")
+                #expect(try agent.call("config.refresh")["upstreamVersion"] == "1")
                 origin.answer(.hang)
-                origin.forgetEvents()
+                origin.discardEvents()
                 try body(agent, origin)
                 origin.answer(.notModified())
             }
@@ -48,7 +48,7 @@ extension Integration {
                 try origin.request()
                 client.close()
                 try origin.disconnection()
-                #expect(try agent.ask("config.get", ["n"])["value"] == 1)
+                #expect(try agent.call("config.get", ["n"])["value"] == 1)
             }
         }
 
@@ -57,12 +57,12 @@ extension Integration {
             try withHangingSource { agent, origin in
                 let client = try agent.connect()
                 let refresh = try client.request("config.refresh")
-                client.endInput()
+                client.halfClose()
                 try origin.request()
-                #expect(try agent.ask("agent.ping") == ["pong": true])
+                #expect(try agent.call("agent.ping") == ["pong": true])
                 origin.answer(.document(#"{"version":"2","n":2}"#, etag: "b"))
                 #expect(try client.reply(to: refresh)["upstreamVersion"] == "2")
-                #expect(try client.untilClosed().isEmpty)
+                #expect(try client.readUntilClosed().isEmpty)
             }
         }
 
@@ -83,12 +83,12 @@ extension Integration {
                 for (client, id) in zip(clients.dropFirst(2), others.dropFirst()) {
                     #expect(try client.reply(to: id)["upstreamVersion"] == "2")
                 }
-                let attempted = try agent.ask("agent.stats")["namespaces"]?["default"]?["refreshes"]?["attempted"]
-                #expect(attempted == 2, "the first refresh and the shared one")
+                let attempted = try agent.call("agent.stats")["namespaces"]?["default"]?["refreshes"]?["attempted"]
+                #expect(attempted == 2, "expected the first refresh and the shared one")
             }
         }
 
-        @Test("a push waits for the refresh before it and replaces its document; a set does not wait")
+        @Test("a push waits for an earlier refresh and replaces its document; a set does not wait")
         func pushAfterRefresh() throws {
             try withHangingSource { agent, origin in
                 let (refresher, pusher) = try (agent.connect(), agent.connect())
@@ -110,12 +110,12 @@ extension Integration {
             try withHangingSource { agent, origin in
                 let (client, halfClosed) = try (agent.connect(), agent.connect())
                 for client in [client, halfClosed] { _ = try client.request("config.refresh") }
-                halfClosed.endInput()
+                halfClosed.halfClose()
                 try origin.request()
                 try client.call("agent.ping")
                 agent.terminate()
                 for client in [client, halfClosed] {
-                    let replies = try client.untilClosed()
+                    let replies = try client.readUntilClosed()
                     let names = replies.compactMap { $0["error"]?["data"]?["name"]?.string }
                     #expect(names.count == 1 && ["cancelled", "shuttingDown"].contains(names[0]), "\(replies)")
                 }

@@ -33,7 +33,7 @@ extension Integration {
             }
         }
 
-        @Test("a missing layer file is a warning")
+        @Test("a missing layer file causes a warning")
         func missingFile() throws {
             try AgentHome.with(settings: "{ namespaces: { shop: { defaults: { path: '@/none.json' } } } }") { home in
                 let found = try check(home)
@@ -43,7 +43,7 @@ extension Integration {
             }
         }
 
-        @Test("an agent with --settings reads config.d next to that file, and not the host's")
+        @Test("an agent with --settings reads config.d next to that file instead of the config.d of the host")
         func trialAgent() throws {
             try AgentHome.with(settings: "{}") { home in
                 try home.makeDirectory("etc/config.d")
@@ -51,10 +51,10 @@ extension Integration {
                 try home.makeDirectory("config.d")
                 try home.write("config.d/10.json", #"{"of": "the trial"}"#)
                 let agent = try home.start()
-                #expect(try agent.ask("config.get", ["of"])["value"] == "the trial")
+                #expect(try agent.call("config.get", ["of"])["value"] == "the trial")
                 let layers = try agent.status()["layers"]?.elements.compactMap { $0["origin"]?.string } ?? []
                 #expect(layers.contains("\(home.directory)/config.d"), "\(layers)")
-                // The name is relative to the working directory.
+                // The file name is relative to the working directory.
                 let check = try Command.run(
                     Products.agent, ["--check-settings", "--settings", "larder.json"], environment: home.environment,
                     directory: home.directory)
@@ -81,7 +81,7 @@ extension Integration {
             }
         }
 
-        @Test("a broken layer file is a warning for status --check and a failure for doctor")
+        @Test("an invalid layer file is a warning in status --check and a failure in doctor")
         func exitStatuses() throws {
             try AgentHome.with(settings: "{}", starting: true) { home in
                 #expect(try home.larder("status", "--check").status == 0)
@@ -107,7 +107,7 @@ extension Integration {
             }
         }
 
-        @Test("status --check exits with the status for failures if a namespace has no document")
+        @Test("status --check exits with the failure status if a namespace has no document")
         func failures() throws {
             try AgentHome.with(settings: "{ namespaces: { shop: { remote: { file: { path: '@/shop.json' } } } } }") {
                 home in

@@ -123,7 +123,7 @@ struct CommandFormatTests {
                 """)
     }
 
-    @Test("status counts a failure from the last success, regardless of the last attempt")
+    @Test("status measures the duration of a failure from the last success, not from the last attempt")
     func failingFor() {
         let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: now)
         var namespace = status()
@@ -139,7 +139,7 @@ struct CommandFormatTests {
         #expect(report.text([namespace]).hasPrefix("default  failed for 1 s\n"))
     }
 
-    @Test("status names omitted experiments")
+    @Test("status reports why experiments were omitted")
     func omittedExperiments() {
         var status = status()
         let problem = "invalid experiments: list must be an array of overlays"
@@ -150,7 +150,7 @@ struct CommandFormatTests {
         #expect(StatusReport(style: plain, now: now).text([status]).contains(problem))
     }
 
-    @Test("a source with a version from before the start is not reported as never answered")
+    @Test("status distinguishes sources that never responded from those that responded before the last start")
     func responseBeforeStart() {
         let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: now)
         var namespace = status()

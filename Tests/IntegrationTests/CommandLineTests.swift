@@ -245,7 +245,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("a release that does not change the document reports that it released")
+    @Test("a release that does not change the document is reported as released")
     func release() throws {
         try AgentHome.with(starting: true) { (home) throws in
             func push(_ text: String) throws {
@@ -277,7 +277,7 @@ struct CommandLineTests {
             #expect(try render.logLine() == "done")
             try home.larder("set", "A", "2")
             #expect(try render.logLine()?.contains("would both become the variable A") == true)
-            // The acknowledgement is sent after the note, so the clients are polled until it is there.
+            // The acknowledgement is sent after the note is printed, so the list of clients is polled until it appears.
             var clients = try home.larder("clients").text
             while !clients.contains("not ") { clients = try home.larder("clients").text }
             #expect(clients.contains("would both become the variable A"))

@@ -16,8 +16,8 @@ extension Integration {
                 """
             try AgentHome.with(settings: settings) { home in
                 let agent = try home.start()
-                try agent.ask("config.refresh")
-                origin.forgetEvents()
+                try agent.call("config.refresh")
+                origin.discardEvents()
                 try body(home, agent, origin)
                 origin.answer(.notModified())
             }
@@ -35,7 +35,8 @@ extension Integration {
                 let agent = try home.start()
                 let clients = try (0..<30).map { _ in try agent.connect() }
                 try clients[0].call("config.set", ["path": "n", "value": 0])
-                // The first request of the agent itself is recent enough for all clients.
+                // The response to the first request, which the agent sends at its start, is recent enough for all
+                // clients.
                 try origin.request()
                 let requests = try clients.map {
                     try $0.request("config.get", ["path": "n", "maximumAgeSeconds": 86400])
@@ -48,7 +49,7 @@ extension Integration {
                     #expect(result["value"] == 0)
                     #expect(result["state"] == "fresh")
                 }
-                let refreshes = try agent.ask("agent.stats")["namespaces"]?["default"]?["refreshes"]
+                let refreshes = try agent.call("agent.stats")["namespaces"]?["default"]?["refreshes"]
                 #expect(refreshes?["attempted"] == 1)
             }
         }
@@ -65,7 +66,7 @@ extension Integration {
             }
         }
 
-        @Test("a document restored from disk keeps its age; staleIfErrorSeconds permits it during an outage")
+        @Test("a document restored from disk keeps its age; in an outage it is returned only with staleIfErrorSeconds")
         func afterRestart() throws {
             try withOrigin { home, agent, origin in
                 #expect(try agent.stop() == .exit(0))

@@ -7,17 +7,17 @@ extension Integration {
     @Suite("History and rollback")
     struct ConfigHistoryTests {
         private func history(_ agent: AgentProcess) throws -> [JSONValue] {
-            Array(try require(try agent.ask("config.history")["generations"], "generations").elements)
+            Array(try require(try agent.call("config.history")["generations"], "generations").elements)
         }
 
         /// The document of a revision in the history, computed from its difference to the current one.
         private func content(_ agent: AgentProcess, of revision: Int) throws -> JSONValue {
-            let current = try agent.ask("config.get")
-            let patch = try agent.ask("config.diff", ["from": current["revision"] ?? 0, "to": .int(revision)])["patch"]
+            let current = try agent.call("config.get")
+            let patch = try agent.call("config.diff", ["from": current["revision"] ?? 0, "to": .int(revision)])["patch"]
             return MergePatch.apply(try require(patch, "patch"), to: current["value"])
         }
 
-        @Test("the history survives a stop and kill -9, and names the author of each snapshot")
+        @Test("the history survives a stop and kill -9, and names the process that caused each snapshot")
         func restarts() throws {
             try AgentHome.with { home in
                 var expected: [Int: JSONValue] = [:]
@@ -28,7 +28,7 @@ extension Integration {
                         let revision = snapshot["revision"]?.int ?? 0
                         if let value = expected[revision] { #expect(try content(agent, of: revision) == value) }
                     }
-                    // All acknowledged snapshots are in the history. The initial snapshot may not have been written.
+                    // The history has every acknowledged snapshot. The initial snapshot may not have been written.
                     let acknowledged = expected.keys.sorted(by: >).prefix(16)
                     let revisions = known.map { $0["revision"]?.int ?? 0 }
                     #expect(revisions.starts(with: acknowledged))
@@ -73,27 +73,27 @@ extension Integration {
                 """
             try AgentHome.with(settings: settings) { home in
                 var agent = try home.start()
-                let good = try require(try agent.ask("config.refresh")["revision"], "revision")
+                let good = try require(try agent.call("config.refresh")["revision"], "revision")
                 origin.answer(.document(#"{"version":"2","n":2}"#, etag: "b"))
-                #expect(try agent.ask("config.refresh")["changed"] == true)
-                let rollback = try agent.ask("config.rollback", ["revision": good])
+                #expect(try agent.call("config.refresh")["changed"] == true)
+                let rollback = try agent.call("config.rollback", ["revision": good])
                 #expect(rollback["changed"] == true && rollback["held"] == true)
                 for isKill in [true, false, true] {
                     if isKill { agent.kill() } else { #expect(try agent.stop() == .exit(0)) }
                     agent = try home.start()
-                    #expect(try agent.ask("config.refresh")["upstreamVersion"] == "2")
-                    #expect(try agent.ask("config.get", ["path": "n"])["value"] == 1)
+                    #expect(try agent.call("config.refresh")["upstreamVersion"] == "2")
+                    #expect(try agent.call("config.get", ["path": "n"])["value"] == 1)
                     #expect(try agent.status()["hold"]?["refusedVersion"] == "2")
                     #expect(try agent.status()["hold"]?["revision"] == good)
                 }
                 origin.answer(.document(#"{"version":"3","n":3}"#, etag: "c"))
-                #expect(try agent.ask("config.refresh")["upstreamVersion"] == "3")
-                #expect(try agent.ask("config.get", ["path": "n"])["value"] == 3)
+                #expect(try agent.call("config.refresh")["upstreamVersion"] == "3")
+                #expect(try agent.call("config.get", ["path": "n"])["value"] == 3)
                 #expect(try agent.status()["hold"] == .null)
                 agent.kill()
                 agent = try home.start()
-                #expect(try agent.ask("config.refresh")["upstreamVersion"] == "3")
-                #expect(try agent.ask("config.get", ["path": "n"])["value"] == 3)
+                #expect(try agent.call("config.refresh")["upstreamVersion"] == "3")
+                #expect(try agent.call("config.get", ["path": "n"])["value"] == 3)
             }
         }
 
@@ -103,7 +103,7 @@ extension Integration {
                 try home.makeDirectory("host")
                 try home.write("host/10.json", #"{"h":1}"#)
                 let agent = try home.start()
-                let good = try require(try agent.ask("config.get")["revision"], "revision")
+                let good = try require(try agent.call("config.get")["revision"], "revision")
                 let client = try agent.connect()
                 for force in [true, false] {
                     try home.write("host/10.json", #"{"h":2}"#)

@@ -62,7 +62,7 @@ struct ConfigTemplateTests {
         #expect(failure("{{nope(search.limit)}}")?.message.contains("unknown function nope(search.limit)") == true)
     }
 
-    @Test("missing values are one error that names each path once")
+    @Test("missing values cause one error that names each path once")
     func missing() {
         let text = "{{search.limt}} {{nope}} {{nope}} {{a.b.c}} {{search.limit.x}} {{search.hosts.7}} {{json(q)}}"
         let failure = failure(text)
@@ -72,7 +72,7 @@ struct ConfigTemplateTests {
                 "t: no value at search.limt, nope, a.b.c, search.limit.x, search.hosts.7, q; ") == true)
     }
 
-    @Test("a name in a section is also looked up in the enclosing ones, and is missing if none has it")
+    @Test("a name in a section is also looked up in the enclosing sections, and is missing if none of them has it")
     func scopes() throws {
         #expect(try render("{{#search.servers}}{{host}}:{{port?}}:{{limit}} {{/search.servers}}") == "s1:1:99 s2::99 ")
         #expect(
@@ -83,7 +83,7 @@ struct ConfigTemplateTests {
         #expect(failure("{{#search}}{{tls.nope}}{{/search}}")?.message.contains("at search.tls.nope;") == true)
     }
 
-    @Test("a name with a question mark is optional")
+    @Test("a missing value is not an error if its name has a question mark")
     func optional() throws {
         #expect(try render("<{{nope?}}{{search.nope?}}{{nope?.x}}{{nope.x?}}{{limit?}}>") == "<99>")
         #expect(try render("{{#search}}{{limit?}}{{nope?}}{{tls.nope?}}{{/search}}") == "20")

@@ -88,12 +88,12 @@ extension Integration {
                 let agent = try home.start()
                 let clients = try (0..<3).map { _ in try agent.connect() }
                 for client in clients.prefix(2) { _ = try wait(client, ["path": "a", "exists": true]) }
-                clients[1].endInput()
+                clients[1].halfClose()
                 try clients[2].send(#"[{"id":"batched","method":"config.wait","params":{"path":"a","exists":true}}]"#)
                 try clients[2].call("agent.ping")
                 agent.terminate()
                 for client in clients {
-                    let last = try client.untilClosed().last
+                    let last = try client.readUntilClosed().last
                     let reply = last?[0] ?? last
                     #expect(reply?["error"]?["data"]?["name"] == "shuttingDown")
                 }

@@ -43,7 +43,7 @@ extension Integration {
         }
 
         private func takeReplies(_ index: Int, _ client: LineClient, _ ledger: inout Ledger) throws -> Int {
-            let lines = client.linesSoFar()
+            let lines = client.availableLines()
             for line in lines {
                 let reply = try JSONValue(parsing: line)
                 try ledger.recordReply(reply, to: require(reply["id"]?.int, "id"), of: index)
@@ -52,7 +52,7 @@ extension Integration {
         }
 
         private func takeEvents(_ client: LineClient, _ ledger: inout Ledger) throws {
-            for line in client.linesSoFar() {
+            for line in client.availableLines() {
                 let message = try JSONValue(parsing: line)
                 guard let event = message["params"], let revision = event["revision"]?.int else { continue }
                 try ledger.record(
@@ -61,14 +61,14 @@ extension Integration {
             }
         }
 
-        /// Checks that all generations on disk are complete and named by their revision, and that there are not too many
-        /// files.
+        /// Checks that all generations on disk are complete and named by their revision, and that there are not too
+        /// many files.
         private func checkArchive(_ home: AgentHome) throws {
             for namespace in ["default", "loose"] {
                 let directory = home.state + "/config/\(namespace)/generations"
                 let names = try FileManager.default.contentsOfDirectory(atPath: directory)
-                // 16 generations are kept. One more can be in progress and one can be about to be deleted. The directory is
-                // not read atomically: all 16 pending generations can be written meanwhile.
+                // 16 generations are kept. Another one may be in progress, and one may be about to be deleted. The
+                // agent can also write all 16 pending generations while the directory is being listed.
                 #expect(names.count <= 16 + 2 + 16)
                 for name in names where !name.hasSuffix(".json.tmp") {
                     guard let text = try? String(contentsOfFile: directory + "/" + name, encoding: .utf8) else {
@@ -82,7 +82,7 @@ extension Integration {
         }
 
         @Test(
-            "after kill -9 at 200 random moments, acknowledged changes are there and no revision is used twice")
+            "kill -9 at 200 random moments loses no acknowledged change, and no revision is used twice")
         func kills() throws {
             let rounds = 200
             var generator = SeededGenerator()
@@ -104,7 +104,7 @@ extension Integration {
                     try ledger.check(agent)
                     let time = Duration.microseconds(.random(in: 0..<40_000, using: &generator))
                     try writeUntilKilled(agent, after: time, &ledger)
-                    // The signal can truncate a record that spans two pages. That change was not acknowledged.
+                    // The kill can truncate a record that spans two pages, but its change was not acknowledged.
                     #expect(!agent.log.contains("is damaged"), "\(agent.log)")
                     if round % 20 == 0 { try checkArchive(home) }
                 }

@@ -6,7 +6,7 @@ import Testing
 extension Integration {
     @Suite("Plain copies of the current snapshots")
     struct CurrentCopiesTests {
-        /// Grants all users the right to read, so that the copies have the mode in the settings.
+        /// Grants all users the right to read, so that copies get the mode from the settings.
         private static let forAll = "access: { others: ['read'] }"
 
         private func path(_ home: AgentHome, _ namespace: String = "default") -> String {
@@ -35,19 +35,19 @@ extension Integration {
                 #expect(try permissions(path(home)) == 0o640)
                 #expect(try permissions(home.directory + "/current") == 0o750)
                 let changes = try DirectoryChanges(home.directory + "/current")
-                try agent.ask("config.set", ["path": "a", "value": 1])
+                try agent.call("config.set", ["path": "a", "value": 1])
                 try changes.wait("the copy of a = 1") { try copy(home) == ["a": 1] }
-                try agent.ask("config.set", ["path": "b", "value": 2, "namespace": "web"])
+                try agent.call("config.set", ["path": "b", "value": 2, "namespace": "web"])
                 try changes.wait("the copy of b = 2") { try copy(home, "web") == ["b": 2] }
                 #expect(try agent.status()["copy"] == ["path": .string(path(home)), "problem": .null])
-                try agent.ask("config.set", ["path": "a", "value": "last"])
+                try agent.call("config.set", ["path": "a", "value": "last"])
                 #expect(try agent.stop() == .exit(0))
                 #expect(try copy(home) == ["a": "last"])
                 #expect(try names(home) == ["default.json", "web.json"])
             }
         }
 
-        @Test("at startup, correct copies are kept and wrong ones are replaced")
+        @Test("when the agent starts, correct copies are kept and incorrect ones are replaced")
         func untouched() throws {
             let settings = "{ access: { others: ['read'] }, namespaces: { cut: {}, open: {}, other: {} } }"
             try AgentHome.with(settings: settings) { home in
@@ -62,10 +62,10 @@ extension Integration {
                 let before = try names.map(inode)
                 try Data().write(to: URL(fileURLWithPath: path(home, "cut")))
                 chmod(path(home, "open"), 0o644)
-                // Wrong content of the right length.
+                // Incorrect content of the correct length.
                 try Data("[]\n".utf8).write(to: URL(fileURLWithPath: path(home, "other")))
                 _ = try home.start()
-                // A copy with the right content and a wrong mode keeps its inode and gets the right mode.
+                // A copy with the correct content and an incorrect mode keeps its inode and gets the correct mode.
                 #expect(try zip(names, before).map { try inode($0) == $1 } == [true, false, true, false])
                 for name in names {
                     #expect(try copy(home, name) == [:])
@@ -128,25 +128,25 @@ extension Integration {
             }
         }
 
-        @Test("users who lose the right to read lose access to the old copy, even if no new one can be written")
+        @Test("users who lose the right to read can no longer read the old copy, even if no new one can be written")
         func rightsTaken() throws {
             try AgentHome.with(settings: "{ current: { mode: '0644' }, \(Self.forAll) }") { home in
                 let agent = try home.start()
                 let changes = try DirectoryChanges(home.directory + "/current")
-                try agent.ask("config.set", ["path": "a", "value": 1])
+                try agent.call("config.set", ["path": "a", "value": 1])
                 try changes.wait("the copy") { try copy(home) == ["a": 1] && permissions(path(home)) == 0o644 }
                 // A directory in place of the temporary file makes the next copy fail, as a full disk would.
                 try home.makeDirectory("current/.default.json.tmp")
                 try home.write(settings: "{ current: { mode: '0644' }, access: {} }")
                 try agent.reload()
                 #expect(try permissions(path(home)) == 0o600)
-                try agent.ask("config.set", ["path": "a", "value": 2])
+                try agent.call("config.set", ["path": "a", "value": 2])
                 #expect(try agent.waitForLog("missing or outdated").contains("default.json.tmp"))
                 #expect(try agent.stop() == .exit(0))
                 #expect(try copy(home) == ["a": 1])
 
-                // A copy from an agent with other access rules gets the right mode. A link in its place is removed, and its
-                // target is unchanged.
+                // The mode of a copy from an agent with other access rules is corrected. A symbolic link in place of
+                // the copy is removed, and its target is unchanged.
                 #expect(chmod(path(home), 0o644) == 0)
                 let second = try home.start()
                 #expect(try permissions(path(home)) == 0o600)
@@ -177,7 +177,7 @@ extension Integration {
                 }
                 try home.write(settings: "{ namespaces: { web: {}, old: {} } }")
                 try agent.reload()
-                try agent.ask("config.set", ["path": "a", "value": 1, "namespace": "old"])
+                try agent.call("config.set", ["path": "a", "value": 1, "namespace": "old"])
                 try changes.wait("the copy of the restored namespace") {
                     try home.exists(path(home, "old")) && copy(home, "old") == ["a": 1]
                 }
@@ -185,12 +185,12 @@ extension Integration {
             }
         }
 
-        @Test("a deleted directory is created again with the next snapshot")
+        @Test("a deleted copy directory is created again with the next snapshot")
         func vanished() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
                 try FileManager.default.removeItem(atPath: home.directory + "/current")
-                try agent.ask("config.set", ["path": "a", "value": 1])
+                try agent.call("config.set", ["path": "a", "value": 1])
                 try agent.waitForLog("up to date again")
                 #expect(try copy(home, "default") == ["a": 1])
             }
@@ -211,15 +211,15 @@ extension Integration {
             }
         }
 
-        @Test("an error that prevents copies is logged once, shown in the status, and blocks no change")
+        @Test("an error that prevents copies is logged once and shown in the status, and does not prevent changes")
         func problem() throws {
             try AgentHome.with { home in
                 try home.write("current", "no directory")
                 let agent = try home.start()
                 for number in 1...3 {
-                    try agent.ask("config.set", ["path": "a", "value": .int(number)])
+                    try agent.call("config.set", ["path": "a", "value": .int(number)])
                 }
-                #expect(try agent.ask("config.get", ["path": "a"])["value"] == 3)
+                #expect(try agent.call("config.get", ["path": "a"])["value"] == 3)
                 let problem = try require(agent.status()["copy"]?["problem"]?.string, "problem")
                 #expect(problem.contains("\(home.directory)/current"))
                 #expect(try agent.stop() == .exit(0))
@@ -228,7 +228,7 @@ extension Integration {
             }
         }
 
-        @Test("a link in place of the directory is not followed, and two agents do not share a directory")
+        @Test("a link in place of the copy directory is not followed, and two agents do not share the directory")
         func foreign() throws {
             try AgentHome.with { home in
                 try home.makeDirectory("elsewhere")
@@ -240,7 +240,7 @@ extension Integration {
                 unlink(home.directory + "/current")
 
                 let second = try home.start()
-                try second.ask("config.set", ["path": "mine", "value": true])
+                try second.call("config.set", ["path": "mine", "value": true])
                 let third = try home.start(socket: home.directory + "/other", state: home.directory + "/other-state")
                 #expect(try third.status()["copy"]?["problem"]?.string?.contains("another agent") == true)
                 #expect(try third.stop() == .exit(0))
@@ -256,7 +256,7 @@ extension Integration {
                 try home.write("current/default.json", "{}")
                 let agent = try home.start()
                 #expect(!home.exists(home.directory + "/current"))
-                try agent.ask("config.set", ["path": "a", "value": 1])
+                try agent.call("config.set", ["path": "a", "value": 1])
                 #expect(try agent.status()["copy"] == .null)
             }
         }

@@ -6,12 +6,12 @@ import Testing
 extension Integration {
     @Suite("Exhausted file descriptors")
     struct DescriptorTests {
-        @Test("connections beyond the descriptor limit are refused with a reason, and the others are served")
+        @Test("connections above the descriptor limit are refused with a reason, and the others are served")
         func exhausted() throws {
             try AgentHome.with { home in
                 let agent = try home.start(wrapper: ["prlimit", "--nofile=128:128", "--"])
                 let limit = try require(
-                    try agent.ask("agent.info")["limits"]?["connections"]?.int, "limit of connections")
+                    try agent.call("agent.info")["limits"]?["connections"]?.int, "limit of connections")
                 #expect((10..<100).contains(limit))
                 var details: Set<String> = []
                 for _ in 0..<3 {
@@ -37,7 +37,7 @@ extension Integration {
                 }
                 #expect(details.count == 1)
                 #expect(details.allSatisfy { $0.contains("LimitNOFILE") && !$0.contains("limits.connections") })
-                // 300 connections were refused, with at most one log line every ten seconds.
+                // 300 connections were refused. The agent logs at most one line every ten seconds.
                 let lines = agent.log.split(separator: "\n").filter { $0.contains("refused") }
                 #expect((1..<30).contains(lines.count), "\(lines.count) lines")
                 #expect(lines.allSatisfy { $0.contains("open files") })
@@ -49,23 +49,23 @@ extension Integration {
             try AgentHome.withImages { home, origin in
                 let agent = try home.start(wrapper: ["prlimit", "--nofile=128:128", "--"])
                 let limit = try require(
-                    try agent.ask("agent.info")["limits"]?["connections"]?.int, "limit of connections")
-                // Uses the journal, the image index and the connection to the origin, which are opened on demand.
+                    try agent.call("agent.info")["limits"]?["connections"]?.int, "limit of connections")
+                // Uses everything that opens descriptors on demand: journal, image index and connection to the origin.
                 func use(_ number: Int) throws {
                     let client = try agent.connect()
                     defer { client.close() }
                     try client.call("config.set", ["path": "n", "value": .int(number)])
-                    let image = try client.image(origin.url("drawn", "kept.png"))
+                    let image = try client.image(origin.url("svg", "kept.png"))
                     try client.call("image.release", ["lease": image["lease"] ?? .null])
                 }
                 func openDescriptors() throws -> Int {
                     try FileManager.default.contentsOfDirectory(atPath: "/proc/\(agent.pid)/fd").count
                 }
-                func waitUntilAlone() throws {
+                func waitForSingleConnection() throws {
                     try agent.connect().call("agent.stats", until: { $0["connections"]?["open"] == 1 })
                 }
                 try use(0)
-                try waitUntilAlone()
+                try waitForSingleConnection()
                 let before = try openDescriptors()
                 for number in 1...3 {
                     let clients = try (0..<(limit + 50)).map { _ in try agent.connect() }
@@ -74,17 +74,17 @@ extension Integration {
                     for client in clients { client.close() }
                     // The agent refuses new clients until it has closed the last connections.
                     let deadline = Deadline.usual
-                    while (try? waitUntilAlone()) == nil, !deadline.hasPassed { _ = poll(nil, 0, 5) }
+                    while (try? waitForSingleConnection()) == nil, !deadline.hasPassed { _ = poll(nil, 0, 5) }
                     try use(number)
                 }
-                try waitUntilAlone()
-                // A background copy of the image index can have descriptors open.
+                try waitForSingleConnection()
+                // Waits, because a background copy of the image index can have descriptors open.
                 let deadline = Deadline.usual
                 while try openDescriptors() > before, !deadline.hasPassed { _ = poll(nil, 0, 5) }
                 #expect(try openDescriptors() <= before)
                 #expect(try agent.stop() == .exit(0))
                 let next = try home.start()
-                #expect(try next.ask("config.get", ["n"])["value"] == 3)
+                #expect(try next.call("config.get", ["n"])["value"] == 3)
             }
         }
     }

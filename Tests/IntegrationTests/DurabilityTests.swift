@@ -12,11 +12,11 @@ extension Integration {
                 var last: JSONValue?
                 for round in 1...3 {
                     let agent = try home.start()
-                    let before = try agent.ask("config.get")
+                    let before = try agent.call("config.get")
                     if let last { #expect(before == last) }
-                    try agent.ask("config.set", ["path": "n", "value": .int(round)])
-                    try agent.ask("config.push", ["document": ["m": .int(round)], "version": .string("\(round)")])
-                    last = try agent.ask("config.get")
+                    try agent.call("config.set", ["path": "n", "value": .int(round)])
+                    try agent.call("config.push", ["document": ["m": .int(round)], "version": .string("\(round)")])
+                    last = try agent.call("config.get")
                     #expect(last?["value"] == ["m": .int(round), "n": .int(round)])
                     #expect(try agent.stop() == .exit(0))
                 }
@@ -30,34 +30,34 @@ extension Integration {
                 for round in 1...5 {
                     let agent = try home.start()
                     if round > 1 {
-                        let restored = try agent.ask("config.get", ["n"])
+                        let restored = try agent.call("config.get", ["n"])
                         #expect(restored["value"]?.int == round - 1)
                         #expect((restored["revision"]?.int ?? 0) >= revision)
                     }
-                    revision = try agent.ask("config.set", ["path": "n", "value": .int(round)])["revision"]?.int ?? 0
+                    revision = try agent.call("config.set", ["path": "n", "value": .int(round)])["revision"]?.int ?? 0
                     agent.kill()
                 }
                 #expect(revision < 1 << 53)
-                #expect(try home.start().ask("config.get", ["n"])["value"] == 5)
+                #expect(try home.start().call("config.get", ["n"])["value"] == 5)
             }
         }
 
-        @Test("a damaged generation is set aside and restored from the previous one and the journal")
+        @Test("a damaged generation is replaced by the previous one and the changes in the journal")
         func damagedGeneration() throws {
             try AgentHome.with { home in
                 let first = try home.start()
-                try first.ask("config.set", ["path": "n", "value": 1])
+                try first.call("config.set", ["path": "n", "value": 1])
                 #expect(try first.stop() == .exit(0))
                 let second = try home.start()
-                let set = try second.ask("config.set", ["path": "n", "value": 2])
+                let set = try second.call("config.set", ["path": "n", "value": 2])
                 #expect(try second.stop() == .exit(0))
                 let generations = home.state + "/config/default/generations"
                 let newest = try require(
                     try FileManager.default.contentsOfDirectory(atPath: generations).sorted().last, "generation")
                 truncate(generations + "/" + newest, 40)
                 let third = try home.start()
-                let restored = try third.ask("config.get", ["n"])
-                #expect(restored["value"] == 2, "the journal still has the change")
+                let restored = try third.call("config.get", ["n"])
+                #expect(restored["value"] == 2, "the change is not restored from the journal")
                 #expect((restored["revision"]?.int ?? 0) >= (set["revision"]?.int ?? 0))
                 try third.waitForLog("damaged and set aside")
             }
@@ -81,7 +81,7 @@ extension Integration {
                         #expect(event["value"] == 2)
                         event = try client.event()
                     }
-                    #expect(event["exists"] == false, "the previous value does not return")
+                    #expect(event["exists"] == false, "the previous value is restored")
                     #expect(try client.refusal("config.get", ["path": "n", "namespace": name]).name == "notFound")
                 }
             }
@@ -91,8 +91,8 @@ extension Integration {
         func timeToLiveAcrossRestart(isKilled: Bool) throws {
             try AgentHome.with { home in
                 let first = try home.start()
-                try first.ask("config.set", ["path": "n", "value": 1, "ttlMilliseconds": 1500])
-                try first.ask("config.set", ["path": "m", "value": 1])
+                try first.call("config.set", ["path": "n", "value": 1, "ttlMilliseconds": 1500])
+                try first.call("config.set", ["path": "m", "value": 1])
                 if isKilled { first.kill() } else { #expect(try first.stop() == .exit(0)) }
                 let second = try home.start()
                 let client = try second.connect()
@@ -110,7 +110,7 @@ extension Integration {
         func expiryWhileDown() throws {
             try AgentHome.with { home in
                 let first = try home.start()
-                try first.ask("config.set", ["path": "n", "value": 1, "ttlMilliseconds": 100])
+                try first.call("config.set", ["path": "n", "value": 1, "ttlMilliseconds": 100])
                 let end = Date.now.addingTimeInterval(0.1)
                 first.kill()
                 // Sleeps, because no event reports that the time of day has passed.
@@ -124,8 +124,8 @@ extension Integration {
         @Test("a set that cannot be written to disk fails and changes nothing, and later sets succeed")
         func fullDisk() throws {
             try AgentHome.with(settings: "{ namespaces: { default: {} } }") { home in
-                // RLIMIT_FSIZE simulates a full disk: writes beyond it fail (setrlimit(2)). It is set after the start, because
-                // sanitizers write files during the start.
+                // RLIMIT_FSIZE simulates a full disk: writes beyond it fail (setrlimit(2)). It is set after the start,
+                // because sanitizers write files during the start.
                 let agent = try home.start(wrapper: ["env", "--ignore-signal=XFSZ"])
                 let limited = try Command.run("prlimit", ["--pid", "\(agent.pid)", "--fsize=290000"])
                 #expect(limited.end == .exit(0), "\(limited.log)")
@@ -138,7 +138,7 @@ extension Integration {
                 let set = try client.call("config.set", ["path": "n", "value": 2])
                 #expect(set["changed"] == true)
                 agent.kill()
-                #expect(try home.start().ask("config.get")["value"] == ["n": 2])
+                #expect(try home.start().call("config.get")["value"] == ["n": 2])
             }
         }
     }

@@ -35,14 +35,14 @@ struct EnvironmentMappingTests {
         #expect(try variables(["path": 1], prefix: "P_").names == ["P_PATH"])
     }
 
-    @Test("two paths with the same variable name are an error that names both")
+    @Test("two paths with the same variable name are refused with an error that names both")
     func collisions() {
         let message = refusal(["a": ["b": 1], "a_b": 2])
         #expect(message?.contains(#""a.b" and "a_b" would both become the variable A_B"#) == true)
         #expect(refusal(["limit": 1, "Limit": 2])?.contains("LIMIT") == true)
     }
 
-    @Test("a NUL, a name with a meaning to the system and a non-object are refused without showing the value")
+    @Test("a value with a NUL, a reserved name and a non-object are refused, and the error does not show the value")
     func refusals() throws {
         let message = refusal(["db": ["password": "secret\u{0}"]])
         #expect(message?.contains("\"db.password\"") == true && message?.contains("secret") == false)

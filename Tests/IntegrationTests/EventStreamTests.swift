@@ -121,14 +121,14 @@ extension Integration {
                 try client.call("config.subscribe", ["v"])
                 try client.events(until: 1)
                 try client.status { $0["state"] == "fresh" }
-                origin.forgetEvents()
+                origin.discardEvents()
                 // While the stream is down, the origin closes connections without a response.
                 origin.answer(.text("", thenClose: true))
                 origin.send("id: second\ndata: {\"v\"")
                 origin.disconnect()
                 try client.status { $0["state"] == "stale" }
                 #expect(try client.call("config.get", ["v"])["value"] == 1)
-                #expect(try origin.request()["last-event-id"] == "first", "the ID of an incomplete event is ignored")
+                #expect(try origin.request()["last-event-id"] == "first", "the ID of an incomplete event was used")
 
                 origin.answer(.stream(event(#"{"v":2}"#, type: "patch", id: "second")))
                 try client.events(until: 2)
@@ -145,9 +145,9 @@ extension Integration {
                 let agent = try home.start()
                 let client = try agent.connect()
                 try client.status { $0["state"] == "fresh" }
-                origin.forgetEvents()
+                origin.discardEvents()
                 origin.answer(.hang)
-                // An incomplete event makes the end of the stream a failure.
+                // The end of the stream is a failure, because an event is incomplete.
                 origin.send("data: {")
                 origin.disconnect()
                 try client.status { $0["state"] == "stale" }
@@ -202,7 +202,7 @@ extension Integration {
         fileprivate func badStream(_ bad: BadStream) throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"version":"5","v":5}"#, id: "5")))
             defer { origin.stop() }
-            // The timeout is short only if it must expire.
+            // Short only if the timeout must expire.
             let isSilent = ["no document", "silence"].contains(bad.testDescription)
             let settings = Self.settings(origin, isSilent ? "timeoutSeconds: 0.5" : "timeoutSeconds: 60")
             try AgentHome.with(settings: settings) { home in
@@ -239,7 +239,7 @@ extension Integration {
             try AgentHome.with(settings: Self.settings(origin)) { home in
                 let client = try home.start().connect()
                 #expect(try client.call("config.refresh")["upstreamVersion"] == "5")
-                origin.forgetEvents()
+                origin.discardEvents()
                 origin.answer(.stream(event(#"{"version":"6"}"#, id: "6")))
                 #expect(try client.call("config.refresh")["upstreamVersion"] == "6")
                 #expect(try origin.request()["last-event-id"] == nil)
@@ -259,7 +259,7 @@ extension Integration {
                 let client = try home.start().connect()
                 try client.call("config.subscribe", ["v"])
                 try client.events(until: 1)
-                origin.forgetEvents()
+                origin.discardEvents()
                 origin.answer(.hang)
                 let refresh = try client.request("config.refresh")
                 try origin.request()
@@ -319,14 +319,14 @@ extension Integration {
                 try origin.request(for: "/events")
                 origin.send(event(#"{"v":2}"#, type: "patch", id: "2"))
                 try client.events(until: 2)
-                origin.forgetEvents()
+                origin.discardEvents()
                 origin.answer(.document(#"{"v":5}"#).closing, to: "/config.json")
                 origin.disconnect()
-                #expect(try origin.request(for: "/events")["last-event-id"] == nil, "no event may be replayed")
+                #expect(try origin.request(for: "/events")["last-event-id"] == nil, "the stream was resumed")
                 #expect(try client.event()["value"] == 5)
                 try client.status { $0["state"] == "fresh" }
 
-                origin.forgetEvents()
+                origin.discardEvents()
                 origin.answer(.document(#"{"v":8}"#).closing, to: "/config.json")
                 #expect(try client.call("config.refresh")["changed"] == true)
                 #expect(try client.event()["value"] == 8)
@@ -341,31 +341,31 @@ extension Integration {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
             try AgentHome.with(settings: Self.settings(origin)) { home in
                 let first = try home.start()
-                let refresh = try first.ask("config.refresh")
+                let refresh = try first.call("config.refresh")
                 #expect(try first.stop() == .exit(0))
                 origin.stop()
-                let value = try home.start().ask("config.get", ["v"])
+                let value = try home.start().call("config.get", ["v"])
                 #expect(value["value"] == 1)
                 #expect(value["revision"] == refresh["revision"])
             }
         }
 
-        @Test("a refresh connects at once, without the delay after which a host with a document connects")
+        @Test("a refresh connects immediately, even if a stored document delays the first connection")
         func refreshAtStart() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
             defer { origin.stop() }
             try AgentHome.with(settings: Self.settings(origin)) { home in
                 let first = try home.start()
-                try first.ask("config.refresh")
+                try first.call("config.refresh")
                 #expect(try first.stop() == .exit(0))
                 origin.answer(.stream(event(#"{"v":2}"#)))
                 let second = try home.start()
-                #expect(try second.ask("config.refresh")["changed"] == true)
-                #expect(try second.ask("config.get", ["v"])["value"] == 2)
+                #expect(try second.call("config.refresh")["changed"] == true)
+                #expect(try second.call("config.get", ["v"])["value"] == 2)
             }
         }
 
-        @Test("changed settings close the connection and open one to the new URL")
+        @Test("a reload with another URL closes the connection and connects to the new URL")
         func reload() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
             let other = try RawOrigin.listening(.stream(event(#"{"v":2}"#)))

@@ -85,7 +85,7 @@ struct ExecSupervisorTests {
     }
 
     @Test("a program that does not exit in time is killed once, and started again after it has exited")
-    func patience() {
+    func killTimeout() {
         var supervisor = supervisor()
         supervisor.changed(to: variables(1), now: .seconds(200))
         #expect(supervisor.timePassed(now: .seconds(200)) == [.send(SIGTERM)])
@@ -118,7 +118,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.ended(.exited(0), now: .seconds(201)) == [.end(.exited(0))])
     }
 
-    @Test("if the program survives INT, changes take effect again after the patience; QUIT is only forwarded")
+    @Test("if the program survives INT, changes take effect again after the kill timeout; QUIT is only forwarded")
     func programSurvivesInterrupt() {
         var supervisor = supervisor()
         #expect(supervisor.received(SIGINT, hasReached: true, now: .seconds(200)) == [])

@@ -69,14 +69,14 @@ extension Integration {
         func descriptors(options: [String]) throws {
             try AgentHome.with { home in
                 _ = try home.start()
-                // The shell itself expands the pattern. `test` omits the descriptor that it opens for that.
-                let look = ["/bin/sh", "-c", "cd /proc/$$/fd; for n in *; do test -e $n && echo $n; done"]
+                // `test` omits the descriptor that the shell opens to expand the pattern.
+                let listDescriptors = ["/bin/sh", "-c", "cd /proc/$$/fd; for n in *; do test -e $n && echo $n; done"]
                 let found = try Command.run(
                     "/bin/sh",
                     [
                         "-c", "exec 7</dev/null; exec \"$@\"", "sh", Products.commandLine, "exec", "--socket",
                         home.socket,
-                    ] + options + ["--"] + look)
+                    ] + options + ["--"] + listDescriptors)
                 #expect(found.output == ["0", "1", "2", "7"])
             }
         }
@@ -87,18 +87,19 @@ extension Integration {
         func signalState(options: [String]) throws {
             try AgentHome.with { home in
                 _ = try home.start()
-                let look = ["/bin/grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]
-                #expect(try Self.signals(run(home, options, look)) == [0, 0])
+                let printStatus = ["/bin/grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]
+                #expect(try Self.signals(run(home, options, printStatus)) == [0, 0])
                 // SIGHUP stays ignored if larder runs under nohup(1).
                 let ignoring = try Command.run(
                     "/bin/sh",
                     ["-c", "trap '' HUP; exec \"$@\"", "sh", Products.commandLine, "exec", "--socket", home.socket]
-                        + options + ["--"] + look)
+                        + options + ["--"] + printStatus)
                 #expect(Self.signals(ignoring) == [0, 1])
             }
         }
 
-        /// The signal sets in proc(5), without the internal signals of the C library, which posix_spawn(3) leaves ignored.
+        /// The signal sets in proc(5), without the internal signals of the C library, which posix_spawn(3) leaves
+        /// ignored.
         private static func signals(_ command: Command) -> [UInt64?] {
             command.output.map { line in
                 line.split(separator: "\t").last.flatMap { UInt64($0, radix: 16) }.map { $0 & 0x7FFF_FFFF }
@@ -287,7 +288,8 @@ extension Integration {
             try AgentHome.with { home in
                 _ = try home.start()
                 _ = try larder(home, "set", "limit", "1")
-                // The child has standard output open. If it survived, the wait for the end of the output would time out.
+                // The child inherits standard output. If it survived, the wait for the end of the output would time
+                // out.
                 let program = """
                     import os, signal
                     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -308,7 +310,7 @@ extension Integration {
         }
 
         @Test(
-            "the program gets neither libdispatch's variable nor the priority of its threads",
+            "libdispatch changes neither the environment variables nor the priority of the program",
             arguments: [[], ["--watch"]])
         func dispatchTraces(options: [String]) throws {
             try AgentHome.with(starting: true) { home in
@@ -325,7 +327,7 @@ extension Integration {
             }
         }
 
-        @Test("libdispatch does not log if threads must not change their priority", .enabled(if: geteuid() == 0))
+        @Test("if threads cannot change their priority, libdispatch does not log", .enabled(if: geteuid() == 0))
         func silentDispatch() throws {
             try AgentHome.with(starting: true) { home in
                 try home.larder("set", "a", "1")

@@ -6,10 +6,10 @@ import Testing
 extension Integration {
     @Suite("Fan-out to many subscribers")
     struct FanOutTests {
-        /// Publishes `count` changes while the subscribers read, and checks after each that another client gets a reply.
-        /// - Returns: the last revision
+        /// Publishes `count` changes while the subscribers read. After each change, checks that `pinger` gets a reply.
+        /// - Returns: The last revision.
         private func publish(
-            _ count: Int, to subscribers: Crowd, by writer: LineClient, beside pinger: LineClient
+            _ count: Int, to subscribers: SubscriberGroup, by writer: LineClient, beside pinger: LineClient
         ) throws -> Int {
             let filling = String(repeating: "x", count: 1_000)
             var revision = 0
@@ -17,25 +17,26 @@ extension Integration {
                 let set = LineClient.text(
                     id: value, "config.set", ["n", ["value": .int(value), "filling": .string(filling)]])
                 try writer.send(set)
-                let reply = try answer(writer, subscribers)
+                let reply = try message(writer, subscribers)
                 #expect(reply["id"]?.int == value)
                 revision = try require(reply["result"]?["revision"]?.int, "revision in \(reply)")
                 try pinger.send(LineClient.text(id: value, "agent.ping"))
-                #expect(try answer(pinger, subscribers)["id"]?.int == value)
+                #expect(try message(pinger, subscribers)["id"]?.int == value)
             }
             try subscribers.read(upTo: revision)
             return revision
         }
 
-        private func answer(_ client: LineClient, _ subscribers: Crowd) throws -> JSONValue {
+        /// Waits for the next message of `client`. The subscribers keep reading.
+        private func message(_ client: LineClient, _ subscribers: SubscriberGroup) throws -> JSONValue {
             while true {
-                if let line = client.linesSoFar().first { return try JSONValue(parsing: line) }
+                if let line = client.availableLines().first { return try JSONValue(parsing: line) }
                 try subscribers.read(orWaitFor: client.descriptor)
             }
         }
 
         /// Connects subscribers, publishes, and disconnects them.
-        /// - Parameter stalled: the number of subscribers that never read
+        /// - Parameter stalled: The number of subscribers that never read.
         private func fanOut(_ agent: AgentProcess, readers: Int, stalled: Int, publishes: Int) throws {
             let (writer, pinger) = try (agent.connect(), agent.connect())
             let clients = try (0..<(readers + stalled)).map { number in
@@ -43,9 +44,9 @@ extension Integration {
                 try client.send(LineClient.text(id: 0, "config.subscribe", ["n"]))
                 return client
             }
-            let subscribers = Crowd(Array(clients.prefix(readers)))
+            let subscribers = SubscriberGroup(Array(clients.prefix(readers)))
             let last = try publish(publishes, to: subscribers, by: writer, beside: pinger)
-            #expect(subscribers.hasSeenEverything)
+            #expect(subscribers.hasNoGaps)
             #expect(try writer.call("config.get", ["n"])["revision"]?.int == last)
             for client in clients { client.close() }
             // Only `writer` and `pinger` are still connected.
@@ -53,25 +54,25 @@ extension Integration {
         }
 
         @Test(
-            "of 1,000 subscribers 100 never read; the others see the last of 200 changes and no gap")
+            "while 100 of 1,000 subscribers never read, the others see the last of 200 changes and no gap")
         func manySubscribers() throws {
             raiseDescriptorLimit()
             try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
                 let agent = try home.start()
-                try agent.ask("config.set", ["path": "n", "value": 0])
-                // Not measured, because many clients load code pages that were not used before.
+                try agent.call("config.set", ["path": "n", "value": 0])
+                // Warms up before the measurement, because many clients load code pages that were not used before.
                 try fanOut(agent, readers: 900, stalled: 100, publishes: 20)
                 let before = try agent.anonymousBytes()
                 try fanOut(agent, readers: 900, stalled: 100, publishes: 200)
                 try fanOut(agent, readers: 900, stalled: 100, publishes: 200)
-                // The agent releases memory some time after the clients have disconnected. Not checked with the address
-                // sanitizer, which delays the release.
+                // The agent releases memory some time after the clients have disconnected. The address sanitizer delays
+                // the release, so memory is not checked with it.
                 if ChildProcess.sanitizerVariables["ASAN_OPTIONS"] == nil {
                     try agent.connect().call(
                         "agent.stats",
                         until: { _ in (try? agent.anonymousBytes()).map { $0 < before + 4_000_000 } ?? false })
                 }
-                #expect(try agent.ask("agent.stats")["subscriptions"]?["open"] == 0)
+                #expect(try agent.call("agent.stats")["subscriptions"]?["open"] == 0)
             }
         }
 
@@ -113,7 +114,7 @@ extension Integration {
             }
         }
 
-        @Test("after many changes elsewhere, a patch is based on the revision that the client has")
+        @Test("after many changes at other paths, a patch is based on the last revision that the client received")
         func quietPath() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
                 let agent = try home.start()

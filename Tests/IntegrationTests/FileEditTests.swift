@@ -3,8 +3,8 @@ import LarderJSON
 import TestSupport
 import Testing
 
-/// One way to change a file, as a shell script. `$f` is the file, `say` prints the document with the new value `$n`, and
-/// `pause` waits for 50 ms. Each script starts with the files that the previous one left.
+/// A way to change a file, as a shell script. `$f` is the file, `say` prints the document with the new value `$n`, and
+/// `pause` sleeps for 50 ms. Each script starts with the files that the previous script left.
 private struct Edit: Sendable {
     let name: String
     let script: String

@@ -35,13 +35,13 @@ extension Integration {
         }
 
         @Test(
-            "a long poll asks the origin to wait by a query member or Prefer, and a change ends it",
+            "a long poll requests a wait by a query member or the Prefer header, and ends when the document changes",
             arguments: [false, true])
         func change(_ hasMember: Bool) throws {
             let path = hasMember ? "/config.json?wait=3000" : "/config.json"
             let origin = try RawOrigin.listening(.document(#"{"v":1}"#, etag: "1"))
             defer { origin.stop() }
-            // Without the query member the origin answers every request at once, because the paths are the same.
+            // Without the query member, the origin responds to every request immediately, because all paths are equal.
             if hasMember { origin.answer(.hang, to: path) }
             let more = "longPoll: { waitSeconds: 3000\(hasMember ? ", queryMember: \"wait\"" : "") }"
             try AgentHome.with(settings: Self.settings(origin, more)) { home in

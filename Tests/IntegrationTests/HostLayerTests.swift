@@ -70,7 +70,7 @@ extension Integration {
 
                 try home.write("config.d/20-more.json", #"{"n":3}"#)
                 while try client.event()["value"] != ["n": 3, "m": 0] {}
-                // The agent may have read the directory again while the link was replaced.
+                // The agent may also have read the directory while the link was being replaced.
                 try client.call("config.refresh")
                 let repaired = try agent.status()
                 #expect(repaired["state"] == "fresh")
@@ -124,7 +124,7 @@ extension Integration {
             try withFiles { home, agent, client in
                 let directory = home.directory + "/config.d"
                 func expectProblem(_ agent: AgentProcess, _ text: String) throws {
-                    #expect(try agent.ask("config.get")["value"] == ["n": 0, "m": 0])
+                    #expect(try agent.call("config.get")["value"] == ["n": 0, "m": 0])
                     let status = try agent.status()
                     #expect(status["state"] == "stale")
                     #expect(status["layers"]?[1]?["problem"]?.string?.contains(text) == true, "\(status)")
@@ -137,12 +137,12 @@ extension Integration {
                 let next = try home.start()
                 try expectProblem(next, "config.d: the directory existed before and is missing")
                 rename(directory + ".aside", directory)
-                #expect(try next.ask("config.refresh")["state"] == "fresh")
+                #expect(try next.call("config.refresh")["state"] == "fresh")
                 mkfifo(directory + "/20.json", 0o600)
                 #expect(try next.connect().refusal("config.refresh").name == "rejected")
                 try expectProblem(next, "20.json: it is not a regular file")
                 unlink(directory + "/20.json")
-                #expect(try next.ask("config.refresh")["state"] == "fresh")
+                #expect(try next.call("config.refresh")["state"] == "fresh")
             }
         }
 
@@ -153,7 +153,7 @@ extension Integration {
                 #expect(try agent.stop() == .exit(0))
                 try home.write("config.d/10-base.json", #"{"n":5}"#)
                 let next = try home.start()
-                #expect(try next.ask("config.get")["value"] == ["n": 5])
+                #expect(try next.call("config.get")["value"] == ["n": 5])
             }
         }
     }

@@ -18,7 +18,7 @@ extension Integration {
         func get() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
-                let image = MadeImage(seed: 1, size: 300_000)
+                let image = TestImage(seed: 1, size: 300_000)
                 try origin.put(image, "a.png")
                 let url = origin.url("fresh", "a.png")
                 let first = try larder(home, ["get", url])
@@ -69,11 +69,12 @@ extension Integration {
                 try home.makeDirectory("pictures")
                 chmod(home.directory + "/pictures", 0o777)
                 _ = try home.start()
-                let image = MadeImage(seed: 1, size: 300_000)
+                let image = TestImage(seed: 1, size: 300_000)
                 try origin.put(image, "a.png")
                 let command = ["--reuid=65534", "--regid=65534", "--clear-groups", program, "image", "get"]
                 for (place, source) in [
-                    ("unkept", "downloaded"), ("unkept", "downloaded"), ("fresh", "downloaded"), ("fresh", "cached"),
+                    ("no-store", "downloaded"), ("no-store", "downloaded"), ("fresh", "downloaded"),
+                    ("fresh", "cached"),
                 ] {
                     let copied = try Command.run(
                         "setpriv", command + [origin.url(place, "a.png"), "-o", "a.png", "--socket", home.socket],
@@ -81,7 +82,7 @@ extension Integration {
                     #expect(copied.output == ["a.png: image/png, 16×16, 300 kB, \(source)"], "\(copied.log)")
                     #expect(try bytes(home.directory + "/pictures/a.png") == image.bytes)
                 }
-                #expect(try origin.counts() == ["/unkept/a.png": 2, "/fresh/a.png": 1])
+                #expect(try origin.counts() == ["/no-store/a.png": 2, "/fresh/a.png": 1])
             }
         }
 
@@ -89,7 +90,7 @@ extension Integration {
         func brokenPipe() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
-                try origin.put(MadeImage(seed: 1, size: 300_000), "a.png")
+                try origin.put(TestImage(seed: 1, size: 300_000), "a.png")
                 let larder = try Products.commandLine
                 for verb in ["ping", "image get \(origin.url("fresh", "a.png")) -o -"] {
                     // A pipe without a reader.
@@ -109,10 +110,10 @@ extension Integration {
         func failures() throws {
             try AgentHome.withImages("imageBytes: 100000, maximumBytes: 250000") { home, origin in
                 _ = try home.start()
-                try origin.put(MadeImage(seed: 1, size: 90_000), "a.png")
-                try origin.put(MadeImage(seed: 2, size: 90_000), "b.png")
-                try origin.put(MadeImage(seed: 3, size: 90_000), "c.png")
-                try origin.put(MadeImage(seed: 4, size: 100_001), "large.png")
+                try origin.put(TestImage(seed: 1, size: 90_000), "a.png")
+                try origin.put(TestImage(seed: 2, size: 90_000), "b.png")
+                try origin.put(TestImage(seed: 3, size: 90_000), "c.png")
+                try origin.put(TestImage(seed: 4, size: 100_001), "large.png")
                 let port = origin.port
                 for (url, more, status) in [
                     (origin.url("fresh", "a.png"), ["--policy", "cacheOnly"], 3),
@@ -140,7 +141,7 @@ extension Integration {
         func administration() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
-                for number in 1...3 { try origin.put(MadeImage(seed: number, size: 1000 * number), "\(number).png") }
+                for number in 1...3 { try origin.put(TestImage(seed: number, size: 1000 * number), "\(number).png") }
                 let (fresh, brief) = (origin.url("fresh", "1.png"), origin.url("brief", "2.png"))
                 for url in [fresh, brief, origin.url("fresh", "3.png")] {
                     #expect(try larder(home, ["get", url]).end == .exit(0))
@@ -196,7 +197,7 @@ extension Integration {
         func pages() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
-                let urls = (0..<1100).map { origin.url("drawn", "\($0).svg") }
+                let urls = (0..<1100).map { origin.url("svg", "\($0).svg") }
                 let prefetch = try larder(home, ["prefetch", "-", "--json"], input: urls.joined(separator: "\n"))
                 #expect(prefetch.end == .exit(0), "\(prefetch.log)")
                 let list = try larder(home, ["ls"]).output

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Request for the file of an image", .ownThread)
 struct ImageFileRequestTests {
-    private static let image = MadeImage(seed: 1, size: 3_000_000)
+    private static let image = TestImage(seed: 1, size: 3_000_000)
 
     /// Runs `body` with a directory that has an older file `copy`.
     private func withDirectory(_ body: (String) throws -> Void) throws {
@@ -50,7 +50,7 @@ struct ImageFileRequestTests {
         return #"{"jsonrpc":"2.0","id":1,"result":"# + JSONValue.building { result.write(to: &$0) }.compactText + "}"
     }
 
-    @Test("a passed file is copied only if its size and digest match the reply")
+    @Test("a file that is passed as a descriptor is copied only if its size and digest match the reply")
     func passed() throws {
         let bytes = Self.image.bytes
         var changed = bytes

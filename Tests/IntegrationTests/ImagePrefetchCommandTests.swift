@@ -17,7 +17,7 @@ extension Integration {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
                 let good = try (1...20).map { number in
-                    try origin.put(MadeImage(seed: number, size: 5000), "\(number).png")
+                    try origin.put(TestImage(seed: number, size: 5000), "\(number).png")
                     return origin.url("fresh", "\(number).png")
                 }
                 try Data("<!doctype html>".utf8).write(to: URL(filePath: home.directory + "/origin/www/page.png"))
@@ -45,7 +45,7 @@ extension Integration {
         func invalidLines() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
-                let (good, long) = (origin.url("drawn", "1.svg"), "https://a/" + String(repeating: "x", count: 8183))
+                let (good, long) = (origin.url("svg", "1.svg"), "https://a/" + String(repeating: "x", count: 8183))
                 let lines = [Array(long.utf8), Array(good.utf8), [], Array("secret".utf8), [0xFF, 0xFE]]
                 try Data(lines.joined(separator: [0x0A])).write(to: URL(filePath: home.directory + "/list"))
                 let run = try larder(home, ["prefetch", "list"])
@@ -69,7 +69,7 @@ extension Integration {
         func invalidElements() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
-                let good = origin.url("drawn", "1.svg")
+                let good = origin.url("svg", "1.svg")
                 func result(_ input: String) throws -> (JSONValue, String) {
                     let run = try larder(home, ["prefetch", "-", "--json"], input: input)
                     #expect(run.end == .exit(1), "\(run.log)")
@@ -92,7 +92,7 @@ extension Integration {
             let settings = "{ limits: { lineBytes: 4194304 }, images: { minimumFreeBytes: 0 } }"
             try AgentHome.with(settings: settings) { home in
                 _ = try home.start()
-                // The agent does not download from these addresses, so every image fails at once.
+                // The agent does not download from these addresses, so every image fails immediately.
                 let urls = (0...10_000).map { "http://127.0.0.1/\($0).png" }
                 let run = try larder(home, ["prefetch", "-", "--json"], input: urls.joined(separator: "\n"))
                 #expect(run.end == .exit(1), "\(run.log)")
@@ -104,7 +104,7 @@ extension Integration {
             }
         }
 
-        @Test("a list that is sent in several requests has one result")
+        @Test("a list that is sent in several requests has one combined result")
         func portions() throws {
             let settings =
                 "{ limits: { lineBytes: 4096 }, images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 } }"
@@ -113,8 +113,8 @@ extension Integration {
                 defer { origin.stop() }
                 _ = try home.start()
                 // A request has room for about 15 URLs. One URL is too long for any request.
-                var urls = (1...200).map { origin.url($0 % 50 == 0 ? "fresh" : "drawn", "\($0).svg") }
-                let long = origin.url("drawn", String(repeating: "x", count: 4096))
+                var urls = (1...200).map { origin.url($0 % 50 == 0 ? "fresh" : "svg", "\($0).svg") }
+                let long = origin.url("svg", String(repeating: "x", count: 4096))
                 urls.insert(long, at: 100)
                 let run = try larder(home, ["prefetch", "-", "--json"], input: urls.joined(separator: "\n"))
                 #expect(run.end == .exit(1), "\(run.log)")
@@ -131,8 +131,8 @@ extension Integration {
         func interrupted() throws {
             try AgentHome.withImages { home, origin in
                 let agent = try home.start()
-                try origin.put(MadeImage(seed: 1, size: 5000), "small.png")
-                try origin.put(MadeImage(seed: 2, size: 8_000_000), "large.png")
+                try origin.put(TestImage(seed: 1, size: 5000), "small.png")
+                try origin.put(TestImage(seed: 2, size: 8_000_000), "large.png")
                 let prefetch = try ChildProcess(
                     Products.commandLine, ["image", "prefetch", "-", "--socket", home.socket],
                     environment: home.environment, directory: home.directory, input: true)
@@ -152,11 +152,11 @@ extension Integration {
             }
         }
 
-        @Test("on a terminal a progress bar is drawn, which ends at 100%")
+        @Test("on a terminal, a progress bar is drawn that ends at 100%")
         func terminal() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
-                let urls = (0..<30).map { origin.url("drawn", "\($0).svg") }
+                let urls = (0..<30).map { origin.url("svg", "\($0).svg") }
                 try home.write("list", urls.joined(separator: "\n"))
                 // script(1) runs the command on a terminal.
                 let larder = try Products.commandLine
@@ -167,9 +167,9 @@ extension Integration {
                 #expect(run.end == .exit(0), "\(run)")
                 let text = run.output.joined(separator: "\n")
                 #expect(text.contains("\r"))
-                let drawn = text.split { $0 == "\r" || $0 == "\n" || $0 == "\r\n" }
-                #expect(drawn.contains { $0.hasPrefix("30/30  [") && $0.contains("=]  100%") }, "\(drawn)")
-                #expect(drawn.contains { $0.hasPrefix("30 images in ") })
+                let frames = text.split { $0 == "\r" || $0 == "\n" || $0 == "\r\n" }
+                #expect(frames.contains { $0.hasPrefix("30/30  [") && $0.contains("=]  100%") }, "\(frames)")
+                #expect(frames.contains { $0.hasPrefix("30 images in ") })
             }
         }
     }

@@ -16,13 +16,13 @@ extension Integration {
             return library
         }
 
-        @Test("interrupted calls on state and cache files are repeated, and no error is reported")
+        @Test("interrupted system calls on state and cache files are repeated, and no error is reported")
         func repeated() throws {
             try AgentHome.withImages { home, origin in
-                let image = MadeImage(.png, seed: 1, size: 300_000)
+                let image = TestImage(.png, seed: 1, size: 300_000)
                 try origin.put(image, "a.png")
                 let log = home.directory + "/calls"
-                // Keeps the libraries that are preloaded into the tests themselves.
+                // Also preloads the libraries that are preloaded into the test process.
                 let libraries = [ProcessInfo.processInfo.environment["LD_PRELOAD"], try Self.library(in: home)]
                 // Excludes the database, because SQLite does not repeat an interrupted fsync(2).
                 let wrapper = [

@@ -6,7 +6,7 @@ import Testing
 extension Integration {
     @Suite("Layers and provenance")
     struct LayerTests {
-        @Test("defaults are a file or a directory, are watched, and are below the host layer")
+        @Test("defaults from a file or a directory are watched, and the host layer takes precedence over them")
         func defaults() throws {
             let settings = """
                 { namespaces: {
@@ -45,17 +45,17 @@ extension Integration {
             }
         }
 
-        @Test("if the defaults are missing at a start, their last content is served as stale")
+        @Test("if the defaults are missing when the agent starts, their last content is served as stale")
         func defaultsGoneAtStart() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { defaults: { path: '@/defaults.json' } } } }") {
                 home in
                 try home.write("defaults.json", #"{"a":1}"#)
                 let first = try home.start()
-                let revision = try first.ask("config.get")["revision"]
+                let revision = try first.call("config.get")["revision"]
                 #expect(try first.stop() == .exit(0))
                 unlink(home.directory + "/defaults.json")
                 let second = try home.start()
-                let current = try second.ask("config.get")
+                let current = try second.call("config.get")
                 #expect(current["value"] == ["a": 1])
                 #expect(current["revision"] == revision)
                 #expect(current["state"] == "stale")
@@ -90,7 +90,7 @@ extension Integration {
             }
         }
 
-        @Test("the error of a denied set names the settings, and the file and line of the locked value")
+        @Test("a set of a locked path is denied with the settings file, and the file and line of the value")
         func lockRefusal() throws {
             let settings = "{ namespaces: { default: { host: { directory: '@/config.d' }, locks: ['search.limit'] } } }"
             try AgentHome.with(settings: settings) { home in
@@ -111,11 +111,11 @@ extension Integration {
         func peers() throws {
             try AgentHome.with { home in
                 let first = try home.start()
-                try first.ask("config.set", ["path": "n", "value": 1, "ttlMilliseconds": 3_600_000])
-                try first.ask("config.push", ["document": ["n": 0], "version": "7"])
+                try first.call("config.set", ["path": "n", "value": 1, "ttlMilliseconds": 3_600_000])
+                try first.call("config.push", ["document": ["n": 0], "version": "7"])
                 let me = JSONValue.int(Int(getpid()))
                 func check(_ agent: AgentProcess) throws {
-                    let layers = try agent.ask("config.explain", ["path": "n"])["layers"]
+                    let layers = try agent.call("config.explain", ["path": "n"])["layers"]
                     let (remote, override) = (layers?[2]?["source"], layers?[4]?["source"])
                     #expect(override?["kind"] == "set")
                     #expect(override?["peer"]?["pid"] == me)
@@ -132,7 +132,7 @@ extension Integration {
             }
         }
 
-        @Test("the unit of experiments is the machine ID, unless the settings specify another one")
+        @Test("experiments use the machine ID as their unit, unless the settings specify another one")
         func units() throws {
             let machine = try String(contentsOfFile: "/etc/machine-id", encoding: .utf8)
                 .trimmingCharacters(in: .whitespacesAndNewlines)

@@ -6,8 +6,8 @@ import Testing
 extension Integration {
     @Suite("Listening socket")
     struct ListeningSocketTests {
-        /// The arguments of systemd-socket-activate. The variables of a sanitizer are named with `-E`, because it passes
-        /// few environment variables to the agent by default.
+        /// The arguments of systemd-socket-activate. It passes few environment variables to the agent by default, so
+        /// the variables of a sanitizer are named with `-E`.
         private static func activation(at path: String, of home: AgentHome) throws -> [String] {
             ["-l", path] + ChildProcess.sanitizerVariables.keys.flatMap { ["-E", $0] }
                 + [try Products.agent, "--state-directory", home.state, "--cache-directory", home.directory + "/cache"]
@@ -33,7 +33,7 @@ extension Integration {
                 let ready = try activated.waitForLog("ready")
                 #expect(
                     ready.contains("permissions") && ready.contains("uid"),
-                    "the owner and mode of the socket are not logged")
+                    "the owner and mode of the socket are not in the log")
 
                 activated.signal(SIGTERM)
                 #expect(try activated.waitForEnd() == .exit(0), "\(activated.logText)")
@@ -51,11 +51,12 @@ extension Integration {
                     return bind(listener.number, address, socklen_t(length))
                 }
                 guard bound == 0, listen(listener.number, 8) == 0 else { throw HarnessError.system("listen") }
-                // The home is the working directory. An agent without a socket directory must not write copies there.
+                // The home is the working directory of the agent. Without a socket directory, the agent must not write
+                // copies there.
                 let before = Set(try FileManager.default.contentsOfDirectory(atPath: home.directory))
                 _ = try home.start(listener: listener)
                 let reply = try Command.run(
-                    "socat", Socat.patience + ["-", "ABSTRACT-CONNECT:\(name)"],
+                    "socat", Socat.timeout + ["-", "ABSTRACT-CONNECT:\(name)"],
                     input: #"{"id":1,"method":"agent.info"}"# + "\n" + #"{"id":2,"method":"config.status"}"#)
                 #expect(reply.text.contains(#""socket":"@\#(name)""#), "\(reply.text)")
                 #expect(reply.text.contains(#""copy":null"#), "\(reply.text)")
@@ -94,10 +95,10 @@ extension Integration {
         func liveSocket() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
-                let second = try home.startInVain(state: home.directory + "/other")
+                let second = try home.runUntilExit(state: home.directory + "/other")
                 #expect(second.end == .exit(1))
                 #expect(second.log.contains("another agent") && second.log.contains(home.socket), "\(second.log)")
-                #expect(try agent.ask("agent.ping") == ["pong": true])
+                #expect(try agent.call("agent.ping") == ["pong": true])
             }
         }
 
@@ -107,7 +108,7 @@ extension Integration {
                 let other = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
                 #expect(try withUnixAddress(home.socket) { bind(other.number, $0, $1) } == 0)
                 #expect(listen(other.number, 8) == 0)
-                let agent = try home.startInVain()
+                let agent = try home.runUntilExit()
                 #expect(agent.end == .exit(1))
                 #expect(agent.log.contains("is listening on \(home.socket)"), "\(agent.log)")
                 #expect(home.exists(home.socket))
@@ -119,21 +120,21 @@ extension Integration {
             try AgentHome.with { home in
                 let agent = try home.start()
                 let socket = home.directory + "/second"
-                let second = try home.startInVain(socket: socket)
+                let second = try home.runUntilExit(socket: socket)
                 #expect(second.end == .exit(1))
                 #expect(second.log.contains("pid \(agent.pid)") && second.log.contains(home.state), "\(second.log)")
                 #expect(!home.exists(socket))
             }
         }
 
-        @Test("the socket that a killed agent has left is replaced")
+        @Test("the socket of a killed agent is replaced")
         func staleSocket() throws {
             try AgentHome.with { home in
                 let first = try home.start()
                 first.kill()
                 #expect(home.exists(home.socket))
                 let second = try home.start()
-                #expect(try second.ask("agent.ping") == ["pong": true])
+                #expect(try second.call("agent.ping") == ["pong": true])
             }
         }
 
@@ -141,7 +142,7 @@ extension Integration {
         func notASocket() throws {
             try AgentHome.with { home in
                 try home.write("sock", "precious")
-                let agent = try home.startInVain()
+                let agent = try home.runUntilExit()
                 #expect(agent.end == .exit(1))
                 #expect(agent.log.contains("\(home.socket) exists but is not a socket"), "\(agent.log)")
                 #expect(try String(contentsOfFile: home.socket, encoding: .utf8) == "precious")
@@ -163,7 +164,7 @@ extension Integration {
             }
         }
 
-        @Test("the socket has the mode from the settings, whatever the umask is")
+        @Test("the socket has the mode from the settings, regardless of the umask")
         func mode() throws {
             try AgentHome.with(settings: "{ socket: { mode: '0622' } }") { home in
                 let agent = try home.start()
@@ -176,7 +177,7 @@ extension Integration {
         @Test("a socket path that is too long is rejected with the maximum length")
         func longPath() throws {
             try AgentHome.with { home in
-                let agent = try home.startInVain(socket: home.directory + "/" + String(repeating: "x", count: 120))
+                let agent = try home.runUntilExit(socket: home.directory + "/" + String(repeating: "x", count: 120))
                 #expect(agent.end == .exit(1))
                 #expect(agent.log.contains("at most 107"), "\(agent.log)")
             }

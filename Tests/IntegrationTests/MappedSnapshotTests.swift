@@ -55,7 +55,7 @@ extension Integration {
             }
         }
 
-        @Test("the stream yields the current snapshot, then newer ones, and can skip some")
+        @Test("the stream yields the current snapshot, then newer ones, and may skip some of them")
         func stream() async throws {
             try await AgentHome.with(starting: true) { home in
                 let client = LarderClient(socket: home.socket)
@@ -69,7 +69,7 @@ extension Integration {
                     revision = snapshot.revision
                     if snapshot.int(at: "n") == 20 { break }
                 }
-                // No snapshot is pending, so the next one is the next that is published.
+                // No snapshot is pending, so the stream next yields the snapshot that is published here.
                 try await client.config.set("n", to: 21)
                 #expect(try await snapshots.next()?.int(at: "n") == 21)
             }
@@ -96,7 +96,7 @@ extension Integration {
             }
         }
 
-        @Test("if no descriptors can be passed, lookups use a copy, and a mapped request fails with advice")
+        @Test("without descriptor passing, lookups use a copy, and a request for a mapped snapshot fails with advice")
         func relayed() async throws {
             try await AgentHome.with(starting: true) { home in
                 let relayed = "\(home.directory)/relayed.sock"
@@ -118,7 +118,7 @@ extension Integration {
             }
         }
 
-        @Test("an error of the agent is passed on unchanged")
+        @Test("a request for a mapped snapshot throws the error of the agent")
         func refused() async throws {
             try await AgentHome.with(starting: true) { home in
                 let client = LarderClient(socket: home.socket)

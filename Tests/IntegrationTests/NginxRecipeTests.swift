@@ -47,7 +47,7 @@ extension Integration {
             #expect(try Command.run("python3", ["-c", script]).end == .exit(0))
         }
 
-        @Test("a file with an invalid value is not left in place; the next valid one is installed and served")
+        @Test("a file that nginx rejects is replaced by the previous one, and the next valid file is served")
         func recovery() throws {
             try AgentHome.with(starting: true) { home in
                 try home.makeDirectory("conf.d")
@@ -83,7 +83,7 @@ extension Integration {
                 #expect(corrected.end == .exit(0), "\(corrected.log)")
                 try wait(for: "3", at: port)
 
-                // nginx does not run, so the reload fails.
+                // nginx is not running, so the reload fails.
                 nginx.signal(SIGTERM)
                 _ = try nginx.waitForEnd()
                 let before = try content()

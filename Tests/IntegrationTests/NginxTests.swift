@@ -32,9 +32,9 @@ extension Integration {
                 #expect(try first.stop() == .exit(0))
 
                 let restarted = try home.start()
-                #expect(try restarted.ask("config.refresh")["notModified"] == true)
+                #expect(try restarted.call("config.refresh")["notModified"] == true)
                 #expect(try nginx.access().hasPrefix("304 "))
-                #expect(try restarted.ask("config.get", ["n"])["value"] == 22)
+                #expect(try restarted.call("config.get", ["n"])["value"] == 22)
             }
         }
     }

@@ -26,7 +26,7 @@ extension Integration {
                     .map { try JSONValue(parsing: $0) }
                 #expect(replies.compactMap { $0["id"]?.int }.sorted() == Array(1...200))
                 #expect(replies.allSatisfy { $0["result"] != nil })
-                #expect(try agent.ask("config.get", ["n"])["value"] == 200)
+                #expect(try agent.call("config.get", ["n"])["value"] == 200)
             }
         }
 
@@ -35,18 +35,18 @@ extension Integration {
             try AgentHome.with { home in
                 let agent = try home.start()
                 let text = String(repeating: "x", count: size)
-                try agent.ask("config.set", ["path": "large", "value": .string(text)])
+                try agent.call("config.set", ["path": "large", "value": .string(text)])
                 let client = try agent.connect()
                 let count = min(2_000, 30_000_000 / size)
                 let requests = (1...count).map { LineClient.text(id: $0, "config.get", ["large"]) }
                 try client.send(bytes: Array(requests.joined(separator: "\n").utf8))
-                client.endInput()
+                client.halfClose()
                 for id in 1...count {
                     let reply = try require(try client.line(), "reply \(id)")
                     #expect(reply.starts(with: #"{"jsonrpc":"2.0","id":\#(id),"result":{"value":"xxx"#.utf8))
                     #expect((size + 60..<size + 200).contains(reply.count))
                 }
-                #expect(try client.untilClosed().isEmpty)
+                #expect(try client.readUntilClosed().isEmpty)
             }
         }
 
@@ -65,7 +65,7 @@ extension Integration {
                 #expect(try next()["result"]?["subscription"] == 1)
                 #expect(try next()["params"]?["exists"] == false)
                 for value in 1...3 {
-                    try agent.ask("config.set", ["path": "n", "value": .int(value)])
+                    try agent.call("config.set", ["path": "n", "value": .int(value)])
                     #expect(try next()["params"]?["value"]?.int == value)
                 }
                 #expect(try agent.stop() == .exit(0))
@@ -74,7 +74,7 @@ extension Integration {
             }
         }
 
-        @Test("a change is made even if its client disconnects without waiting")
+        @Test("a change is made even if its client disconnects without waiting for the reply")
         func fireAndForget() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -97,9 +97,9 @@ extension Integration {
                 for value in 1...50 {
                     let client = try agent.connect()
                     let id = try client.request("config.set", ["path": "n", "value": .int(value)])
-                    client.endInput()
+                    client.halfClose()
                     #expect(try client.reply(to: id)["changed"] == true)
-                    #expect(try client.untilClosed().isEmpty)
+                    #expect(try client.readUntilClosed().isEmpty)
                 }
             }
         }

@@ -48,15 +48,15 @@ extension Integration {
                         try writer.notify("config.set", ["path": "n", "value": .int(round * 10 + step)])
                     }
                     try client.call("config.unsubscribe", ["subscription": number])
-                    for event in client.eventsSoFar() { #expect(event["subscription"] == number) }
+                    for event in client.takeBufferedEvents() { #expect(event["subscription"] == number) }
                     try writer.call("agent.ping")
                     try client.call("agent.ping")
-                    #expect(client.eventsSoFar().isEmpty)
+                    #expect(client.takeBufferedEvents().isEmpty)
                 }
             }
         }
 
-        @Test("pipelined changes of one connection are made in order")
+        @Test("pipelined changes of a connection are made in order")
         func pipelinedChanges() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -92,7 +92,7 @@ extension Integration {
             }
         }
 
-        @Test("more pipelined requests than may be in flight are all answered exactly once")
+        @Test("each pipelined request gets exactly one reply, even above the limit of requests in flight")
         func manyInFlight() throws {
             try AgentHome.with(settings: "{ limits: { requestsInFlightPerConnection: 8 } }") { home in
                 let client = try home.start().connect()
@@ -102,8 +102,8 @@ extension Integration {
                 let stats = try (1...100).map { _ in try client.request("agent.stats") }
                 try client.call("agent.ping")
                 for id in sets + stats { try client.reply(to: id) }
-                client.endInput()
-                #expect(try client.untilClosed().isEmpty)
+                client.halfClose()
+                #expect(try client.readUntilClosed().isEmpty)
             }
         }
 
@@ -123,7 +123,7 @@ extension Integration {
                     }
                     try writer.send(bytes: Array(burst.utf8))
                     written += 20
-                    // Replies are waiting to be written while a new subscription reads the current snapshot.
+                    // Subscribes while replies are waiting to be written.
                     var requests = ""
                     for _ in 0..<10 {
                         requests += LineClient.text(id: expected, "agent.ping") + "\n"
@@ -144,7 +144,7 @@ extension Integration {
                         written -= 1
                     }
                     for watcher in watchers {
-                        for line in watcher.linesSoFar() {
+                        for line in watcher.availableLines() {
                             let message = try JSONValue(parsing: line)
                             try #require(
                                 message["method"] == "config.event", "a message of another connection: \(message)")
@@ -185,8 +185,8 @@ extension Integration {
                 )
                 let batch = "[" + (waiting + [subscribe, ping]).joined(separator: ",") + "]"
                 try client.send(bytes: Array((batch + "\n" + LineClient.text(id: 23, "agent.ping")).utf8))
-                client.endInput()
-                // The agent.stats request itself is in flight, too.
+                client.halfClose()
+                // The agent.stats request itself is also in flight.
                 try observer.call("agent.stats", until: { ($0["requests"]?["inFlight"]?.int ?? 0) > 1 })
                 let stats = try observer.call("agent.stats")
                 #expect(stats["requests"]?["inFlight"] == 3)
@@ -209,7 +209,7 @@ extension Integration {
             }
         }
 
-        @Test("a received batch is executed completely, even if its client disconnects at once")
+        @Test("a received batch is executed completely, even if its client disconnects immediately")
         func batchOfDisconnectedClient() throws {
             try AgentHome.with(settings: "{ limits: { requestsInFlightPerConnection: 1 } }") { home in
                 let agent = try home.start()
@@ -247,7 +247,7 @@ extension Integration {
                 agent.terminate()
                 let names = try client.message().elements.map { $0["error"]?["data"]?["name"] }
                 #expect(names == ["cancelled", "shuttingDown"])
-                #expect(try client.untilClosed().isEmpty)
+                #expect(try client.readUntilClosed().isEmpty)
             }
         }
     }

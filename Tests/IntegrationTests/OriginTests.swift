@@ -104,7 +104,7 @@ extension Integration {
         func badAnswer(_ bad: BadAnswer) throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"5","n":5}"#, etag: "good"))
             defer { origin.stop() }
-            // The timeout is short only if the origin does not respond.
+            // Short only if the origin does not respond.
             let isSilent = bad.testDescription.contains("silence")
             try AgentHome.with(settings: Self.settings(origin, timeout: isSilent ? 0.5 : 60)) { home in
                 let agent = try home.start()
@@ -133,8 +133,8 @@ extension Integration {
                 #expect(status["upstream"]?["etag"] == "\"good\"")
                 #expect(status["upstream"]?["consecutiveFailures"] == 1)
 
-                // The validator of a response that was not applied is not stored.
-                origin.forgetEvents()
+                // The validator of the bad response was not stored.
+                origin.discardEvents()
                 origin.answer(.document(#"{"version":"6","n":6}"#, etag: "better"))
                 #expect(try client.call("config.refresh")["upstreamVersion"] == "6")
                 #expect(try origin.request()["if-none-match"] == "\"good\"")
@@ -155,7 +155,7 @@ extension Integration {
                 let client = try agent.connect()
                 let revision = try client.call("config.refresh")["revision"]
                 for fields in [["ETag: \"good\""], ["Location: http://127.0.0.1:1/elsewhere"], []] {
-                    origin.forgetEvents()
+                    origin.discardEvents()
                     origin.answer(
                         .text((["HTTP/1.1 304 Not Modified"] + fields).joined(separator: "\r\n") + "\r\n\r\n"))
                     let result = try client.call("config.refresh")
@@ -176,7 +176,7 @@ extension Integration {
             try AgentHome.with(settings: Self.settings(origin)) { home in
                 let client = try home.start().connect()
                 let before = try client.call("config.refresh")
-                origin.forgetEvents()
+                origin.discardEvents()
                 origin.answer(.document(#"{"version":"4","n":4}"#, etag: "old"))
                 let after = try client.call("config.refresh", ["force": true])
                 #expect(try origin.request()["if-none-match"] == nil)
@@ -216,11 +216,11 @@ extension Integration {
             let origin = try RawOrigin.listening(.document(#"{"version":"5","n":5}"#, etag: "good"))
             try AgentHome.with(settings: Self.settings(origin)) { home in
                 let first = try home.start()
-                let stored = try first.ask("config.refresh")
+                let stored = try first.call("config.refresh")
                 #expect(try first.stop() == .exit(0))
                 origin.stop()
                 let second = try home.start()
-                let value = try second.ask("config.get", ["n"])
+                let value = try second.call("config.get", ["n"])
                 #expect(value["value"] == 5)
                 #expect(value["revision"] == stored["revision"])
                 #expect(value["epoch"] == stored["epoch"])
@@ -238,7 +238,7 @@ extension Integration {
                 var version = "0"
                 while version != "1" { version = try client.event()["value"]?.string ?? "0" }
                 origin.answer(.status("500 Oops", ""))
-                origin.forgetEvents()
+                origin.discardEvents()
                 for _ in 0..<2 { try origin.request() }
                 origin.answer(.document(#"{"version":"2"}"#, etag: "2"))
                 #expect(try client.event()["value"] == "2")

@@ -26,7 +26,7 @@ extension Integration {
         }
 
         @Test(
-            "a reload fails with the error if the settings are invalid, and applies them otherwise",
+            "a reload fails with the error if the settings are invalid; otherwise it applies them",
             arguments: ["larder.service", "user/larder.service"])
         func reload(unit: String) throws {
             try AgentHome.with { home in
@@ -63,7 +63,7 @@ extension Integration {
                     reload.log.contains("larderd: warning: \(home.directory)/etc/config.d/10.json:1:9: "),
                     "\(reload.log)")
                 try agent.connect().call("agent.info", until: { $0["namespaces"] == ["default", "shop"] })
-                #expect(try agent.ask("config.get", ["n"])["value"] == 1)
+                #expect(try agent.call("config.get", ["n"])["value"] == 1)
             }
         }
     }

@@ -99,7 +99,7 @@ struct PrefetchListTests {
         #expect(try urls(String(long.dropLast())) == [String(long.dropLast())])
     }
 
-    @Test("portions respect the limits of a request, and together are the list in its order")
+    @Test("portions respect the limits of a request and keep the order of the list")
     func portions() throws {
         let items = (0..<25).map { ImagePrefetch.Item(ImageReference(url: "https://a/\($0)")) }
         let byCount = PrefetchList.portions(items, maxItems: 10, mostBytes: 1 << 20)
@@ -116,7 +116,7 @@ struct PrefetchListTests {
             let parameters = ImagePrefetch.Parameters(Array(portion))
             #expect(JSONValue.building { parameters.write(to: &$0) }.compactText.utf8.count <= 1 << 20)
         }
-        // An image that exceeds the limit is a portion of its own, which the agent rejects.
+        // An image that exceeds the limit gets a separate portion, which the agent rejects.
         #expect(PrefetchList.portions(long, maxItems: 10, mostBytes: 1).count == 300)
     }
 }

@@ -14,7 +14,7 @@ struct PrefetchProgressTests {
             millisecondsLeft: left)
     }
 
-    @Test("the bar uses the width that the figures leave; the least important figures are dropped first")
+    @Test("the bar uses the width that is left; if it is too narrow, the least important figures are omitted")
     func widths() {
         let half = line(498, of: 1000, failed: 2)
         for (columns, text) in [
@@ -29,7 +29,7 @@ struct PrefetchProgressTests {
         }
     }
 
-    @Test("a line is never wider than the terminal, and at most 120 columns wide")
+    @Test("a line is at most as wide as the terminal, and at most 120 columns wide")
     func limits() {
         for columns in 0...300 {
             for one in [line(3, of: 7, failed: 4), line(0, of: 100_000, left: nil), line(1, of: 1, left: 0)] {
@@ -53,14 +53,14 @@ struct PrefetchProgressTests {
         var meter = ProgressMeter(PrefetchTally(total: 1000), at: .zero)
         #expect(meter.bytesPerSecond == 0)
         #expect(meter.millisecondsLeft == nil)
-        // 500 images are cached and done at once. Then 10 images and 1 MB per second are downloaded.
+        // 500 images are cached and complete immediately. Then 10 images and 1 MB are downloaded per second.
         for second in 1...30 {
             let tally = PrefetchTally(done: 500 + second * 10, bytes: second * 1_000_000, total: 1000)
             meter.note(tally, at: .seconds(second))
         }
         #expect(meter.bytesPerSecond == 1_000_000)
         #expect(meter.millisecondsLeft == 20_000)
-        // Then no more images arrive.
+        // Then no image is completed.
         let last = PrefetchTally(done: 800, bytes: 30_000_000, total: 1000)
         for second in 31...35 { meter.note(last, at: .seconds(second)) }
         #expect(meter.bytesPerSecond == 500_000)
@@ -71,7 +71,7 @@ struct PrefetchProgressTests {
         #expect(meter.millisecondsLeft == 0)
     }
 
-    @Test("frequent updates do not shorten the window of the rate")
+    @Test("frequent updates do not shorten the period over which the rate is measured")
     func manyUpdates() {
         var meter = ProgressMeter(PrefetchTally(total: 100_000), at: .zero)
         for step in 1...20_000 {
@@ -117,7 +117,7 @@ struct PrefetchProgressTests {
     }
 }
 
-/// A terminal that supports what the progress bar uses; or a file, if it has no columns.
+/// A simulated terminal that supports the control characters of the progress bar; a file if `columns` is nil.
 private final class FakeTerminal: Sendable {
     private struct State {
         var columns: Int?

@@ -13,8 +13,8 @@ extension Integration {
                 directory: home.directory)
         }
 
-        /// Removes signals 32 and 33 from a line of proc(5), because glibc uses them: posix_spawn(3) starts programs that
-        /// ignore both, and a program with threads catches 33.
+        /// Removes signals 32 and 33 from a line of proc(5), because glibc uses them: posix_spawn(3) starts programs
+        /// that ignore both, and a program with threads catches 33.
         private func withoutInternalSignals(_ line: String) -> String {
             guard line.hasPrefix("SigIgn:\t"), let set = UInt64(line.dropFirst(8), radix: 16) else { return line }
             return "SigIgn:\t" + String(set & ~0x1_8000_0000, radix: 16)
@@ -91,7 +91,8 @@ extension Integration {
         func foundation(name: String) throws {
             let path = try name == "larder" ? Products.thinCommandLine : Products.agent
             let program = try Data(contentsOf: URL(filePath: path), options: .alwaysMapped)
-            // The names of the libraries for a dynamically linked program, that of the data for a statically linked one.
+            // The names of the libraries for a dynamically linked program, that of the data for a statically linked
+            // one.
             for trace in ["libFoundation.so", "lib_FoundationICU.so", "icudt"] {
                 #expect(program.range(of: Data(trace.utf8)) == nil, "\(trace)")
             }

@@ -16,26 +16,26 @@ extension Integration {
                     try client.call("config.subscribe", ["namespace": "old"])
                     #expect(try client.event()["reason"] == "initial")
                 }
-                halfClosed.endInput()
+                halfClosed.halfClose()
                 try client.call("config.subscribe", ["namespace": "default"])
                 #expect(try client.event()["reason"] == "initial")
                 #expect(try client.refusal("config.get", ["namespace": "new"]).name == "unknownNamespace")
 
                 try home.write(settings: "{ namespaces: { new: { durability: 'relaxed' } } }")
                 try agent.reload()
-                #expect(try agent.ask("agent.info")["namespaces"] == ["default", "new"])
+                #expect(try agent.call("agent.info")["namespaces"] == ["default", "new"])
                 let end = try client.event()
                 #expect(end["namespace"] == "old")
                 #expect(end["kind"] == "end")
                 #expect(end["reason"] == "namespaceRemoved")
                 #expect(end["sequence"] == 2)
-                #expect(try halfClosed.untilClosed().map { $0["params"]?["reason"] } == ["namespaceRemoved"])
+                #expect(try halfClosed.readUntilClosed().map { $0["params"]?["reason"] } == ["namespaceRemoved"])
                 #expect(try client.refusal("config.get", ["namespace": "old"]).name == "unknownNamespace")
                 #expect(try client.refusal("config.unsubscribe", ["subscription": 1]).name == "notFound")
 
                 try client.call("config.set", ["path": "n", "value": 1, "namespace": "new"])
                 try client.call("config.set", ["path": "n", "value": 2])
-                #expect(try client.event()["value"] == ["n": 2], "the subscription to another namespace has no event")
+                #expect(try client.event()["value"] == ["n": 2], "the subscription to another namespace was affected")
                 #expect(try agent.status("new")["durability"] == "relaxed")
             }
         }
@@ -58,30 +58,30 @@ extension Integration {
             }
         }
 
-        @Test("invalid settings are rejected with an error in the log, and the current settings stay")
+        @Test("invalid settings are rejected with an error in the log, and the current settings stay in effect")
         func wrongSettings() throws {
             try AgentHome.with(settings: "{ namespaces: { mine: {} } }") { home in
                 let agent = try home.start()
                 let client = try agent.connect()
                 try client.call("config.subscribe", ["namespace": "mine"])
                 #expect(try client.event()["reason"] == "initial")
-                let atStart = try #require(agent.ask("agent.info")["settingsReadAt"]?.string)
+                let atStart = try #require(agent.call("agent.info")["settingsReadAt"]?.string)
                 try home.write(settings: "{ namespaces: { mine: { durabilty: 'full' } } }")
                 try agent.reload()
                 let line = try agent.waitForLog("the new settings are invalid")
                 #expect(line.contains("durabilty") && line.contains("durability"), "\(line)")
-                #expect(try agent.ask("agent.info")["namespaces"] == ["default", "mine"])
+                #expect(try agent.call("agent.info")["namespaces"] == ["default", "mine"])
                 try client.call("config.set", ["path": "n", "value": 1, "namespace": "mine"])
                 #expect(try client.event()["value"] == ["n": 1])
-                #expect(try agent.ask("agent.info")["settingsReadAt"]?.string == atStart)
+                #expect(try agent.call("agent.info")["settingsReadAt"]?.string == atStart)
 
                 try home.write(settings: "{ namespaces: { mine: {}, yours: {} } }")
                 var now = timespec()
                 clock_gettime(CLOCK_REALTIME, &now)
                 let changedAt = Timestamp(milliseconds: now.tv_sec * 1000 + now.tv_nsec / 1_000_000)
                 try agent.reload()
-                #expect(try agent.ask("agent.info")["namespaces"] == ["default", "mine", "yours"])
-                #expect(try #require(agent.ask("agent.info")["settingsReadAt"]?.string) >= changedAt.description)
+                #expect(try agent.call("agent.info")["namespaces"] == ["default", "mine", "yours"])
+                #expect(try #require(agent.call("agent.info")["settingsReadAt"]?.string) >= changedAt.description)
             }
         }
 
@@ -89,24 +89,24 @@ extension Integration {
         func fileAppears() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
-                #expect(try agent.ask("agent.info")["settings"] == .null)
+                #expect(try agent.call("agent.info")["settings"] == .null)
                 try home.makeDirectory("etc")
                 try home.write("etc/larder.json", "{ namespaces: { mine: {} } }")
                 try agent.reload()
-                #expect(try agent.ask("agent.info")["namespaces"] == ["default", "mine"])
-                #expect(try agent.ask("agent.info")["settings"]?.string == home.directory + "/etc/larder.json")
+                #expect(try agent.call("agent.info")["namespaces"] == ["default", "mine"])
+                #expect(try agent.call("agent.info")["settings"]?.string == home.directory + "/etc/larder.json")
 
                 #expect(unlink(home.directory + "/etc/larder.json") == 0)
                 try agent.reload()
                 try #expect(agent.waitForLog("the new settings are invalid").contains("no longer exists"))
-                #expect(try agent.ask("agent.info")["namespaces"] == ["default", "mine"])
+                #expect(try agent.call("agent.info")["namespaces"] == ["default", "mine"])
             }
         }
 
         @Test("with invalid settings, a start and --check-settings fail with status 78 and the same line")
         func wrongSettingsAtStart() throws {
             try AgentHome.with(settings: "{ limits: { stallSecond: 3 } }") { home in
-                let start = try home.startInVain()
+                let start = try home.runUntilExit()
                 #expect(start.end == .exit(78))
                 #expect(start.log.split(separator: "\n").count == 1, "\(start.log)")
                 #expect(start.log.contains("stallSeconds"), "\(start.log)")
@@ -148,7 +148,7 @@ extension Integration {
             }
         }
 
-        @Test("a new source is polled without the validator of the previous one, whose document is dropped")
+        @Test("a new source is polled without the validator of the previous source, whose document is dropped")
         func sourceExchanged() throws {
             let (first, second) = try (
                 RawOrigin.listening(.document(#"{"from":1,"only":1}"#, etag: "a")),
@@ -176,7 +176,7 @@ extension Integration {
             }
         }
 
-        @Test("a SIGHUP during the start does not end the agent and is not lost", arguments: 1...5)
+        @Test("a SIGHUP during startup does not end the agent, and the settings are reloaded", arguments: 1...5)
         func earlySignal(_: Int) throws {
             try AgentHome.with(settings: "{}") { home in
                 let agent = try home.start { process in
@@ -188,7 +188,7 @@ extension Integration {
                     try home.write(settings: "{ namespaces: { new: {} } }")
                     process.signal(SIGHUP)
                 }
-                // The agent has either read the settings after the change, or reads them again.
+                // The agent either read the settings after the change, or reads them again.
                 try agent.connect().call("agent.info", until: { $0["namespaces"] == ["default", "new"] })
             }
         }

@@ -5,18 +5,18 @@ import Testing
 @testable import LarderCommand
 
 /// A home with an agent whose value `a` is 1, and a template of that value.
-private struct RenderScene {
+private struct RenderFixture {
     private let home: AgentHome
     private let tests = Integration.RenderTests()
 
     /// - Parameter previous: the content of `app.conf` before the test; nil for no file
-    static func with(previous: String? = nil, _ body: (RenderScene) throws -> Void) throws {
+    static func with(previous: String? = nil, _ body: (RenderFixture) throws -> Void) throws {
         try AgentHome.with(starting: true) { home in
-            let scene = RenderScene(home: home)
-            try scene.set("1")
-            try scene.write("t", "{{a}}\n")
-            if let previous { try scene.write("app.conf", previous) }
-            try body(scene)
+            let fixture = RenderFixture(home: home)
+            try fixture.set("1")
+            try fixture.write("t", "{{a}}\n")
+            if let previous { try fixture.write("app.conf", previous) }
+            try body(fixture)
         }
     }
 
@@ -77,47 +77,47 @@ private struct RenderScene {
 
 /// Checks and commands of `larder render` that fail.
 extension Integration.RenderTests {
-    @Test("a failed --exec restores the previous file, and the next call tries again")
+    @Test("a failed --exec restores the previous file, and the next call runs --exec again")
     func failedExec() throws {
-        try RenderScene.with { scene in
-            let first = try scene.render("--exec", "cat {}; false")
+        try RenderFixture.with { fixture in
+            let first = try fixture.render("--exec", "cat {}; false")
             #expect(first.end == .exit(1))
             #expect(
                 first.log
                     == "1\nlarder: the command after the change failed with exit status 1; app.conf has been removed, because it did not exist before"
             )
-            #expect(try scene.names() == [])
-            try scene.write("app.conf", "old")
-            chmod(scene.path("app.conf"), 0o604)
+            #expect(try fixture.names() == [])
+            try fixture.write("app.conf", "old")
+            chmod(fixture.path("app.conf"), 0o604)
             for _ in 0..<2 {
-                let failed = try scene.render("--mode", "600", "--exec", "cat {} >&2; exit 7")
+                let failed = try fixture.render("--mode", "600", "--exec", "cat {} >&2; exit 7")
                 #expect(failed.end == .exit(1))
                 #expect(
                     failed.log
                         == "1\nlarder: the command after the change failed with exit status 7; the previous app.conf has been restored"
                 )
-                #expect(try scene.file() == "old")
-                #expect(try scene.status().st_mode & 0o7777 == 0o604)
-                #expect(try scene.names() == ["app.conf"])
+                #expect(try fixture.file() == "old")
+                #expect(try fixture.status().st_mode & 0o7777 == 0o604)
+                #expect(try fixture.names() == ["app.conf"])
             }
-            #expect(try scene.render("--exec", "true").end == .exit(0))
-            #expect(try scene.file() == "1\n")
-            #expect(try scene.names() == ["app.conf"])
+            #expect(try fixture.render("--exec", "true").end == .exit(0))
+            #expect(try fixture.file() == "1\n")
+            #expect(try fixture.names() == ["app.conf"])
         }
     }
 
     @Test("a file that another process installs during --exec is not overwritten by the previous one")
     func supersededExec() throws {
-        try RenderScene.with(previous: "old") { scene in
-            let failed = try scene.render("--exec", "echo other >n; mv n {}; false")
+        try RenderFixture.with(previous: "old") { fixture in
+            let failed = try fixture.render("--exec", "echo other >n; mv n {}; false")
             #expect(failed.end == .exit(1))
             #expect(failed.log.hasSuffix("another process has replaced app.conf"), "\(failed.log)")
-            #expect(try scene.file() == "other\n")
-            #expect(try scene.names() == ["app.conf"])
+            #expect(try fixture.file() == "other\n")
+            #expect(try fixture.names() == ["app.conf"])
         }
     }
 
-    @Test("a --check that does not name the file is rejected, because it would check the old one")
+    @Test("a --check that does not name the new file is rejected, because it would check the old file")
     func blindCheck() throws {
         try AgentHome.with { home in
             try home.write("t", "{{a}}\n")
@@ -149,34 +149,34 @@ extension Integration.RenderTests {
 
     @Test("--check-in-place checks the installed file, and restores the previous one after a failure")
     func checkInPlace() throws {
-        try RenderScene.with { scene in
+        try RenderFixture.with { fixture in
             let check = ["--check-in-place", "--check", "! grep -q bad app.conf"]
-            #expect(try scene.render(check + ["--exec", "touch done"]).end == .exit(0))
-            try scene.set("bad")
-            unlink(scene.path("done"))
-            let refused = try scene.render(check + ["--exec", "touch done"])
+            #expect(try fixture.render(check + ["--exec", "touch done"]).end == .exit(0))
+            try fixture.set("bad")
+            unlink(fixture.path("done"))
+            let refused = try fixture.render(check + ["--exec", "touch done"])
             #expect(refused.end == .exit(7))
             #expect(
                 refused.log == "larder: the check failed with exit status 1; the previous app.conf has been restored")
-            #expect(try scene.file() == "1\n")
-            #expect(!scene.exists("done"))
-            #expect(try scene.names() == ["app.conf"])
+            #expect(try fixture.file() == "1\n")
+            #expect(!fixture.exists("done"))
+            #expect(try fixture.names() == ["app.conf"])
             // An unchecked file that was in place before is replaced.
-            try scene.write("app.conf", "bad")
-            try scene.set("2")
-            #expect(try scene.render(check).end == .exit(0))
-            #expect(try scene.file() == "2\n")
+            try fixture.write("app.conf", "bad")
+            try fixture.set("2")
+            #expect(try fixture.render(check).end == .exit(0))
+            #expect(try fixture.file() == "2\n")
         }
     }
 
     @Test("readers see the whole old or new file while rejected files are installed and removed")
     func atomicForReaders() throws {
-        try RenderScene.with { scene in
-            try scene.write("t", "{{a}}")
+        try RenderFixture.with { fixture in
+            try fixture.write("t", "{{a}}")
             let (old, new) = (String(repeating: "o", count: 50_000), String(repeating: "n", count: 70_000))
-            try scene.write("app.conf", old)
-            try scene.set(new)
-            scene.makeFIFO("seen")
+            try fixture.write("app.conf", old)
+            try fixture.set(new)
+            fixture.makeFIFO("seen")
             // Each check ends when this reader has seen the new file.
             let reader = try ChildProcess(
                 "python3",
@@ -194,28 +194,28 @@ extension Integration.RenderTests {
                             except OSError: pass
                     print(sorted(contents), flush=True)
                     """,
-                ], directory: scene.directory)
+                ], directory: fixture.directory)
             #expect(try reader.line() == "reads")
             for _ in 0..<10 {
-                let refused = try scene.render("--check", "cat seen; false", "--check-in-place")
+                let refused = try fixture.render("--check", "cat seen; false", "--check-in-place")
                 #expect(refused.end == .exit(7))
             }
-            try scene.write("enough", "")
+            try fixture.write("enough", "")
             #expect(try reader.line() == "[('n', 70000), ('o', 50000)]")
         }
     }
 
     @Test("a signal before the command has succeeded restores the previous file", arguments: ["exec", "check"])
     func signalledInPlace(step: String) throws {
-        try RenderScene.with(previous: "old") { scene in
+        try RenderFixture.with(previous: "old") { fixture in
             let command = "exec python3 -c 'import signal; print(\"waits\", flush=True); signal.pause()'"
-            let larder = try scene.startRender(
+            let larder = try fixture.startRender(
                 ["--\(step)", command] + (step == "check" ? ["--check-in-place"] : []), waitingFor: "waits")
-            #expect(try scene.file() == "1\n")
+            #expect(try fixture.file() == "1\n")
             larder.signal(SIGTERM)
             #expect(try larder.waitForEnd() == .signal(SIGTERM))
-            #expect(try scene.file() == "old")
-            #expect(try scene.names() == ["app.conf"])
+            #expect(try fixture.file() == "old")
+            #expect(try fixture.names() == ["app.conf"])
         }
     }
 
@@ -223,121 +223,121 @@ extension Integration.RenderTests {
         "a file that was not checked because larder was killed is checked by the next call",
         arguments: ["check", "exec"], [true, false])
     func killedInPlace(step: String, hasPrevious: Bool) throws {
-        try RenderScene.with(previous: hasPrevious ? "old" : nil) { scene in
-            scene.makeFIFO("wait")
+        try RenderFixture.with(previous: hasPrevious ? "old" : nil) { fixture in
+            fixture.makeFIFO("wait")
             let options = step == "check" ? ["--check-in-place"] : []
-            let larder = try scene.startRender(
+            let larder = try fixture.startRender(
                 options + ["--\(step)", "echo waits; exec cat wait"], waitingFor: "waits")
-            // Another call does not treat a file as abandoned while a running call checks it.
-            #expect(try scene.render().end == .exit(0))
-            #expect(try scene.file() == "1\n")
+            // Another call does not check the file while the running call checks it.
+            #expect(try fixture.render().end == .exit(0))
+            #expect(try fixture.file() == "1\n")
             larder.kill()
-            scene.removeFIFO("wait")
-            #expect(try scene.file() == "1\n")
+            fixture.removeFIFO("wait")
+            #expect(try fixture.file() == "1\n")
 
-            let refused = try scene.render(options + ["--\(step)", "touch ran; false"])
+            let refused = try fixture.render(options + ["--\(step)", "touch ran; false"])
             #expect(refused.end == .exit(step == "check" ? 7 : 1))
             #expect(refused.log.contains("was killed before it had checked app.conf"), "\(refused.log)")
-            #expect(scene.exists("ran"))
-            #expect(try scene.names() == (hasPrevious ? ["app.conf"] : []))
-            if hasPrevious { #expect(try scene.file() == "old") }
-            #expect(try scene.render(options + ["--\(step)", "true"]).end == .exit(0))
-            #expect(try scene.file() == "1\n")
-            #expect(try scene.names() == ["app.conf"])
+            #expect(fixture.exists("ran"))
+            #expect(try fixture.names() == (hasPrevious ? ["app.conf"] : []))
+            if hasPrevious { #expect(try fixture.file() == "old") }
+            #expect(try fixture.render(options + ["--\(step)", "true"]).end == .exit(0))
+            #expect(try fixture.file() == "1\n")
+            #expect(try fixture.names() == ["app.conf"])
         }
     }
 
     @Test("a file that was replaced after larder was killed is not overwritten by the previous file")
     func replacedAfterKill() throws {
-        try RenderScene.with(previous: "old") { scene in
-            scene.makeFIFO("wait")
-            let larder = try scene.startRender(["--exec", "echo waits; exec cat wait"], waitingFor: "waits")
+        try RenderFixture.with(previous: "old") { fixture in
+            fixture.makeFIFO("wait")
+            let larder = try fixture.startRender(["--exec", "echo waits; exec cat wait"], waitingFor: "waits")
             larder.kill()
-            scene.removeFIFO("wait")
-            try scene.write("app.conf", "mine")
-            let refused = try scene.render("--exec", "false")
+            fixture.removeFIFO("wait")
+            try fixture.write("app.conf", "mine")
+            let refused = try fixture.render("--exec", "false")
             #expect(refused.log.hasSuffix("the previous app.conf has been restored"), "\(refused.log)")
-            #expect(try scene.file() == "mine")
-            #expect(try scene.names() == ["app.conf"])
+            #expect(try fixture.file() == "mine")
+            #expect(try fixture.names() == ["app.conf"])
         }
     }
 
     @Test("if the copy of the previous file is missing, an unchecked file is checked until a check succeeds")
     func missingCopy() throws {
-        try RenderScene.with(previous: "old") { scene in
-            try scene.killInPlace()
-            try scene.removeCopies()
+        try RenderFixture.with(previous: "old") { fixture in
+            try fixture.killInPlace()
+            try fixture.removeCopies()
             let options = ["--check-in-place", "--check"]
             for _ in 0..<2 {
-                let refused = try scene.render(options + ["false"])
+                let refused = try fixture.render(options + ["false"])
                 #expect(refused.end == .exit(7))
                 #expect(refused.log.contains("the previous file is missing"), "\(refused.log)")
                 #expect(refused.log.hasSuffix("the check failed with exit status 1; app.conf is unchanged"))
-                #expect(try scene.names() == [".app.conf.larder-unconfirmed", "app.conf"])
+                #expect(try fixture.names() == [".app.conf.larder-unconfirmed", "app.conf"])
             }
-            // If a new file fails its check, too, the unchecked one is restored and is still unchecked.
-            try scene.set("2")
-            #expect(try scene.render(options + ["false"]).end == .exit(7))
-            #expect(try scene.file() == "1\n")
-            try scene.set("1")
-            #expect(try scene.render(options + ["false"]).end == .exit(7))
-            let accepted = try scene.render(options + ["true"])
+            // If a new file also fails its check, the unchecked file is restored and stays unchecked.
+            try fixture.set("2")
+            #expect(try fixture.render(options + ["false"]).end == .exit(7))
+            #expect(try fixture.file() == "1\n")
+            try fixture.set("1")
+            #expect(try fixture.render(options + ["false"]).end == .exit(7))
+            let accepted = try fixture.render(options + ["true"])
             #expect(accepted.end == .exit(0))
             #expect(accepted.log.contains("the previous file is missing"), "\(accepted.log)")
-            #expect(try scene.names() == ["app.conf"])
-            #expect(try scene.render(options + ["false"]).log == "")
+            #expect(try fixture.names() == ["app.conf"])
+            #expect(try fixture.render(options + ["false"]).log == "")
         }
     }
 
-    @Test("a new value replaces an unchecked file whose previous file is missing")
+    @Test("if the copy of the previous file is missing, a file with a new value replaces the unchecked file")
     func missingCopyAndNewValue() throws {
-        try RenderScene.with(previous: "old") { scene in
-            try scene.killInPlace()
-            try scene.removeCopies()
-            try scene.set("2")
-            let accepted = try scene.render("--check-in-place", "--check", "grep -q 2 app.conf")
+        try RenderFixture.with(previous: "old") { fixture in
+            try fixture.killInPlace()
+            try fixture.removeCopies()
+            try fixture.set("2")
+            let accepted = try fixture.render("--check-in-place", "--check", "grep -q 2 app.conf")
             #expect(accepted.end == .exit(0), "\(accepted.log)")
-            #expect(try scene.file() == "2\n")
-            #expect(try scene.names() == ["app.conf"])
+            #expect(try fixture.file() == "2\n")
+            #expect(try fixture.names() == ["app.conf"])
         }
     }
 
     @Test("a correction that is written into an unchecked file is not overwritten by the previous file")
     func correctedAfterKill() throws {
-        try RenderScene.with(previous: "old") { scene in
-            try scene.killInPlace()
-            let inode = try scene.status().st_ino
+        try RenderFixture.with(previous: "old") { fixture in
+            try fixture.killInPlace()
+            let inode = try fixture.status().st_ino
             // The correction has the same inode and the same length.
-            try scene.write("fix", "3\n")
-            #expect(try Command.run("cp", [scene.path("fix"), scene.path("app.conf")]).end == .exit(0))
-            #expect(try scene.status().st_ino == inode)
-            let refused = try scene.render("--check-in-place", "--check", "false")
+            try fixture.write("fix", "3\n")
+            #expect(try Command.run("cp", [fixture.path("fix"), fixture.path("app.conf")]).end == .exit(0))
+            #expect(try fixture.status().st_ino == inode)
+            let refused = try fixture.render("--check-in-place", "--check", "false")
             #expect(
                 refused.log == "larder: the check failed with exit status 1; the previous app.conf has been restored")
-            #expect(try scene.file() == "3\n")
-            #expect(try scene.names() == ["app.conf"])
+            #expect(try fixture.file() == "3\n")
+            #expect(try fixture.names() == ["app.conf"])
         }
     }
 
-    @Test("hidden files of a call that was killed are removed by the next one, those of a running call are not")
+    @Test("a call removes the hidden files of killed calls, but not those of running calls")
     func abandonedFiles() throws {
-        try RenderScene.with(previous: "old") { scene in
-            scene.makeFIFO("wait")
-            let running = try scene.startRender(
+        try RenderFixture.with(previous: "old") { fixture in
+            fixture.makeFIFO("wait")
+            let running = try fixture.startRender(
                 ["--check", "echo waits; cat {} wait", "--exec", "true"], waitingFor: "waits")
-            let hidden = try scene.names().filter { $0.hasPrefix(".") }
+            let hidden = try fixture.names().filter { $0.hasPrefix(".") }
             #expect(hidden.count == 2, "\(hidden)")
-            let killed = try scene.render("--check", "kill -9 $PPID; : {}", "--exec", "true")
+            let killed = try fixture.render("--check", "kill -9 $PPID; : {}", "--exec", "true")
             #expect(killed.end == .signal(SIGKILL))
-            #expect(try scene.names().count == 5)
-            try scene.write(".app.larder-notes.conf", "")
-            try scene.write(".app.larder-abcdefg.conf", "")
-            let refused = try scene.render("--check", "false {}")
+            #expect(try fixture.names().count == 5)
+            try fixture.write(".app.larder-notes.conf", "")
+            try fixture.write(".app.larder-abcdefg.conf", "")
+            let refused = try fixture.render("--check", "false {}")
             #expect(refused.end == .exit(7))
             #expect(
-                try scene.names()
+                try fixture.names()
                     == (hidden + ["app.conf", ".app.larder-notes.conf", ".app.larder-abcdefg.conf"]).sorted())
-            scene.removeFIFO("wait")
+            fixture.removeFIFO("wait")
             running.kill()
             _ = try running.waitForEnd()
         }
@@ -345,13 +345,13 @@ extension Integration.RenderTests {
 
     @Test("with --watch a failed command runs again even if the value changes back")
     func retryAfterReversal() throws {
-        try RenderScene.with { scene in
-            let larder = try scene.startRender(
+        try RenderFixture.with { fixture in
+            let larder = try fixture.startRender(
                 ["--watch", "--exec", "echo ran for $(cat \"$LARDER_FILE\"); grep -q 1 {}"], waitingFor: "ran for 1")
-            try scene.set("2")
+            try fixture.set("2")
             try larder.waitForLog("failed with exit status 1; the previous app.conf has been restored")
             let runs = larder.log.count { $0 == "ran for 1" }
-            try scene.set("1")
+            try fixture.set("1")
             while larder.log.count(where: { $0 == "ran for 1" }) == runs { _ = try larder.logLine() }
             larder.signal(SIGTERM)
             #expect(try larder.waitForEnd() == .signal(SIGTERM))

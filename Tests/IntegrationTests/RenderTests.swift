@@ -120,13 +120,13 @@ extension Integration {
             }
         }
 
-        @Test("if two calls write one output, the newer snapshot stays, even if its call ends first")
+        @Test("if two calls write the same file, the newer snapshot stays, even if its call ends first")
         func concurrent() throws {
             try AgentHome.with { home in
                 _ = try home.start()
                 _ = try larder(home, ["set", "a", "1"])
                 try home.write("t", "{{a}}\n")
-                // While the first call checks its file, the configuration changes, and a second call writes the file.
+                // While the first call runs its check, the configuration changes and a second call writes the file.
                 let program = "'\(try Products.commandLine)' --socket '\(home.socket)'"
                 let (set, render) = (
                     program.replacing(" --socket", with: " set a 2 --socket"),
@@ -145,7 +145,7 @@ extension Integration {
         }
 
         @Test(
-            "a signal during the check ends the check and larder, and leaves no file",
+            "a signal during the check ends the check and larder, and no file is left",
             arguments: [SIGTERM, SIGINT, SIGHUP])
         func signalled(number: CInt) throws {
             try AgentHome.with { home in
@@ -240,7 +240,7 @@ extension Integration {
             }
         }
 
-        @Test("with --watch every change is rendered, also after one that failed")
+        @Test("with --watch every change is rendered, also after a change that could not be rendered")
         func watch() throws {
             try AgentHome.with { home in
                 let agent = try home.start()

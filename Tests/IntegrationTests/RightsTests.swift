@@ -32,7 +32,7 @@ extension Integration {
                 #expect(try member.call("image.list")["images"] == [])
                 #expect(try member.call("agent.clients")["clients"]?.count == 1)
                 #expect(try member.refusal("config.set", ["a", 1]).name == "denied")
-                #expect(try agent.ask("agent.info")["rights"]?.count == 6)
+                #expect(try agent.call("agent.info")["rights"]?.count == 6)
             }
         }
 
@@ -45,7 +45,8 @@ extension Integration {
                 #expect(info["rights"] == [] && info["namespaces"] == [] && info["namespaceRights"] == [:])
                 let refusal = try client.refusal("config.get")
                 #expect(refusal.name == "denied")
-                #expect(refusal.detail.contains(#"right "read" in namespace "default"; grant it with "access""#), "\(refusal)")
+                let advice = #"right "read" in namespace "default"; grant it with "access""#
+                #expect(refusal.detail.contains(advice), "\(refusal)")
                 #expect(try client.refusal("config.status").name == "denied")
                 #expect(try client.refusal("image.get", ["http://127.0.0.1/"]).name == "denied")
                 #expect(try client.call("agent.ping")["pong"] == true)
@@ -57,7 +58,7 @@ extension Integration {
             let shop = "{ shop: { access: { users: { '4711': ['read'] } } } }"
             try AgentHome.with(settings: Self.settings("{ others: ['read'] }", shop: shop)) { home in
                 let agent = try home.start()
-                try agent.ask("config.set", ["a", 1, "shop"])
+                try agent.call("config.set", ["a", 1, "shop"])
                 let (reader, other) = try (
                     OtherUser.connect(4711, to: agent, home), OtherUser.connect(4712, to: agent, home)
                 )
@@ -70,7 +71,7 @@ extension Integration {
             }
         }
 
-        @Test("a reload changes rights of connected clients at once, and ends what they may no longer do")
+        @Test("a reload changes the rights of connected clients, and ends requests that are no longer permitted")
         func reload() throws {
             let all = Self.settings("{ users: { '4711': ['read', 'write'] } }", shop: "{ shop: {} }")
             let less = Self.settings("{ users: { '4711': ['read'] } }")
@@ -96,8 +97,8 @@ extension Integration {
                 #expect(try client.refusal("config.get", ["", "shop"]).name == "denied")
                 #expect(try client.refusal("config.set", ["a", 3]).name == "denied")
                 #expect(try client.call("agent.info")["namespaces"] == ["default"])
-                // The subscription and the wait that are still allowed continue.
-                try agent.ask("config.set", ["a", 2])
+                // The subscription and the wait in the other namespace continue.
+                try agent.call("config.set", ["a", 2])
                 #expect(try client.event()["value"] == ["a": 2])
                 #expect(try client.reply(to: waits[0])["value"] == 2)
 
@@ -108,7 +109,7 @@ extension Integration {
             }
         }
 
-        @Test("requests that wait for the network are denied when their right is removed; a push is completed")
+        @Test("requests that wait for the network are denied when their right is removed, except for a push")
         func waiting() throws {
             let origins = try [RawOrigin.listening(.hang), RawOrigin.listening(.hang)]
             defer { for origin in origins { origin.stop() } }
@@ -129,7 +130,7 @@ extension Integration {
                     client.request("image.get", [.string(origins[1].documentURL + "/a.png")]),
                 ]
                 let push = try client.request("config.push", [["a": 1], "far"])
-                // The image was requested from its origin, so the agent has accepted the requests before it, too.
+                // The agent has requested the image from its origin, so it has also accepted the requests before it.
                 _ = try origins[1].request()
                 try client.call("agent.ping")
                 try home.write(settings: settings(""))
@@ -145,11 +146,11 @@ extension Integration {
                 origins[0].answer(.document(#"{"b":2}"#))
                 origins[0].disconnect()
                 #expect(try client.reply(to: push)["changed"] == true)
-                #expect(try agent.ask("config.get", ["", "far"])["value"] == ["a": 1])
+                #expect(try agent.call("config.get", ["", "far"])["value"] == ["a": 1])
             }
         }
 
-        @Test("a namespace that is added with its own access is never accessible without it, nor is its copy")
+        @Test("access that a reload adds or changes for a namespace applies to the namespace and its copy")
         func privateNamespace() throws {
             let others = "{ others: ['read'] }"
             try AgentHome.with(settings: Self.settings(others, shop: "{}")) { home in
@@ -173,7 +174,7 @@ extension Integration {
                 try agent.reload()
                 #expect(try client.call("config.get", ["", "shop"])["value"] == [:])
                 #expect(try client.refusal("config.get").name == "denied")
-                try changes.wait("the modes changed") { mode("shop") == 0o640 && mode("default") == 0o600 }
+                try changes.wait("the new modes of the copies") { mode("shop") == 0o640 && mode("default") == 0o600 }
             }
         }
 
@@ -196,7 +197,7 @@ extension Integration {
                 #expect(try agent.stop() == .exit(0))
                 let lines = agent.log.split(separator: "\n").filter { $0.contains("config.set was denied") }
                 #expect(lines.count < 50)
-                // When the agent has ended, the lines account for all denials.
+                // After the agent has ended, the counts in the log add up to all denials.
                 let counts = lines.map { $0.firstMatch(of: #/\((\d+) times/#).flatMap { Int($0.1) } ?? 1 }
                 #expect(counts.reduce(0, +) == 50, "\(lines)")
             }

@@ -31,8 +31,8 @@ extension Integration {
                         ["name": "arm", "percentage": 100, "values": ["cdn": ["token": .string(Self.secret)]]]
                     ],
                 ]
-                try agent.ask("config.push", ["document": document])
-                try agent.ask("config.set", ["path": "tls.key", "value": ["pem": .string(Self.secret)]])
+                try agent.call("config.push", ["document": document])
+                try agent.call("config.set", ["path": "tls.key", "value": ["pem": .string(Self.secret)]])
                 try body(home, agent)
             }
         }
@@ -40,7 +40,7 @@ extension Integration {
         @Test("the user who runs the agent gets unmasked values")
         func owner() throws {
             try withSecrets { _, agent in
-                let explanation = try agent.ask("config.explain", ["path": "db.password"])
+                let explanation = try agent.call("config.explain", ["path": "db.password"])
                 #expect(explanation["value"] == .string(Self.secret))
                 #expect(explanation["masked"] == nil)
                 #expect(explanation["layers"]?[1]?["value"] == .string(Self.secret))
@@ -57,14 +57,14 @@ extension Integration {
             }
         }
 
-        @Test("another user gets masked values, also of each layer", .enabled(if: geteuid() == 0))
+        @Test("another user gets masked values, also for each layer", .enabled(if: geteuid() == 0))
         func otherUser() throws {
             try withSecrets { _, agent in
-                func ask(_ method: String, _ params: JSONValue) throws -> JSONValue {
+                func call(_ method: String, _ params: JSONValue) throws -> JSONValue {
                     let line = LineClient.text(id: 1, method, params) + "\n"
                     let command = try Command.run(
                         "setpriv",
-                        ["--reuid=65534", "--regid=65534", "--clear-groups", "socat"] + Socat.patience
+                        ["--reuid=65534", "--regid=65534", "--clear-groups", "socat"] + Socat.timeout
                             + ["-", "UNIX-CONNECT:\(agent.socket)"], input: line)
                     let recorder = Recorder()
                     recorder?.sent(line.dropLast().utf8)
@@ -72,26 +72,26 @@ extension Integration {
                     recorder?.received(reply.utf8)
                     return try LineClient.result(of: JSONValue(parsing: reply))
                 }
-                #expect(try ask("agent.info", [:])["peer"]?["uid"] == 65534)
+                #expect(try call("agent.info", [:])["peer"]?["uid"] == 65534)
                 for (path, layer) in [("db.password", 1), ("api.token", 2), ("cdn.token", 3), ("tls.key.pem", 4)] {
-                    let explanation = try ask("config.explain", ["path": .string(path)])
+                    let explanation = try call("config.explain", ["path": .string(path)])
                     #expect(explanation["value"] == "<masked>")
                     #expect(explanation["masked"] == true)
                     #expect(explanation["layers"]?[layer]?["value"] == "<masked>")
                     #expect(explanation["layers"]?[layer]?["masked"] == true)
                     #expect(!explanation.compactText.contains(Self.secret))
                 }
-                let whole = try ask("config.explain", [:])
+                let whole = try call("config.explain", [:])
                 #expect(
                     whole["value"] == [
                         "db": ["host": "h", "password": "<masked>"], "tls": "<masked>",
                         "api": ["token": "<masked>", "url": "u"], "cdn": ["token": "<masked>"],
                     ])
                 #expect(!whole.compactText.contains(Self.secret))
-                let plain = try ask("config.explain", ["path": "db.host"])
+                let plain = try call("config.explain", ["path": "db.host"])
                 #expect(plain["value"] == "h" && plain["masked"] == nil)
                 // config.get, which programs use, does not mask values.
-                #expect(try ask("config.get", ["path": "db.password"])["value"] == .string(Self.secret))
+                #expect(try call("config.get", ["path": "db.password"])["value"] == .string(Self.secret))
             }
         }
 
@@ -113,7 +113,7 @@ extension Integration {
                 try refuse("config.set", ["path": "list.0", "value": secret])
                 try home.write("config.d/20.json", #"{"db":{"password":"\#(Self.secret)",}}"#)
                 try refuse("config.refresh")
-                // The file watcher has read the file, too.
+                // Waits until the file watcher has also read the file.
                 try agent.waitForLog("20.json")
                 try home.write("config.d/20.json", #""\#(Self.secret)""#)
                 try refuse("config.refresh")

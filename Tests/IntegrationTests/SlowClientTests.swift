@@ -12,7 +12,7 @@ extension Integration {
         /// A value that is larger than a socket buffer.
         private static let large = JSONValue.string(String(repeating: "x", count: 900_000))
 
-        @Test("a client that reads nothing is dropped and logged with pid and command; others are not affected")
+        @Test("a client that does not read is dropped and logged with pid and command; others are not affected")
         func stalled() throws {
             try AgentHome.with(settings: Self.shortStallLimit) { home in
                 let agent = try home.start()
@@ -52,32 +52,32 @@ extension Integration {
             }
         }
 
-        @Test("a client that reads slowly, but reads, is not dropped")
+        @Test("a client that reads slowly is not dropped")
         func slow() throws {
-            // Longer than a busy machine delays the reads of this test.
+            // The limit is longer than a busy machine delays the reads of this test.
             try AgentHome.with(settings: "{ limits: { stallSeconds: 3 } }") { home in
                 let agent = try home.start()
                 let slow = try LineClient(path: home.socket)
-                try agent.ask("config.set", ["path": "large", "value": Self.large])
+                try agent.call("config.set", ["path": "large", "value": Self.large])
                 for _ in 0..<2 { _ = try slow.request("config.get", ["large"]) }
                 // Reads for longer than stallSeconds, and pauses for less.
                 let end = Deadline.after(.seconds(5))
                 while !end.hasPassed {
-                    _ = slow.takePiece(6_000)
+                    _ = slow.readChunk(6_000)
                     _ = poll(nil, 0, 50)
                 }
                 for id in 1...2 { #expect(try slow.reply(to: id)["value"] == Self.large) }
-                #expect(try agent.ask("agent.stats")["connections"]?["stalled"] == 0)
+                #expect(try agent.call("agent.stats")["connections"]?["stalled"] == 0)
             }
         }
 
         @Test(
-            "while a client does not read replies, its further requests stay unread and use no memory",
+            "while a client does not read replies, the agent does not read its requests, and uses no memory for them",
             arguments: ["config.get", "agent.info"])
         func backPressure(method: String) throws {
             try AgentHome.with { home in
                 let agent = try home.start()
-                try agent.ask("config.set", ["path": "large", "value": Self.large])
+                try agent.call("config.set", ["path": "large", "value": Self.large])
                 let (client, observer) = try (agent.connect(), agent.connect())
                 try client.call(method)
                 let before = try agent.anonymousBytes()
@@ -86,13 +86,13 @@ extension Integration {
                 var (sent, isFull, waiting) = (0, 0, 0)
                 let deadline = Deadline.usual
                 while isFull < 20 {
-                    let count = try client.sendWhatFits(bytes[(sent % bytes.count)...])
+                    let count = try client.sendWithoutBlocking(bytes[(sent % bytes.count)...])
                     sent += count
                     if count > 0 { continue }
                     let clients = try observer.call("agent.clients")["clients"] ?? .null
                     waiting = clients.elements.compactMap { $0["pendingBytes"]?.int }.max() ?? 0
                     isFull = waiting > 0 ? isFull + 1 : 0
-                    if deadline.hasPassed { throw HarnessError("timed out waiting for queued replies") }
+                    if deadline.hasPassed { throw HarnessError.timeout("queued replies") }
                 }
                 #expect(sent > 10 * bytes.count)
                 let after = try agent.anonymousBytes()
@@ -116,7 +116,8 @@ extension Integration {
                     _ = try client.request("config.subscribe", ["mode": .string(mode)])
                     return client
                 }
-                // The subscribers do not read even the reply, because a read while the agent writes could take the event.
+                // The subscribers do not read the reply either, because a read while the agent writes could include the
+                // event.
                 try writer.call(
                     "agent.clients",
                     until: { $0["clients"]?.elements.count { ($0["pendingBytes"]?.int ?? 0) > 0 } == 2 })
@@ -137,12 +138,12 @@ extension Integration {
                         value = (event["patch"] ?? event["value"])?["n"]?.int ?? 0
                     }
                     #expect(sequence < 30, "missed snapshots were sent")
-                    #expect(client.eventsSoFar().isEmpty)
+                    #expect(client.takeBufferedEvents().isEmpty)
                 }
             }
         }
 
-        @Test("the reply to a batch has a maximum size, above which the requests of the batch fail")
+        @Test("if the reply to a batch exceeds its maximum size, the remaining requests of the batch fail")
         func largeBatch() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -177,7 +178,7 @@ extension Integration {
                 #expect(reply[59]?["error"]?["data"]?["detail"]?.string?.contains("batch") == true)
                 #expect(try writer.refusal("config.get", ["m"]).name == "notFound", "a rejected request was executed")
 
-                // A change that was started before the limit is reached is made and acknowledged.
+                // A change that is started before the limit is reached is made and acknowledged.
                 let early = [
                     LineClient.text(id: 1, "agent.clients"),
                     LineClient.text(id: 2, "config.set", ["path": "m", "value": 1]),
@@ -186,7 +187,7 @@ extension Integration {
                 let replies = try client.message().elements
                 #expect(replies.map { $0["id"]?.int } == Array(1...5))
                 let refusals = replies.map { $0["error"]?["data"]?["name"]?.string }
-                // agent.clients is answered asynchronously. It fails if the documents have reached the limit before.
+                // The reply of agent.clients is asynchronous. It fails if the documents reach the limit first.
                 #expect([nil, "limitExceeded"].contains(refusals[0]))
                 #expect(refusals.dropFirst() == [nil, nil, nil, nil])
                 #expect(try client.call("agent.ping") == ["pong": true])
@@ -197,7 +198,7 @@ extension Integration {
         func sharedBody() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
-                try agent.ask("config.set", ["path": "large", "value": Self.large])
+                try agent.call("config.set", ["path": "large", "value": Self.large])
                 func subscribe(_ count: Int) throws -> [LineClient] {
                     try (0..<count).map { _ in
                         let client = try agent.connect()

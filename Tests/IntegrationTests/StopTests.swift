@@ -24,20 +24,20 @@ extension Integration {
                     try client.call("config.subscribe", ["path": "n"])
                     try client.call("config.subscribe", ["namespace": "other", "mode": "patch"])
                     for _ in 0..<2 { #expect(try client.event()["sequence"] == 1) }
-                    if number % 2 == 0 { client.endInput() }
+                    if number % 2 == 0 { client.halfClose() }
                     return client
                 }
                 let idle = try agent.connect()
                 try idle.call("agent.ping")
                 try stop(agent)
                 for client in clients {
-                    let events = try client.untilClosed().map { $0["params"] ?? .null }
+                    let events = try client.readUntilClosed().map { $0["params"] ?? .null }
                     #expect(events.map { $0["kind"] } == ["end", "end"])
                     #expect(events.map { $0["reason"] } == ["shutdown", "shutdown"])
                     #expect(Set(events.compactMap { $0["subscription"]?.int }) == [1, 2])
                     #expect(events.map { $0["sequence"] } == [2, 2])
                 }
-                #expect(try idle.untilClosed().isEmpty)
+                #expect(try idle.readUntilClosed().isEmpty)
                 #expect(!home.exists(home.socket))
             }
         }
@@ -53,7 +53,7 @@ extension Integration {
                 try stop(agent)
                 var acknowledged: [Int] = []
                 for client in clients {
-                    let replies = try client.untilClosed(answersAll: false)
+                    let replies = try client.readUntilClosed(expectsAllReplies: false)
                     for reply in replies where reply["error"] != nil {
                         #expect(reply["error"]?["data"]?["name"] == "shuttingDown", "\(reply)")
                     }
@@ -61,7 +61,7 @@ extension Integration {
                 }
                 let next = try home.start()
                 for (number, value) in acknowledged.enumerated() where value > 0 {
-                    let stored = try next.ask("config.get", [.string("n\(number)")])["value"]?.int ?? 0
+                    let stored = try next.call("config.get", [.string("n\(number)")])["value"]?.int ?? 0
                     #expect(stored >= value)
                 }
             }
@@ -73,7 +73,7 @@ extension Integration {
                 let agent = try home.start()
                 let clients = try (0..<60).map { _ in try agent.connect() }
                 try stop(agent)
-                for client in clients { #expect(try client.untilClosed().isEmpty) }
+                for client in clients { #expect(try client.readUntilClosed().isEmpty) }
             }
         }
 
@@ -82,12 +82,12 @@ extension Integration {
             try AgentHome.with { home in
                 let agent = try home.start()
                 let text = String(repeating: "x", count: 900_000)
-                try agent.ask("config.set", ["path": "large", "value": .string(text)])
+                try agent.call("config.set", ["path": "large", "value": .string(text)])
                 let client = try agent.connect()
                 for _ in 0..<5 { _ = try client.request("config.get", ["large"]) }
                 try wait(on: client.descriptor, until: .usual, "the beginning of a reply")
                 agent.terminate()
-                let messages = try client.untilClosed(answersAll: false)
+                let messages = try client.readUntilClosed(expectsAllReplies: false)
                 #expect(!messages.isEmpty)
                 for message in messages { #expect(message["result"]?["value"]?.string?.utf8.count == 900_000) }
                 #expect(try agent.process.waitForEnd() == .exit(0), "\(agent.log)")
@@ -99,14 +99,14 @@ extension Integration {
             try AgentHome.with { home in
                 let agent = try home.start()
                 let text = String(repeating: "x", count: 900_000)
-                try agent.ask("config.set", ["path": "large", "value": .string(text)])
+                try agent.call("config.set", ["path": "large", "value": .string(text)])
                 let (nonReader, watcher) = try (agent.connect(), agent.connect())
                 for _ in 0..<20 { _ = try nonReader.request("config.get", ["large"]) }
                 try nonReader.send(LineClient.text(id: 99, "config.subscribe", ["large"]))
                 try watcher.call("config.subscribe", ["n"])
                 #expect(try watcher.event()["exists"] == false)
                 try stop(agent)
-                #expect(try watcher.untilClosed().last?["params"]?["kind"] == "end")
+                #expect(try watcher.readUntilClosed().last?["params"]?["kind"] == "end")
             }
         }
 

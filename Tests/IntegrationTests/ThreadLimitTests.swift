@@ -15,7 +15,7 @@ extension Integration {
             arguments: [1, 2, 4, 8, 12, 200])
         func limit(_ threads: Int) throws {
             try AgentHome.with { home in
-                // The agent cannot create its state directory. With enough threads, this is the error.
+                // The agent cannot create its state directory either, which is the error if it has enough threads.
                 chmod(home.directory, 0o711)
                 let command = try Command.run(
                     "setpriv",
@@ -29,7 +29,7 @@ extension Integration {
         }
 
         @Test(
-            "without free threads, a name lookup is answered at the latest when one can be created",
+            "if no thread can be created, a name lookup completes at the latest when one can be created again",
             .enabled(if: geteuid() == 0, "only root can become another user"))
         func exhausted() throws {
             let limit = 60
@@ -41,21 +41,22 @@ extension Integration {
                     chmod(home.directory + "/notify0", 0o666)
                 }
                 let client = try agent.connect()
-                // These processes have the limit of root, so all of them start.
+                // Processes of the same user, which use up the thread limit of the agent. Their own limit is that of
+                // root.
                 var others: [ChildProcess] = []
                 for _ in 0..<limit {
                     let other = try ChildProcess(
                         asUser[0], asUser.dropFirst() + ["sh", "-c", "echo started; exec sleep 3600"])
                     #expect(try other.line() == "started")
                     others.append(other)
-                    // Keeps the task threads of the agent busy, because they end after some seconds without work.
+                    // Keeps the task threads of the agent busy, because idle threads end after some seconds.
                     _ = try client.imageRefusal("http://localhost:1/", ["policy": "cacheOnly"])
                 }
                 let id = try client.requestImage("http://localhost:1/")
                 let refusal =
                     try Self.refusal(client, id, until: .after(.seconds(10)))
                     ?? {
-                        #expect(agent.endIfEnded() == nil, "\(agent.log)")
+                        #expect(agent.pollEnd() == nil, "\(agent.log)")
                         for other in others { other.kill() }
                         return try Self.refusal(client, id, until: .usual)
                     }()

@@ -7,11 +7,11 @@ import Testing
 extension Integration {
     @Suite("Files and directories without permission")
     struct UnreadableFilesTests {
-        /// A command prefix with which file permissions apply to root, too.
+        /// A command prefix that makes file permissions apply also to root.
         private static let unprivileged =
             geteuid() == 0 ? ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"] : []
 
-        /// Whether a process can mount a file system in a mount namespace of its own.
+        /// Whether a process can mount a file system in a private mount namespace.
         private static let canMount =
             (try? Command.run("unshare", ["--mount", "true"]).end == .exit(0)) ?? false
 
@@ -27,7 +27,7 @@ extension Integration {
             for word in words { #expect(lines.first?.contains(word) == true, "\(run.log)") }
         }
 
-        @Test("a state directory that is a file or not accessible is an error with its name and the reason")
+        @Test("a state directory that is a file or not accessible causes an error with its path and the reason")
         func stateDirectory() throws {
             try AgentHome.with { home in
                 try home.write("state", "not a directory")
@@ -40,7 +40,7 @@ extension Integration {
             }
         }
 
-        @Test("a socket directory without permission is an error with its name and the reason")
+        @Test("a socket directory without write permission causes an error with its path and the reason")
         func socketDirectory() throws {
             try AgentHome.with { home in
                 try home.makeDirectory("run")
@@ -58,7 +58,7 @@ extension Integration {
             }
         }
 
-        @Test("without permission for layer files and cache, configuration is served and changes are kept")
+        @Test("without permission to read layer files and cache, configuration is served and changes are kept")
         func hostAndCache() throws {
             try AgentHome.with { home in
                 try home.makeDirectory("etc/config.d")
@@ -82,11 +82,11 @@ extension Integration {
         /// Starts two agents in succession, and expects that the second serves a change that the first made.
         private func expectChangesKept(_ home: AgentHome, _ wrapper: [String]) throws {
             let agent = try home.start(wrapper: wrapper)
-            #expect(try agent.ask("config.get")["value"] == [:])
-            try agent.ask("config.set", ["path": "kept", "value": true])
+            #expect(try agent.call("config.get")["value"] == [:])
+            try agent.call("config.set", ["path": "kept", "value": true])
             #expect(try agent.stop() == .exit(0))
             let next = try home.start(wrapper: wrapper)
-            #expect(try next.ask("config.get", ["kept"])["value"] == true)
+            #expect(try next.call("config.get", ["kept"])["value"] == true)
         }
     }
 }

@@ -6,7 +6,7 @@ import Testing
 extension Integration {
     @Suite("Limits of a user")
     struct UserLimitTests {
-        /// The user nobody, who has the rights `read` and `write`.
+        /// The user ID of `nobody`, which has the rights `read` and `write`.
         private static let user = 65534
 
         private static func settings(_ limits: String) -> String {
@@ -67,7 +67,7 @@ extension Integration {
                 let forever: JSONValue = ["path": "never", "exists": true]
                 let waits = try clients.map { try $0.request("config.wait", forever) }
                 let own = try agent.connect()
-                // The agent.stats request itself is in flight, too.
+                // The agent.stats request itself is also in flight.
                 try own.call("agent.stats", until: { $0["requests"]?["inFlight"] == 3 })
                 let full = try clients[0].refusal("config.set", ["path": "x", "value": 1])
                 #expect(full.name == "limitExceeded")
@@ -88,7 +88,7 @@ extension Integration {
         }
 
         @Test(
-            "above queuedBytesPerUser, large replies are rejected, and clients that do not read are closed")
+            "above queuedBytesPerUser, large replies are rejected, and clients that do not read are disconnected")
         func queuedBytes() throws {
             try AgentHome.with(settings: "{ limits: { queuedBytesPerUser: 1048576, stallSeconds: 600 } }") { home in
                 let agent = try home.start()
@@ -117,7 +117,7 @@ extension Integration {
                 #expect((refused["queuedBytes"]?.int ?? 0) > 0)
                 // When the other clients have disconnected, large replies are sent again.
                 #expect(try client.call("agent.ping") == ["pong": true])
-                for one in nonReaders { one.close() }
+                for other in nonReaders { other.close() }
                 try client.call("agent.stats", until: { $0["connections"]?["open"] == 1 })
                 #expect(try client.call("config.get", ["large"])["value"] == large)
             }
@@ -125,7 +125,7 @@ extension Integration {
 
         private static let small = "{ limits: { queuedBytesPerUser: 1048576, stallSeconds: 600 } }"
 
-        @Test("incomplete lines count towards the limit; a line above it is an error, and its connection stays open")
+        @Test("incomplete lines count towards queuedBytesPerUser, and a line above it is rejected without a disconnect")
         func unfinishedLines() throws {
             try AgentHome.with(settings: Self.small) { home in
                 let agent = try home.start()
@@ -148,7 +148,7 @@ extension Integration {
             }
         }
 
-        @Test("long requests count towards the limit while they wait")
+        @Test("long requests count towards queuedBytesPerUser while they wait")
         func longRequests() throws {
             try AgentHome.with(settings: Self.small) { home in
                 let agent = try home.start()

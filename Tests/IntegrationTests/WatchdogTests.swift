@@ -6,14 +6,14 @@ import Testing
 extension Integration {
     @Suite("Watchdog of the service manager")
     struct WatchdogTests {
-        @Test("a failure to feed the watchdog is logged and does not end the agent")
+        @Test("a failure to notify the watchdog is logged and does not end the agent")
         func watchdog() throws {
             try AgentHome.with { home in
                 let agent = try home.start(wrapper: ["env", "WATCHDOG_USEC=100000"])
                 try agent.waitForNotification("WATCHDOG=1")
                 agent.closeNotifications()
                 try agent.waitForLog("cannot notify the watchdog")
-                try agent.ask("agent.ping")
+                try agent.call("agent.ping")
                 #expect(try agent.stop() == .exit(0), "\(agent.log)")
             }
         }
@@ -23,12 +23,12 @@ extension Integration {
             try AgentHome.with(settings: "{ namespaces: { default: {}, other: {} } }") { home in
                 let agent = try home.start(wrapper: ["env", "WATCHDOG_USEC=2000000"])
                 try agent.waitForNotification("WATCHDOG=1")
-                // Blocks the store of the namespace `default`. Release builds do not have this.
+                // Blocks the store of the namespace `default`. Release builds do not support this.
                 agent.process.signal(SIGUSR2)
                 try agent.waitForLog("the store of namespace default; without it, the watchdog is not notified")
-                // The rest of the agent still works.
-                #expect(try agent.ask("agent.ping") == ["pong": true])
-                #expect(try agent.ask("config.get", ["namespace": "other"])["value"] == [:])
+                // Everything else still works.
+                #expect(try agent.call("agent.ping") == ["pong": true])
+                #expect(try agent.call("config.get", ["namespace": "other"])["value"] == [:])
                 agent.kill()
             }
         }

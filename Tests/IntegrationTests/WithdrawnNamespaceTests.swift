@@ -48,17 +48,17 @@ extension Integration {
         }
 
         @Test(
-            "exec and render with --watch retry until they have access again; watch ends with the error",
+            "if access is removed, exec and render with --watch retry until it returns, and watch ends with the error",
             arguments: [
                 // Removes the namespace. The user cannot distinguish that from `hidden`, so the error is the same.
                 Self.settings(Self.reader, ""),
                 Self.settings("{}", "shop: {}"),
             ])
-        func away(settings: String) throws {
+        func accessRemoved(settings: String) throws {
             try AgentHome.with(settings: Self.usual) { home in
                 let agent = try home.start()
                 let larder = try Commands(home)
-                try agent.ask("config.set", ["limit", 1, "shop"])
+                try agent.call("config.set", ["limit", 1, "shop"])
                 let exec = try larder.start(
                     ["exec", "--watch", "-n", "shop", "--interval", "10ms", "--"]
                         + ["/bin/sh", "-c", "echo limit $LIMIT; exec sleep 600"])
@@ -80,8 +80,8 @@ extension Integration {
 
                 try home.write(settings: Self.usual)
                 try agent.reload()
-                try agent.ask("config.set", ["limit", 2, "shop"])
-                // The value before this change may come first.
+                try agent.call("config.set", ["limit", 2, "shop"])
+                // The program may first start with the value before this change.
                 while try line(exec) != "limit 2" {}
                 try render.waitForLog(": 2")
                 for process in [exec, render] {
@@ -93,8 +93,8 @@ extension Integration {
             }
         }
 
-        @Test("without access at the start, exec and render with --watch fail at once")
-        func never() throws {
+        @Test("without access at the start, exec and render with --watch fail immediately")
+        func noAccessAtStart() throws {
             try AgentHome.with(settings: Self.usual) { home in
                 _ = try home.start()
                 let larder = try Commands(home)

@@ -31,7 +31,7 @@ package final class ChildProcess {
     ) throws {
         Self.ignoreBrokenPipes
         let (inputs, outputs, errors) = try (Descriptor.pipe(), Descriptor.pipe(), Descriptor.pipe())
-        // Large, so that the process does not block while the test does not read its log.
+        // A large pipe, so that the process does not block while the test does not read its log.
         _ = fcntl(errors.write.number, Self.setPipeSize, 1 << 20)
         pid = try withExtendedLifetime((inputs, outputs, errors)) {
             try Self.spawn(
@@ -58,7 +58,7 @@ package final class ChildProcess {
             if count >= 0 {
                 written += count
             } else if errno == EAGAIN {
-                try output.waitToTake(orToWriteTo: input.number, until: deadline)
+                try output.waitAndRead(orUntilWritable: input.number, until: deadline)
             } else if errno != EINTR {
                 throw HarnessError.system("write to process \(pid)")
             }
@@ -79,7 +79,7 @@ package final class ChildProcess {
         return log.last
     }
 
-    /// Waits for a line of standard error that contains `text`. Lines that were already read count.
+    /// Waits for a line of standard error that contains `text`. Also finds lines that were already read.
     @discardableResult
     package func waitForLog(_ text: String, until deadline: Deadline = .usual) throws -> String {
         if let line = log.first(where: { $0.contains(text) }) { return line }
@@ -92,8 +92,8 @@ package final class ChildProcess {
 
     /// Reads the available lines of standard error into ``log``, without waiting.
     /// - Returns: whether standard error is closed, as it is when the process has ended
-    package func takeLog() -> Bool {
-        errors.takeWhatIsThere()
+    package func readLog() -> Bool {
+        errors.readAvailable()
         while let line = errors.nextLine() { log.append(String(decoding: line, as: UTF8.self)) }
         return errors.isAtEnd
     }
@@ -102,12 +102,12 @@ package final class ChildProcess {
     package func waitForLogOutput(
         or other: CInt, until deadline: Deadline, _ purpose: @autoclosure () -> String
     ) throws {
-        try errors.waitToRead(or: other, until: deadline, purpose())
+        try errors.waitForInput(orReadable: other, until: deadline, purpose())
     }
 
     /// Everything on standard error, as one text.
     package var logText: String {
-        _ = takeLog()
+        _ = readLog()
         return log.joined(separator: "\n")
     }
 
@@ -137,8 +137,8 @@ package final class ChildProcess {
     /// waitpid(2) does not.
     package func waitForEnd(until deadline: Deadline = .usual) throws -> End {
         while true {
-            if let end = endIfEnded() { return end }
-            if deadline.hasPassed { throw HarnessError("process \(pid) did not end; its log:\n\(logText)") }
+            if let end = pollEnd() { return end }
+            if deadline.hasPassed { throw HarnessError.timeout("process \(pid) to end; its log:\n\(logText)") }
             // Waits briefly, and then checks the process itself: a child that another thread started at the same time
             // may have inherited the write end of standard error and keep it open.
             errors.waitBriefly()
@@ -149,17 +149,17 @@ package final class ChildProcess {
     /// - Returns: the output that was not read yet, and the whole log
     package func finish(until deadline: Deadline = .usual) throws -> Command {
         closeInput()
-        let rest = try output.rest(until: deadline, "process \(pid) to end; its log:\n\(logText)")
+        let rest = try output.readToEnd(until: deadline, "process \(pid) to end; its log:\n\(logText)")
         let end = try waitForEnd(until: deadline)
         return Command(end: end, text: String(decoding: rest, as: UTF8.self), log: logText)
     }
 
     /// Returns how the process ended, or nil if it is still running.
-    package func endIfEnded() -> End? {
+    package func pollEnd() -> End? {
         if let end { return end }
-        let isClosed = takeLog()
+        let isClosed = readLog()
         guard let ended = reap(waiting: isClosed) else { return nil }
-        _ = takeLog()
+        _ = readLog()
         return ended
     }
 
@@ -236,7 +236,7 @@ package final class ChildProcess {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        // High numbers, so that no dup2 overwrites a descriptor that a later dup2 copies.
+        // Duplicates to numbers of at least 100, so that no dup2 overwrites a descriptor that a later dup2 copies.
         let sources = streams.map { $0 < 0 ? $0 : fcntl($0, F_DUPFD_CLOEXEC, 100) }
         defer { for source in sources where source >= 0 { close(source) } }
         for (number, descriptor) in sources.enumerated() {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// The time limit of a wait. It ends tests that would otherwise hang. It is long, because it is not a check of speed.
+/// The time limit of a wait. It ends tests that would otherwise hang. It does not check performance, so it is long.
 package struct Deadline: Sendable {
     private let moment: ContinuousClock.Instant
 
@@ -22,8 +22,18 @@ package struct Deadline: Sendable {
 /// are reported with `#expect` instead.
 package struct HarnessError: Error, CustomStringConvertible {
     package let description: String
+    /// Whether a deadline has passed.
+    package let isTimeout: Bool
 
-    package init(_ description: String) { self.description = description }
+    package init(_ description: String, isTimeout: Bool = false) {
+        self.description = description
+        self.isTimeout = isTimeout
+    }
+
+    /// The error of a wait whose deadline has passed.
+    package static func timeout(_ purpose: String) -> HarnessError {
+        HarnessError("timed out waiting for \(purpose)", isTimeout: true)
+    }
 
     /// The error of a failed system call.
     package static func system(_ call: String, _ number: CInt = errno) -> HarnessError {
@@ -39,7 +49,7 @@ package func wait(
         var polled = pollfd(fd: descriptor, events: Int16(events), revents: 0)
         switch poll(&polled, 1, deadline.milliseconds) {
         case 1...: return
-        case 0: throw HarnessError("timed out waiting for \(purpose())")
+        case 0: throw HarnessError.timeout(purpose())
         default: if errno != EINTR { throw HarnessError.system("poll") }
         }
     }

@@ -1,11 +1,11 @@
 import Glibc
 
-/// Reads lines from a descriptor. It has no thread: it reads only while a caller waits for input.
+/// Reads lines from a descriptor. It reads only during calls of its methods, not in the background.
 package final class LineReader {
     private let descriptor: Descriptor
     private var buffer: [UInt8] = []
     private var start = 0
-    /// The index at which the search for the next line end continues.
+    /// The index from which the next search for a line end starts.
     private var searched = 0
     /// Whether the end of the input was read. The buffer may still contain lines.
     package private(set) var isAtEnd = false
@@ -22,7 +22,7 @@ package final class LineReader {
             if let line = nextLine() { return line }
             if isAtEnd { return remainder() }
             try wait(on: descriptor.number, until: deadline, purpose())
-            takeWhatIsThere()
+            readAvailable()
         }
     }
 
@@ -51,24 +51,26 @@ package final class LineReader {
     }
 
     /// Reads all available input into the buffer, without waiting for more.
-    package func takeWhatIsThere() {
+    package func readAvailable() {
         if start > 0 {
             buffer.removeSubrange(..<start)
             searched -= start
             start = 0
         }
-        while takePiece() {}
+        while readChunk() {}
     }
 
     /// Waits until input is available or another descriptor is writable, and reads all available input.
-    package func waitToTake(orToWriteTo other: CInt, until deadline: Deadline) throws {
-        try waitTogether(with: other, POLLOUT, until: deadline, "a process to read its input")
-        takeWhatIsThere()
+    package func waitAndRead(orUntilWritable other: CInt, until deadline: Deadline) throws {
+        try waitForInput(or: other, POLLOUT, until: deadline, "a process to read its input")
+        readAvailable()
     }
 
     /// Waits until input is available or another descriptor is readable.
-    package func waitToRead(or other: CInt, until deadline: Deadline, _ purpose: @autoclosure () -> String) throws {
-        try waitTogether(with: other, POLLIN, until: deadline, purpose())
+    package func waitForInput(
+        orReadable other: CInt, until deadline: Deadline, _ purpose: @autoclosure () -> String
+    ) throws {
+        try waitForInput(or: other, POLLIN, until: deadline, purpose())
     }
 
     /// Waits until input is available, at most 0.1 s.
@@ -77,36 +79,36 @@ package final class LineReader {
         poll(&polled, 1, 100)
     }
 
-    private func waitTogether(
-        with other: CInt, _ events: CInt, until deadline: Deadline, _ purpose: @autoclosure () -> String
+    private func waitForInput(
+        or other: CInt, _ events: CInt, until deadline: Deadline, _ purpose: @autoclosure () -> String
     ) throws {
         var polled = [
             pollfd(fd: other, events: Int16(events), revents: 0),
             pollfd(fd: isAtEnd ? -1 : descriptor.number, events: Int16(POLLIN), revents: 0),
         ]
         let count = poll(&polled, 2, deadline.milliseconds)
-        if count == 0 { throw HarnessError("timed out waiting for \(purpose())") }
+        if count == 0 { throw HarnessError.timeout(purpose()) }
         if count < 0, errno != EINTR { throw HarnessError.system("poll") }
     }
 
-    /// Reads at most `size` bytes into the buffer, without waiting.
-    /// - Returns: whether more may be available
-    package func takePiece(_ size: Int = 1 << 16) -> Bool {
+    /// Reads at most `maxBytes` into the buffer, without waiting.
+    /// - Returns: true if bytes were read, in which case more may be available
+    package func readChunk(_ maxBytes: Int = 1 << 16) -> Bool {
         if isAtEnd { return false }
-        let piece = [UInt8](unsafeUninitializedCapacity: size) { piece, count in
-            count = read(descriptor.number, piece.baseAddress, piece.count)
+        let chunk = [UInt8](unsafeUninitializedCapacity: maxBytes) { chunk, count in
+            count = read(descriptor.number, chunk.baseAddress, chunk.count)
             if count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR) { isAtEnd = true }
             count = max(0, count)
         }
-        buffer += piece
-        return !piece.isEmpty
+        buffer += chunk
+        return !chunk.isEmpty
     }
 
     /// Waits for the end of the input and returns all unread bytes.
-    package func rest(until deadline: Deadline, _ purpose: @autoclosure () -> String) throws -> [UInt8] {
+    package func readToEnd(until deadline: Deadline, _ purpose: @autoclosure () -> String) throws -> [UInt8] {
         while !isAtEnd {
             try wait(on: descriptor.number, until: deadline, purpose())
-            takeWhatIsThere()
+            readAvailable()
         }
         return remainder() ?? []
     }

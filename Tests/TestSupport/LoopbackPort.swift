@@ -3,7 +3,7 @@ import Glibc
 /// Ports of 127.0.0.1.
 package enum LoopbackPort {
     /// Binds a socket to a free port without listening on it. Connections to the port are refused.
-    package static func take() throws -> (descriptor: CInt, port: Int) {
+    package static func reserve() throws -> (descriptor: CInt, port: Int) {
         let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -20,7 +20,7 @@ package enum LoopbackPort {
 
     /// Returns a port that was free during this call. Another process may take it afterwards.
     package static func free() throws -> Int {
-        let (descriptor, port) = try take()
+        let (descriptor, port) = try reserve()
         close(descriptor)
         return port
     }

@@ -32,7 +32,7 @@ package final class ManualClock: Clock {
     private let onSkippedSleep: @Sendable () -> Void
 
     /// - Parameters:
-    ///   - minSleep: shorter sleeps end at once and do not advance the clock
+    ///   - minSleep: shorter sleeps end immediately and do not advance the clock
     ///   - onSkippedSleep: called for each of these sleeps
     package init(
         skippingSleepsBelow minSleep: Duration = .zero, onSkippedSleep: @escaping @Sendable () -> Void = {}
@@ -88,17 +88,17 @@ package final class ManualClock: Clock {
     /// Returns when at least `count` tasks sleep.
     package func waitForSleepers(_ count: Int) async {
         await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
+            let isReached = state.withLock { state in
                 if state.sleepers.count >= count { return true }
                 state.waiters.append((count, continuation))
                 return false
             }
-            if isThere { continuation.resume() }
+            if isReached { continuation.resume() }
         }
     }
 }
 
-/// A clock whose sleeps end at once. Each sleep advances the clock to its deadline.
+/// A clock whose sleeps end immediately. Each sleep advances the clock to its deadline.
 package final class ImmediateClock: Clock {
     package typealias Instant = ManualClock.Instant
 

@@ -76,29 +76,29 @@ package final class RawOrigin: Sendable {
         var listener: (any Channel)?
 
         mutating func takeAnswer(to request: Request, _ number: Int) -> Answer {
-            guard let path = request[":path"], let left = answers[path], let first = left.first else {
+            guard let path = request[":path"], let remaining = answers[path], let first = remaining.first else {
                 return script(number, request.text)
             }
-            if left.count > 1 { answers[path]?.removeFirst() }
+            if remaining.count > 1 { answers[path]?.removeFirst() }
             return first
         }
 
         /// Removes the requests that have an answer and returns their steps.
         mutating func takeSteps() -> [(channel: any Channel, steps: [Step])] {
-            var taken: [(channel: any Channel, steps: [Step])] = []
+            var ready: [(channel: any Channel, steps: [Step])] = []
             for (id, connection) in connections {
                 for (number, request) in connection.waiting {
                     guard let steps = takeAnswer(to: request, number).steps else { break }
                     connections[id]?.waiting.removeFirst()
                     connections[id]?.isAnswered = true
-                    taken.append((connection.channel, steps))
+                    ready.append((connection.channel, steps))
                     if steps.contains(where: \.endsConnection) {
                         connections[id] = nil
                         break
                     }
                 }
             }
-            return taken
+            return ready
         }
     }
 
@@ -111,7 +111,7 @@ package final class RawOrigin: Sendable {
 
     /// Binds a port. Connections are refused until ``listen()``.
     package init(script: @escaping Script) throws {
-        let (socket, port) = try LoopbackPort.take()
+        let (socket, port) = try LoopbackPort.reserve()
         self.port = port
         state = Mutex(State(script: script, socket: socket))
         (events, eventContinuation) = AsyncStream.makeStream()
@@ -162,10 +162,10 @@ package final class RawOrigin: Sendable {
     }
 
     /// Changes the answer to requests for `path`, which includes the query.
-    package func answer(_ answer: Answer, to path: String) { self.answer(inTurn: [answer], to: path) }
+    package func answer(_ answer: Answer, to path: String) { self.answer(sequence: [answer], to: path) }
 
     /// Changes the answers to the next requests for `path`, which includes the query. The last answer is repeated.
-    package func answer(inTurn answers: [Answer], to path: String) {
+    package func answer(sequence answers: [Answer], to path: String) {
         state.withLock { $0.answers[path] = answers }
         performSteps()
     }
@@ -228,7 +228,7 @@ package final class RawOrigin: Sendable {
     }
 
     /// Discards the events so far, except those in ``events``.
-    package func forgetEvents() {
+    package func discardEvents() {
         while eventCount.wait(timeout: .now()) == .success { state.withLock { _ = $0.events.removeFirst() } }
     }
 

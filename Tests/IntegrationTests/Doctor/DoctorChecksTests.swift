@@ -8,8 +8,8 @@ import Testing
 struct DoctorChecksTests {
     @Test("a healthy host gets one ok line per check and a summary")
     func healthyHost() {
-        let report = Examination.well.report
-        #expect(report.findings.allSatisfy { $0.level == .ok }, "\(Examination.well.complaints)")
+        let report = Examination.healthy.report
+        #expect(report.findings.allSatisfy { $0.level == .ok }, "\(Examination.healthy.complaints)")
         #expect(report.status == .success)
         let checks = [
             "socket", "service", "connection", "version", "rights", "settings", "clock", "disk", "upstream", "images",
@@ -59,7 +59,7 @@ struct DoctorChecksTests {
 
     @Test("a user outside the socket's group gets the command that adds the user, or the advice to log in again")
     func groups() throws {
-        var examination = Examination.well
+        var examination = Examination.healthy
         examination.socket.mayConnect = false
         examination.socket.caller.groups = [1000]
         var complaint = try #require(examination.complaints.first)
@@ -78,7 +78,7 @@ struct DoctorChecksTests {
 
     @Test("advice for a user without a name contains no command that needs a user name")
     func namelessUsers() throws {
-        var examination = Examination.well
+        var examination = Examination.healthy
         examination.socket.mayConnect = false
         examination.socket.caller = SocketFacts.Caller(
             user: 3000, name: "user 3000", hasName: false, groups: [3000], databaseGroups: [])
@@ -89,8 +89,8 @@ struct DoctorChecksTests {
 
     @Test("a world-writable socket is a warning")
     func openSocket() {
-        var examination = Examination.well
-        var owner = SocketFacts.Owner.well
+        var examination = Examination.healthy
+        var owner = SocketFacts.Owner.healthy
         owner.mode = 0o666
         examination.socket.file = .socket(owner)
         #expect(examination.complaints.map(\.level) == [.warning])
@@ -98,7 +98,7 @@ struct DoctorChecksTests {
 
     @Test("a missing socket is reported with the command that creates it")
     func missingSocket() {
-        var examination = Examination.well
+        var examination = Examination.healthy
         examination.socket.file = .missing
         examination.socket.mayConnect = false
         examination.agent = .failed(AgentAnswer.Failure(kind: .noSocket, reason: "none"))
@@ -122,7 +122,7 @@ struct DoctorChecksTests {
     @Test("the advice for a failed connection depends on the kind of failure")
     func connections() throws {
         func complaint(_ kind: AgentAnswer.Failure.Kind, listener: String? = nil) throws -> Finding {
-            var examination = Examination.well
+            var examination = Examination.healthy
             examination.agent = .failed(AgentAnswer.Failure(kind: kind, reason: "reason", listener: listener))
             #expect(examination.report.status == .unreachable)
             return try #require(examination.complaints.first { $0.check == "connection" })
@@ -141,7 +141,7 @@ struct DoctorChecksTests {
     func undecodableReplies() throws {
         let answer = try JSONValue(parsing: #"{"x":1}"#)
         let error = try #require(throws: WireError.self) { try AgentInfo.Result(from: answer) }
-        var examination = Examination.well
+        var examination = Examination.healthy
         examination.agent = .failed(AgentProbe.failure(of: error, socket: "/run/larder/larder.sock"))
         let complaint = try #require(examination.complaints.first { $0.check == "connection" })
         #expect(complaint.title.hasSuffix("is not a Larder agent, or has an incompatible version"))
@@ -150,17 +150,17 @@ struct DoctorChecksTests {
 
     @Test("a version mismatch and missing rights are reported")
     func versionsAndRights() {
-        var facts = AgentFacts.well
+        var facts = AgentFacts.healthy
         facts.info.version = "0.0.1"
         facts.info.rights = []
-        var examination = Examination.well
+        var examination = Examination.healthy
         examination.agent = .facts(facts)
         #expect(
             examination.complaints.map(\.title) == [
                 "larder has version \(larderVersion), but the running agent has version 0.0.1",
                 "you can connect, but have no rights",
             ])
-        facts = .well
+        facts = .healthy
         facts.info.rights = []
         facts.info.namespaceRights = ["shop": [.read]]
         #expect(

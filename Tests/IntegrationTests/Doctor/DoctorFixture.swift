@@ -5,13 +5,13 @@ import TestSupport
 
 extension Examination {
     /// A healthy host. Each test changes the facts that it is about.
-    static var well: Examination {
+    static var healthy: Examination {
         Examination(
-            socket: .well, service: .units(.well), agent: .facts(.well),
+            socket: .healthy, service: .units(.healthy), agent: .facts(.healthy),
             settings: SettingsFacts(path: "/etc/larder/larder.json", isNamed: false, state: .right, modifiedAt: .early),
             clock: ClockFacts(isSynchronized: true),
-            volumes: [VolumeFacts(purpose: "state", path: "/var/lib/larder", state: .room(.well))], openFiles: 524_288,
-            log: [])
+            volumes: [VolumeFacts(purpose: "state", path: "/var/lib/larder", state: .room(.healthy))],
+            openFiles: 524_288, log: [])
     }
 
     /// The findings that are not `ok`, in the order of the report.
@@ -19,20 +19,20 @@ extension Examination {
 }
 
 extension SocketFacts {
-    static var well: SocketFacts {
+    static var healthy: SocketFacts {
         SocketFacts(
             path: "/run/larder/larder.sock", choice: .system, otherPath: "/run/user/1000/larder/larder.sock",
-            file: .socket(.well), mayConnect: true,
+            file: .socket(.healthy), mayConnect: true,
             caller: Caller(user: 1000, name: "alice", groups: [1000, 990], databaseGroups: [1000, 990]))
     }
 }
 
 extension SocketFacts.Owner {
-    static var well: Self { Self(user: 0, group: 990, userName: "root", groupName: "larder", mode: 0o660) }
+    static var healthy: Self { Self(user: 0, group: 990, userName: "root", groupName: "larder", mode: 0o660) }
 }
 
 extension ServiceFacts.Units {
-    static var well: Self {
+    static var healthy: Self {
         Self(
             isUser: false, isRoot: false,
             service: unit(["ActiveState": "active", "SubState": "running", "WatchdogUSec": "30s"]),
@@ -46,7 +46,7 @@ extension ServiceFacts.Units {
 
     /// The units of a stopped service whose socket unit is inactive too.
     static func down(_ service: [String: String] = ["ActiveState": "inactive", "SubState": "dead"]) -> Self {
-        var units = Self.well
+        var units = Self.healthy
         units.service = unit(service)
         units.socket = unit(["ActiveState": "inactive", "SubState": "dead"])
         return units
@@ -54,7 +54,7 @@ extension ServiceFacts.Units {
 }
 
 extension VolumeFacts.Room {
-    static var well: Self {
+    static var healthy: Self {
         Self(bytes: 40 << 30, freeBytes: 20 << 30, inodes: 1 << 20, freeInodes: 1 << 19, isReadOnly: false)
     }
 }
@@ -68,7 +68,7 @@ extension AgentFacts {
     static let start = Timestamp(milliseconds: Timestamp.early.milliseconds + 1_000_000)
     static let present = Timestamp(milliseconds: start.milliseconds + 60_000)
 
-    static var well: AgentFacts {
+    static var healthy: AgentFacts {
         var limits = AgentInfo.Limits()
         limits.connections = 16384
         return AgentFacts(
@@ -81,13 +81,13 @@ extension AgentFacts {
                 settings: "/etc/larder/larder.json", settingsReadAt: start, namespaces: ["default"],
                 limits: limits,
                 peer: AgentInfo.Peer(pid: 1, uid: 1000, gid: 1000), rights: [.read, .images], namespaceRights: [:]),
-            now: present, status: .success(ConfigStatus.Result(namespaces: [.well])),
-            stats: .success(.well))
+            now: present, status: .success(ConfigStatus.Result(namespaces: [.healthy])),
+            stats: .success(.healthy))
     }
 }
 
 extension AgentStats.Result {
-    static var well: Self {
+    static var healthy: Self {
         var images = AgentStats.Images()
         (images.entries, images.bytes, images.maximumBytes) = (3, 1_000_000, 1 << 30)
         return Self(
@@ -97,7 +97,7 @@ extension AgentStats.Result {
 }
 
 extension ConfigStatus.Namespace {
-    static var well: Self {
+    static var healthy: Self {
         Self(
             namespace: "default", state: .fresh, since: AgentFacts.start, revision: 41, epoch: "9f86d081884c7d65",
             digest: nil, bytes: 2, publishedAt: AgentFacts.start, ageMilliseconds: nil, durability: "full",

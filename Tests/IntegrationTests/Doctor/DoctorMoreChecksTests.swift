@@ -7,7 +7,7 @@ import Testing
 @Suite("Findings of larder doctor: settings, clock, disk, sources, images and clients")
 struct DoctorMoreChecksTests {
     private func settings(_ change: (inout SettingsFacts) -> Void) -> [Finding] {
-        var examination = Examination.well
+        var examination = Examination.healthy
         var facts = SettingsFacts(
             path: "/etc/larder/larder.json", isNamed: false, state: .right, modifiedAt: .early)
         change(&facts)
@@ -31,9 +31,9 @@ struct DoctorMoreChecksTests {
             facts.state = .missing
         }
         #expect(missing.isEmpty, "the defaults are in force")
-        var facts = AgentFacts.well
+        var facts = AgentFacts.healthy
         facts.info.settings = nil
-        #expect(SettingsCheck.findings(Examination.well.settings, facts, .absent).map(\.level) == [.warning])
+        #expect(SettingsCheck.findings(Examination.healthy.settings, facts, .absent).map(\.level) == [.warning])
     }
 
     @Test("settings that the agent's user cannot read are a problem, even if the caller can read them")
@@ -63,11 +63,11 @@ struct DoctorMoreChecksTests {
             func time(_ seconds: Int) -> Timestamp {
                 Timestamp(milliseconds: AgentFacts.start.milliseconds + seconds * 1000)
             }
-            var facts = AgentFacts.well
+            var facts = AgentFacts.healthy
             facts.info.settingsReadAt = time(readAt)
             let file = SettingsFacts(
                 path: "/etc/larder/larder.json", isNamed: false, state: .right, modifiedAt: time(changed))
-            return SettingsCheck.findings(file, facts, .units(.well)).first
+            return SettingsCheck.findings(file, facts, .units(.healthy)).first
         }
         #expect(
             finding(changed: 20, readAt: 30)
@@ -81,7 +81,7 @@ struct DoctorMoreChecksTests {
 
     @Test("an unsynchronized clock, a clock that was set back and a snapshot from the future are reported")
     func clocks() {
-        var examination = Examination.well
+        var examination = Examination.healthy
         examination.clock = ClockFacts(isSynchronized: false)
         #expect(examination.complaints.map(\.title) == ["not synchronized with a time server"])
         #expect(examination.complaints.first?.advice.first?.contains("timedatectl") == true)
@@ -89,7 +89,7 @@ struct DoctorMoreChecksTests {
             ClockCheck.findings(examination.clock, nil, .absent).flatMap(\.advice)
                 == ["start a time service on this host, such as chronyd or ntpd"])
         examination.clock = ClockFacts(isSynchronized: true)
-        var facts = AgentFacts.well
+        var facts = AgentFacts.healthy
         facts.now = Timestamp(milliseconds: AgentFacts.present.milliseconds - 7_200_000)
         examination.agent = .facts(facts)
         #expect(
@@ -102,7 +102,7 @@ struct DoctorMoreChecksTests {
     @Test("a disk that is full, nearly full, read-only or out of inodes is reported")
     func disks() {
         func finding(_ change: (inout VolumeFacts.Room) -> Void) -> Finding {
-            var room = VolumeFacts.Room.well
+            var room = VolumeFacts.Room.healthy
             change(&room)
             return DiskCheck.findings([VolumeFacts(purpose: "state", path: "/s", state: .room(room))])[0]
         }
@@ -123,7 +123,7 @@ struct DoctorMoreChecksTests {
 
     @Test("each namespace that is not up to date is reported with its cause, duration and a command")
     func namespaces() {
-        var shop = ConfigStatus.Namespace.well
+        var shop = ConfigStatus.Namespace.healthy
         shop.namespace = "shop"
         shop.state = .stale
         shop.since = Timestamp(milliseconds: AgentFacts.present.milliseconds - 7_200_000)
@@ -134,8 +134,8 @@ struct DoctorMoreChecksTests {
             lastAttemptAt: nil, lastSuccessAt: nil, nextAttemptAt: nil, consecutiveFailures: 3)
         shop.quarantine = ConfigStatus.Quarantine(version: "7", at: AgentFacts.start, members: 100, removed: 95)
         shop.hold = ConfigStatus.Hold(revision: 40, refusedVersion: nil, since: AgentFacts.start)
-        var facts = AgentFacts.well
-        facts.status = .success(ConfigStatus.Result(namespaces: [.well, shop]))
+        var facts = AgentFacts.healthy
+        facts.status = .success(ConfigStatus.Result(namespaces: [.healthy, shop]))
         let findings = UpstreamCheck.findings(facts)
         #expect(
             findings.map(\.title) == [
@@ -160,13 +160,13 @@ struct DoctorMoreChecksTests {
 
     @Test("an image cache with many failed requests and refused connections are reported")
     func imagesAndClients() {
-        var facts = AgentFacts.well
-        var stats = AgentStats.Result.well
+        var facts = AgentFacts.healthy
+        var stats = AgentStats.Result.healthy
         stats.images?.failures = 20
         stats.images?.hits = 5
         stats.traffic.connectionsRefused = 1
         facts.stats = .success(stats)
-        var examination = Examination.well
+        var examination = Examination.healthy
         examination.agent = .facts(facts)
         #expect(
             examination.complaints.map(\.title) == [
@@ -184,13 +184,13 @@ struct DoctorMoreChecksTests {
         #expect(
             DescriptorCheck.findings(facts, openFiles: nil, .absent).first?.title.hasSuffix("more than 90 % are in use")
                 == true)
-        #expect(DescriptorCheck.findings(.well, openFiles: 1024, .absent).map(\.level) == [.warning])
+        #expect(DescriptorCheck.findings(.healthy, openFiles: 1024, .absent).map(\.level) == [.warning])
     }
 
     @Test("requests refused by the limits per user are reported with the command that lists the clients")
     func limitsPerUser() {
-        var facts = AgentFacts.well
-        var stats = AgentStats.Result.well
+        var facts = AgentFacts.healthy
+        var stats = AgentStats.Result.healthy
         stats.traffic.refused.subscriptions = 1
         stats.traffic.refused.queuedConnections = 2
         facts.stats = .success(stats)

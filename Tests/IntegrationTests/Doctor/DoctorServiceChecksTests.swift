@@ -18,7 +18,7 @@ struct DoctorServiceChecksTests {
             ("timeout", "15", "it did not start or stop in time"), ("protocol", "0", "protocol"),
         ])
     func failures(result: String, status: String, reason: String) throws {
-        var examination = Examination.well
+        var examination = Examination.healthy
         examination.service = .units(
             .down(["ActiveState": "failed", "SubState": "failed", "Result": result, "ExecMainStatus": status]))
         examination.log = ["2026-01-31 larderd: the last word"]
@@ -34,8 +34,8 @@ struct DoctorServiceChecksTests {
 
     @Test("a service that waits for its first client is ok; restarts and a disabled socket are reported")
     func servicesAtRest() {
-        var examination = Examination.well
-        var units = ServiceFacts.Units.well
+        var examination = Examination.healthy
+        var units = ServiceFacts.Units.healthy
         units.service = ServiceFacts.Units.unit(["ActiveState": "inactive", "SubState": "dead"])
         examination.service = .units(units)
         #expect(examination.complaints.isEmpty)
@@ -47,7 +47,7 @@ struct DoctorServiceChecksTests {
                 "larder.service is active (running), but systemd had to restart it 3 times"
             ])
         #expect(examination.complaints.first?.advice == ["see why: journalctl -u larder.service -e"])
-        units = .well
+        units = .healthy
         units.isUser = true
         units.socket = ServiceFacts.Units.unit(["ActiveState": "active", "UnitFileState": "disabled"])
         examination.service = .units(units)
@@ -62,14 +62,14 @@ struct DoctorServiceChecksTests {
         units.socket = ServiceFacts.Units.unit([
             "ActiveState": "active", "Listen": "/run/larder/larder.sock (Stream)",
         ])
-        var socket = SocketFacts.well
+        var socket = SocketFacts.healthy
         #expect(ServiceFacts.units(units).of(socket) == .units(units))
         socket.choice = .option
         #expect(ServiceFacts.units(units).of(socket) == .units(units), "the service listens on this socket")
         socket.path = "/tmp/other.sock"
         #expect(ServiceFacts.units(units).of(socket) == .another)
         #expect(ServiceFacts.absent.of(socket) == .absent)
-        var examination = Examination.well
+        var examination = Examination.healthy
         (examination.socket, examination.service) = (socket, .another)
         #expect(examination.complaints.map(\.level) == [.skipped])
         #expect(
@@ -79,8 +79,8 @@ struct DoctorServiceChecksTests {
     }
 
     @Test("an agent that systemd did not start must be stopped before the service is enabled")
-    func agentsByHand() throws {
-        var examination = Examination.well
+    func manuallyStartedAgent() throws {
+        var examination = Examination.healthy
         examination.service = .units(.down())
         #expect(examination.complaints.map(\.level) == [.warning])
         let complaint = try #require(examination.complaints.first)
@@ -94,7 +94,7 @@ struct DoctorServiceChecksTests {
 
     @Test("masked and invalid units are reported as such, not as absent")
     func unusableUnits() {
-        var examination = Examination.well
+        var examination = Examination.healthy
         examination.socket.file = .missing
         examination.agent = .failed(AgentAnswer.Failure(kind: .noSocket, reason: "none"))
         var units = ServiceFacts.Units.down()
@@ -113,7 +113,7 @@ struct DoctorServiceChecksTests {
                 "sudo systemctl unmask larder.socket larder.service", "sudo systemctl enable --now larder.socket",
             ])
 
-        units = .well
+        units = .healthy
         units.service = ServiceFacts.Units.unit([
             "LoadState": "bad-setting", "ActiveState": "inactive",
             "LoadError": #"org.freedesktop.systemd1.BadUnitSetting "Unit larder.service has a bad unit file setting.""#,

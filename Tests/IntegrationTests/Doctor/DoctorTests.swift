@@ -32,13 +32,13 @@ struct DoctorTests {
     @Test("every check that concerns a running agent is ok")
     func serving() throws {
         try AgentHome.with(settings: "{}", starting: true) { home in
-            let (status, told) = try examine(home)
+            let (status, findings) = try examine(home)
             // The clock of the test host may be unsynchronized, which is a warning.
-            #expect(status == (told.values.joined().contains { $0.level == "warning" } ? 12 : 0))
+            #expect(status == (findings.values.joined().contains { $0.level == "warning" } ? 12 : 0))
             for check in ["socket", "connection", "version", "settings", "disk", "upstream", "images"] {
-                #expect(told[check]?.allSatisfy { $0.level == "ok" } == true, "\(check): \(told[check] ?? [])")
+                #expect(findings[check]?.allSatisfy { $0.level == "ok" } == true, "\(check): \(findings[check] ?? [])")
             }
-            #expect(told["settings"]?.first?.title.hasPrefix("\(home.settings) is valid") == true)
+            #expect(findings["settings"]?.first?.title.hasPrefix("\(home.settings) is valid") == true)
             let text = try home.larder("doctor")
             #expect(text.text.hasPrefix("[ok]      socket      \(home.socket), "))
         }
@@ -47,12 +47,13 @@ struct DoctorTests {
     @Test("without an agent, doctor reports a missing socket and skips the connection")
     func missingSocket() throws {
         try AgentHome.with { home in
-            let (status, told) = try examine(home)
+            let (status, findings) = try examine(home)
             #expect(status == 5)
-            #expect(told["socket"]?.map(\.title) == ["there is no socket at \(home.socket)"])
+            #expect(findings["socket"]?.map(\.title) == ["there is no socket at \(home.socket)"])
             #expect(
-                told["socket"]?.first?.advice == ["start the agent of this socket: larderd --socket \(home.socket)"])
-            #expect(told["connection"]?.map(\.level) == ["skipped"])
+                findings["socket"]?.first?.advice == ["start the agent of this socket: larderd --socket \(home.socket)"]
+            )
+            #expect(findings["connection"]?.map(\.level) == ["skipped"])
         }
     }
 
@@ -60,10 +61,10 @@ struct DoctorTests {
     func staleSocket() throws {
         try AgentHome.with { home in
             try home.start().kill()
-            let (status, told) = try examine(home)
+            let (status, findings) = try examine(home)
             #expect(status == 5)
-            #expect(told["connection"]?.map(\.title) == ["no process listens on \(home.socket)"])
-            #expect(told["socket"]?.map(\.level) == ["ok"])
+            #expect(findings["connection"]?.map(\.title) == ["no process listens on \(home.socket)"])
+            #expect(findings["socket"]?.map(\.level) == ["ok"])
         }
     }
 
@@ -74,9 +75,9 @@ struct DoctorTests {
             defer { listener.close() }
             try #require(try withUnixAddress(home.socket) { bind(listener.number, $0, $1) } == 0)
             try #require(listen(listener.number, 16) == 0)
-            let (status, told) = try examine(home, "--timeout", "100ms")
+            let (status, findings) = try examine(home, "--timeout", "100ms")
             #expect(status == 5)
-            let title = try #require(told["connection"]?.first?.title)
+            let title = try #require(findings["connection"]?.first?.title)
             #expect(title.contains("(process \(getpid()), "), "\(title)")
             #expect(title.hasSuffix("but did not reply in time"))
         }
@@ -86,9 +87,9 @@ struct DoctorTests {
     func directoryAtSocketPath() throws {
         try AgentHome.with { home in
             try FileManager.default.createDirectory(atPath: home.socket, withIntermediateDirectories: false)
-            let (status, told) = try examine(home)
+            let (status, findings) = try examine(home)
             #expect(status == 5)
-            #expect(told["socket"]?.map(\.title) == ["\(home.socket) is a directory, not a socket"])
+            #expect(findings["socket"]?.map(\.title) == ["\(home.socket) is a directory, not a socket"])
         }
     }
 
@@ -111,22 +112,22 @@ struct DoctorTests {
     func wrongSettings() throws {
         try AgentHome.with(settings: "{}", starting: true) { home in
             try home.write(settings: "{\n  colour: 1,\n}")
-            let (status, told) = try examine(home)
+            let (status, findings) = try examine(home)
             #expect(status == 1)
-            #expect(told["settings"]?.map(\.title) == ["\(home.settings) is invalid"])
+            #expect(findings["settings"]?.map(\.title) == ["\(home.settings) is invalid"])
             let text = try home.larder("doctor")
             #expect(text.status == 1)
             #expect(text.text.contains("larder.json:2:3: colour is not a setting"))
         }
         try AgentHome.with { home in
             try home.write(settings: "{ sockets: {} }")
-            let (status, told) = try examine(home, "--settings", home.settings)
+            let (status, findings) = try examine(home, "--settings", home.settings)
             #expect(status == 5)
-            #expect(told["settings"]?.map(\.title) == ["\(home.settings) is invalid"])
+            #expect(findings["settings"]?.map(\.title) == ["\(home.settings) is invalid"])
         }
     }
 
-    @Test("doctor, run by root, determines if the agent's user can read the settings", .enabled(if: geteuid() == 0))
+    @Test("doctor run as root checks whether the agent's user can read the settings", .enabled(if: geteuid() == 0))
     func hiddenSettings() async throws {
         try await AgentHome.with { home in
             chmod(home.directory, 0o755)
@@ -135,7 +136,7 @@ struct DoctorTests {
             for (mode, isReadable) in [(0o600, false), (0o644, true)] as [(mode_t, Bool)] {
                 chmod(path, mode)
                 let user = AgentUser(user: 65534, group: 65534, groups: [])
-                // The limit is long because parallel tests can keep the machine busy.
+                // The limit is long, because parallel tests can keep the machine busy.
                 let mayRead = await user.mayRead(path, limit: .seconds(300))
                 #expect(mayRead == isReadable)
             }
@@ -151,10 +152,10 @@ struct DoctorTests {
             let agent = try home.start()
             // The command ends after the first attempt to read the source.
             try home.larder("refresh", "-n", "shop")
-            let (status, told) = try examine(home)
+            let (status, findings) = try examine(home)
             #expect(status == 1)
-            #expect(told["upstream"]?.map(\.level) == ["ok", "problem"])
-            #expect(told["upstream"]?.last?.advice == ["poll the source now: larder refresh --namespace shop"])
+            #expect(findings["upstream"]?.map(\.level) == ["ok", "problem"])
+            #expect(findings["upstream"]?.last?.advice == ["poll the source now: larder refresh --namespace shop"])
             #expect(try agent.stop() == .exit(0))
         }
     }
@@ -170,9 +171,9 @@ struct DoctorTests {
             guard mounted.status == 0 else { return }
             do {
                 let agent = try home.start()
-                var (status, told) = try examine(home)
+                var (status, findings) = try examine(home)
                 // Background writes of the agent can free space when they finish, so the disk is filled repeatedly.
-                for round in 0..<20 where told["disk"]?.first?.level != "problem" {
+                for round in 0..<20 where findings["disk"]?.first?.level != "problem" {
                     // Writes files of 1 MiB, then of 4 KiB, until no space is left.
                     for (index, size) in [1 << 20, 1 << 12].enumerated() {
                         for number in 0..<1024
@@ -181,11 +182,11 @@ struct DoctorTests {
                             contents: Data(repeating: 1, count: size))
                         { break }
                     }
-                    (status, told) = try examine(home)
+                    (status, findings) = try examine(home)
                 }
                 #expect(status == 1)
-                #expect(told["disk"]?.first?.level == "problem", "\(told["disk"] ?? [])")
-                #expect(told["disk"]?.first?.title.contains("the file system is full") == true)
+                #expect(findings["disk"]?.first?.level == "problem", "\(findings["disk"] ?? [])")
+                #expect(findings["disk"]?.first?.title.contains("the file system is full") == true)
                 #expect(try agent.stop() == .exit(0))
             } catch {
                 Issue.record(error)

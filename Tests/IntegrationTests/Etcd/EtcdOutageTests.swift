@@ -61,7 +61,7 @@ extension Integration {
         func badAnswer(_ bad: BadEtcdAnswer) throws {
             let origin = try RawOrigin.listening(BadEtcdAnswer.good(1, revision: 5))
             defer { origin.stop() }
-            // The timeout is short only if it must expire, because the good responses have to arrive within it too.
+            // Short only if the timeout must expire, because good responses must also arrive within it.
             let timeout = bad.testDescription == "silence" ? 5 : 60
             let settings =
                 "{ namespaces: { default: { remote: { etcd: { endpoints: ['http://127.0.0.1:\(origin.port)'], "
@@ -80,7 +80,7 @@ extension Integration {
             }
         }
 
-        @Test("the agent finds the working endpoint among several, whichever comes first")
+        @Test("the agent finds the only working endpoint, whatever the order of the endpoints")
         func failover() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -91,7 +91,7 @@ extension Integration {
                 }
                 let gateway = EtcdGateway(port: etcd.clientPort)
                 try gateway.put("/c/a", "1")
-                let (refusingSocket, refusingPort) = try LoopbackPort.take()
+                let (refusingSocket, refusingPort) = try LoopbackPort.reserve()
                 defer { close(refusingSocket) }
                 var endpoints = [etcd.url, "http://127.0.0.1:\(garbage.port)", "http://127.0.0.1:\(refusingPort)"]
                 for number in 2...4 {
@@ -106,7 +106,8 @@ extension Integration {
                     try gateway.put("/c/a", "\(number)")
                     #expect(try client.event()["value"] == ["a": .int(number)])
                     #expect(try agent.stop() == .exit(0))
-                    // An agent that restores a document delays its first watch, so each agent starts without a state.
+                    // Each agent starts without a state, because an agent that restores a document delays its first
+                    // watch.
                     try Command.run("rm", ["-rf", home.state])
                     endpoints.append(endpoints.removeFirst())
                 }
@@ -194,7 +195,8 @@ extension Integration {
                 #expect(try client.event()["value"] == ["a": 2])
                 try relay.freeze()
                 try gateway.put("/c/a", "3")
-                // A refresh can itself use a frozen connection. It fails then, and the next one opens a connection.
+                // A refresh can also use a frozen connection. It then fails, and the next refresh opens a new
+                // connection.
                 try retrying { try client.call("config.refresh") }
                 #expect(try client.event()["value"] == ["a": 3])
                 try gateway.put("/c/a", "4")

@@ -135,7 +135,7 @@ extension Integration {
             }
         }
 
-        @Test("conflicting keys are named and rejected, and the last good document stays until they are gone")
+        @Test("conflicting keys are rejected by name, and the last good document stays until one is deleted")
         func conflict() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -159,7 +159,7 @@ extension Integration {
         @Test(
             "a prefix without keys is rejected unless forced, and the forced empty document survives a restart"
         )
-        func allGone() throws {
+        func emptyPrefix() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
                 defer { etcd.kill() }
@@ -177,7 +177,7 @@ extension Integration {
                 #expect(try client.call("config.refresh")["notModified"] == true)
                 #expect(try agent.stop() == .exit(0))
                 let second = try home.start()
-                #expect(try second.ask("config.refresh")["notModified"] == true)
+                #expect(try second.call("config.refresh")["notModified"] == true)
                 try gateway.put("/c/b", "2")
                 let again = try second.connect()
                 try again.call("config.refresh")

@@ -5,7 +5,7 @@ import Testing
 /// A temporary directory with the settings, state, cache and socket of agents. A test can start several agents in it,
 /// in sequence or at the same time.
 final class AgentHome {
-    /// A short path: the path of a Unix socket has at most 107 bytes.
+    /// Short, because the path of a Unix socket has at most 107 bytes.
     var directory: String { temporary.path }
     private let temporary: TemporaryDirectory
     private var agents: [AgentProcess] = []
@@ -62,7 +62,7 @@ final class AgentHome {
     }
 
     private func stopAgents() throws {
-        for agent in agents where agent.endIfEnded() == nil {
+        for agent in agents where agent.pollEnd() == nil {
             let end = try agent.stop()
             #expect(end == .exit(0), "\(agent.log)")
         }
@@ -71,7 +71,7 @@ final class AgentHome {
     /// Records the state and the log of every agent. They often explain the failure better than the error of the test.
     private func reportAgents() {
         for (index, agent) in agents.enumerated() {
-            let end = agent.endIfEnded().map { "\($0)" } ?? "running"
+            let end = agent.pollEnd().map { "\($0)" } ?? "running"
             Issue.record("agent \(index + 1) of this test: \(end)\n\(agent.log.suffix(20_000))")
         }
     }
@@ -136,8 +136,8 @@ final class AgentHome {
         return arguments
     }
 
-    /// The environment of an agent. All directories that it would find through variables are in this home, so that
-    /// the environment of the test process has no influence.
+    /// The environment of an agent. The variables that name directories are set to paths in this home, so that the
+    /// environment of the test process has no influence.
     var environment: [String: String] {
         let own = [
             "HOME": directory, "RUNTIME_DIRECTORY": directory + "/run", "STATE_DIRECTORY": state,
@@ -150,13 +150,13 @@ final class AgentHome {
     /// - Parameters:
     ///   - wrapper: A command that runs the agent, such as `prlimit` with its arguments.
     ///   - listener: A listening socket that is passed to the agent by socket activation, as systemd does.
-    ///   - meanwhile: Called after the process has started and before the wait.
+    ///   - beforeReady: Called after the process has started and before the wait.
     func start(
         socket: String? = nil, state: String? = nil, wrapper: [String] = [], listener: Descriptor? = nil,
-        logLevel: String = "info", meanwhile: (ChildProcess) throws -> Void = { _ in }
+        logLevel: String = "info", beforeReady: (ChildProcess) throws -> Void = { _ in }
     ) throws -> AgentProcess {
-        // LISTEN_PID must be the pid of the agent, which is not known yet. A shell sets it and then becomes the agent by
-        // `exec`.
+        // LISTEN_PID must be the pid of the agent, which is not known yet. A shell sets it and then becomes the agent
+        // by `exec`.
         let activation = listener == nil ? [] : ["sh", "-c", #"LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@""#]
         let command = activation + wrapper + [try Products.agent] + arguments(socket: socket, state: state)
         let notify = try NotifySocket(path: directory + "/notify\(agents.count)")
@@ -167,7 +167,7 @@ final class AgentHome {
             directory: directory, passing: listener.map { [$0.number] } ?? [])
         let agent = AgentProcess(process: process, notify: notify, socket: socket ?? self.socket)
         agents.append(agent)
-        try meanwhile(process)
+        try beforeReady(process)
         try notify.wait(for: "READY=1", orUntilEndOf: process)
         return agent
     }
@@ -181,8 +181,8 @@ final class AgentHome {
         process.kill()
     }
 
-    /// Runs an agent that is expected to fail at startup, and waits until it exits.
-    func startInVain(socket: String? = nil, state: String? = nil, cache: String? = nil) throws -> Command {
+    /// Starts an agent that is expected to fail at startup, and waits until it exits.
+    func runUntilExit(socket: String? = nil, state: String? = nil, cache: String? = nil) throws -> Command {
         try Command.run(
             Products.agent, arguments(socket: socket, state: state, cache: cache), environment: environment,
             directory: directory)

@@ -24,7 +24,7 @@ final class AgentProcess {
 
     /// Sends a request over a new connection and returns the result.
     @discardableResult
-    func ask(_ method: String, _ params: JSONValue? = nil) throws -> JSONValue {
+    func call(_ method: String, _ params: JSONValue? = nil) throws -> JSONValue {
         let client = try connect()
         defer { client.close() }
         return try client.call(method, params)
@@ -32,13 +32,13 @@ final class AgentProcess {
 
     /// The status of a namespace, from `config.status`.
     func status(_ namespace: String = "default") throws -> JSONValue {
-        try require(try ask("config.status", ["namespace": .string(namespace)])["namespaces"]?[0], "status")
+        try require(try call("config.status", ["namespace": .string(namespace)])["namespaces"]?[0], "status")
     }
 
     /// The anonymous resident memory in bytes: `RssAnon` of `/proc/PID/status` (proc_pid_status(5)).
     ///
-    /// `residentBytes` of `agent.stats` also counts resident pages of the program file. The kernel drops and maps tens of
-    /// megabytes of those at any time.
+    /// `residentBytes` of `agent.stats` also counts resident pages of the program file, of which the kernel drops and
+    /// maps tens of megabytes at any time.
     func anonymousBytes() throws -> Int {
         let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
         let line = status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
@@ -80,7 +80,8 @@ final class AgentProcess {
     /// Sends SIGKILL.
     func kill() { process.kill() }
 
-    func endIfEnded() -> ChildProcess.End? { process.endIfEnded() }
+    /// Returns how the process ended, or nil if it is still running.
+    func pollEnd() -> ChildProcess.End? { process.pollEnd() }
 }
 
 /// Returns `value`, or throws an error with `name` if it is nil.

@@ -13,7 +13,7 @@ final class DirectoryChanges {
         }
     }
 
-    /// Waits until `condition` is true. Evaluates it now and after each change of the directory.
+    /// Waits until `condition` is true. Evaluates it immediately and after each change of the directory.
     func wait(until deadline: Deadline = .usual, _ purpose: String, _ condition: () throws -> Bool) throws {
         while try !condition() {
             try TestSupport.wait(on: descriptor.number, until: deadline, purpose)

@@ -45,8 +45,8 @@ final class EtcdServer {
         }
     }
 
-    /// Retries `start` with other ports. etcd cannot choose a free port itself, so another process can take a port between
-    /// the moment it is found and the moment etcd binds it.
+    /// Retries `start` with other ports. etcd cannot choose a free port itself, so another process can take a port
+    /// between the moment it is found and the moment etcd binds it.
     private static func onFreePorts<Servers>(in directory: String, _ start: () throws -> Servers) throws -> Servers {
         for _ in 0..<5 {
             if let servers = try? start() { return servers }
@@ -55,7 +55,8 @@ final class EtcdServer {
         return try start()
     }
 
-    /// - Parameter options: Additional options. `@` stands for the directory, `@TLS@` for the client URLs with TLS included.
+    /// - Parameter options: Additional options. `@` stands for the directory, `@TLS@` for the client URLs with TLS
+    ///   included.
     init(
         _ name: String, in directory: String, ports: (client: Int, peer: Int, secure: Int), cluster: String,
         options: [String] = []
@@ -71,7 +72,7 @@ final class EtcdServer {
 
     // MARK: Life cycle
 
-    /// Starts the server with its existing data, and returns once it serves clients.
+    /// Starts the server, with its existing data if any, and returns once it serves clients.
     func start() throws {
         try launch()
         try waitUntilReady()
@@ -93,7 +94,8 @@ final class EtcdServer {
 
     private func waitUntilReady() throws {
         try process?.waitForLog("serving client traffic insecurely")
-        // A successful put proves that the cluster has a leader. If authentication is on, its rejection proves the same.
+        // A successful put proves that the cluster has a leader. If authentication is on, its rejection proves the
+        // same.
         try retrying {
             do {
                 try EtcdGateway(port: clientPort).put("/harness/\(name)", "ready")

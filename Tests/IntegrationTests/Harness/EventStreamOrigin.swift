@@ -8,8 +8,8 @@ extension RawOrigin.Answer {
         .text("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\n" + text)
     }
 
-    /// This response with `Connection: close`, after which the connection closes. Later ``RawOrigin/send(_:)`` calls
-    /// therefore reach only event streams, and the client sends no further request on this connection.
+    /// This response with `Connection: close`. The connection closes after the response, so that later
+    /// ``RawOrigin/send(_:)`` calls reach only event streams, and the client sends no further request on it.
     var closing: Self {
         guard case .send(let bytes)? = steps?.first, let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else {
             return self

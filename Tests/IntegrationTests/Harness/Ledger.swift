@@ -2,8 +2,8 @@ import Glibc
 import LarderJSON
 import TestSupport
 
-/// Records everything that the agents of one home sent to clients, to check it against the state that the next agent
-/// serves.
+/// Records the acknowledgements and revisions that agents of one home sent to clients, and checks them against the
+/// state that the next agent serves.
 struct Ledger {
     /// A client that repeatedly changes one value. Each change has a number.
     struct Writer {

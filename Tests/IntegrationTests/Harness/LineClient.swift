@@ -7,7 +7,7 @@ final class LineClient {
     private let socket: Descriptor
     private let reader: LineReader
     private let recorder: Recorder?
-    /// The sent part of a line whose LF has not been sent yet, for the recorder.
+    /// The bytes sent after the last LF. Used only if there is a recorder.
     private var partialLine: [UInt8] = []
     private var isClosed = false
     private var nextID = 0
@@ -48,19 +48,19 @@ final class LineClient {
         try send(bytes: Array(text.utf8) + [UInt8(ascii: "\n")], until: deadline)
     }
 
-    /// Sends bytes unchanged. While the socket accepts no more, it receives input: the agent may not read before its own
-    /// output is taken.
+    /// Sends bytes unchanged. Reads input whenever the socket buffer is full, because the agent may stop reading until
+    /// its own output is read.
     func send(bytes: [UInt8], until deadline: Deadline = .usual) throws {
         var rest = bytes[...]
         while !rest.isEmpty {
-            rest = rest.dropFirst(try sendWhatFits(rest))
+            rest = rest.dropFirst(try sendWithoutBlocking(rest))
             if rest.isEmpty { return }
-            try reader.waitToTake(orToWriteTo: socket.number, until: deadline)
+            try reader.waitAndRead(orUntilWritable: socket.number, until: deadline)
         }
     }
 
     /// Sends as much as the socket accepts without blocking. Returns the number of bytes sent.
-    func sendWhatFits(_ bytes: ArraySlice<UInt8>) throws -> Int {
+    func sendWithoutBlocking(_ bytes: ArraySlice<UInt8>) throws -> Int {
         let flags = CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT)
         while true {
             let count = bytes.withUnsafeBytes { Glibc.send(socket.number, $0.baseAddress, $0.count, flags) }
@@ -81,8 +81,8 @@ final class LineClient {
         if lines.count > 1 { partialLine = lines.last.map { Array($0) } ?? [] }
     }
 
-    /// Shuts down the writing side of the connection.
-    func endInput() {
+    /// Shuts down the writing side of the connection. Replies and events still arrive.
+    func halfClose() {
         if !partialLine.isEmpty { recorder?.sent(partialLine) }
         partialLine = []
         shutdown(socket.number, CInt(SHUT_WR))
@@ -111,26 +111,27 @@ final class LineClient {
         return try JSONValue(parsing: line, maximumDepth: 256)
     }
 
-    /// Waits until the agent closes the connection. Returns the messages received before, starting with unread events.
-    /// - Parameter answersAll: True if every request must have a reply. An agent that stops while its output is blocked
-    ///   does not read the requests that follow.
+    /// Waits until the agent closes the connection. Returns the messages received until then, starting with buffered
+    /// events.
+    /// - Parameter expectsAllReplies: False if some requests may remain without a reply, for example because the agent
+    ///   stops while its output is blocked. Only the ``Recorder`` uses this value.
     @discardableResult
-    func untilClosed(_ deadline: Deadline = .usual, answersAll: Bool = true) throws -> [JSONValue] {
+    func readUntilClosed(_ deadline: Deadline = .usual, expectsAllReplies: Bool = true) throws -> [JSONValue] {
         var messages = events
         events = []
         while let line = try line(until: deadline) { messages.append(try JSONValue(parsing: line, maximumDepth: 256)) }
-        if !answersAll { recorder?.abandoned() }
+        if !expectsAllReplies { recorder?.abandoned() }
         isClosed = true
         socket.close()
         return messages
     }
 
-    /// Reads up to `size` bytes into the buffer without waiting or parsing. Returns false if nothing was read.
-    func takePiece(_ size: Int) -> Bool { reader.takePiece(size) }
+    /// Reads up to `maxBytes` into the buffer without waiting or parsing. Returns false if no input was available.
+    func readChunk(_ maxBytes: Int) -> Bool { reader.readChunk(maxBytes) }
 
-    /// Returns all lines that are available without waiting.
-    func linesSoFar() -> [[UInt8]] {
-        reader.takeWhatIsThere()
+    /// Reads all available lines without waiting.
+    func availableLines() -> [[UInt8]] {
+        reader.readAvailable()
         var lines: [[UInt8]] = []
         while let line = reader.nextLine() {
             recorder?.received(line)
@@ -168,7 +169,7 @@ final class LineClient {
     func reply(to id: Int, until deadline: Deadline = .usual) throws -> JSONValue {
         while true {
             if let reply = replies.removeValue(forKey: id) { return try Self.result(of: reply) }
-            try takeMessage(until: deadline)
+            try receiveMessage(until: deadline)
         }
     }
 
@@ -178,14 +179,14 @@ final class LineClient {
         try reply(to: try request(method, params), until: deadline)
     }
 
-    /// Repeats a request until `condition` accepts the result. For state changes that no event reports.
+    /// Repeats a request until `condition` accepts the result. Use it for state changes that no event reports.
     func call(_ method: String, until condition: (JSONValue) -> Bool) throws {
         let deadline = Deadline.usual
         while true {
             let result = try call(method)
             if condition(result) { return }
-            if deadline.hasPassed { throw HarnessError("timed out; the last result of \(method) is \(result)") }
-            // Leaves the agent time for other work and keeps the record small.
+            if deadline.hasPassed { throw HarnessError.timeout("\(method); its last result is \(result)") }
+            // Gives the agent time for other work, and keeps the file of the recorder small.
             _ = poll(nil, 0, 5)
         }
     }
@@ -201,20 +202,20 @@ final class LineClient {
 
     /// Waits for the next event and returns its params.
     func event(until deadline: Deadline = .usual) throws -> JSONValue {
-        while events.isEmpty { try takeMessage(until: deadline) }
+        while events.isEmpty { try receiveMessage(until: deadline) }
         return events.removeFirst()
     }
 
-    /// Returns the params of the events that were received while this client waited for replies.
-    func eventsSoFar() -> [JSONValue] {
+    /// Removes and returns the params of the events that were received while this client waited for replies.
+    func takeBufferedEvents() -> [JSONValue] {
         defer { events = [] }
         return events
     }
 
-    /// Whether an event or a line is buffered, so that the socket need not be readable.
-    var hasReceived: Bool { !events.isEmpty || reader.hasLine }
+    /// Whether an event or a line is buffered. The next message is then available even if the socket is not readable.
+    var hasBufferedInput: Bool { !events.isEmpty || reader.hasLine }
 
-    private func takeMessage(until deadline: Deadline) throws {
+    private func receiveMessage(until deadline: Deadline) throws {
         let message = try message(until: deadline)
         if message["method"] != nil {
             events.append(try require(message["params"], "params of an event"))

@@ -19,7 +19,7 @@ final class NotifySocket {
     func wait(for line: String, until deadline: Deadline = .usual, orUntilEndOf process: ChildProcess) throws {
         while true {
             if let message = receive(), message.split(separator: "\n").contains(where: { $0 == line }) { return }
-            if process.takeLog(), let end = process.endIfEnded() {
+            if process.readLog(), let end = process.pollEnd() {
                 throw HarnessError("the process ended (\(end)) before it sent \(line); its log:\n\(process.logText)")
             }
             try process.waitForLogOutput(or: descriptor.number, until: deadline, "\(line) from process \(process.pid)")

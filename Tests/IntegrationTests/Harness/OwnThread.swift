@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Runs each test of a suite on a dedicated thread. These tests wait for processes with blocking calls, which would block
-/// the few threads of the task pool and with them all other tests.
+/// Runs each test of a suite on a dedicated thread. These tests wait for processes with blocking calls, which would
+/// block the few threads of the task pool and with them all other tests.
 struct OwnThread: TestTrait, SuiteTrait, TestScoping {
     var isRecursive: Bool { true }
 

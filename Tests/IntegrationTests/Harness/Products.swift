@@ -11,7 +11,7 @@ enum Products {
         get throws { try ProcessInfo.processInfo.environment["LARDER_CLI"] ?? commandLineLink.get() }
     }
 
-    /// The command line as a separate program, as it is used in development.
+    /// The separate command-line program, which development builds use.
     static var thinCommandLine: String { get throws { try path("larder", nil) } }
 
     /// A symbolic link to the daemon, in a directory that is removed when the test process exits.
@@ -27,7 +27,8 @@ enum Products {
         return directory + "/larder"
     }
 
-    // Written once, by the initializer of `commandLineLink`. Read only by the exit handler that the initializer registers.
+    // Written once, by the initializer of `commandLineLink`. Read only by the exit handler that the initializer
+    // registers.
     nonisolated(unsafe) private static var directory = ""
 
     private static func removeCommandLineLink() {

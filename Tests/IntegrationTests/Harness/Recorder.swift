@@ -6,8 +6,8 @@ import Synchronization
 /// Appends the messages of clients and agents to the file that the environment variable `LARDER_RECORD` names.
 /// `contrib/validate-messages.py` checks that file against the schemas.
 ///
-/// A line that the agent sends to many subscribers is written once; repetitions refer to it by number. The record of
-/// thousands of subscribers therefore stays at a few megabytes, and none of them has to be omitted.
+/// A line that the agent sends to many subscribers is written once. Repetitions refer to it by number, which keeps the
+/// record of thousands of subscribers at a few megabytes.
 struct Recorder: Sendable {
     private static let file: CInt? = ProcessInfo.processInfo.environment["LARDER_RECORD"].flatMap { path in
         let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
@@ -42,7 +42,7 @@ struct Recorder: Sendable {
             if numbered.numbers.count == 1_000 { numbered.numbers = [:] }
             numbered.last += 1
             numbered.numbers[line] = numbered.last
-            // Within the lock, so that the line is in the file before a reference to it.
+            // Writes while holding the lock, so that the line is in the file before any reference to it.
             note("←", line, number: numbered.last)
         }
     }

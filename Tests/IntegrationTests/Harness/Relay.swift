@@ -2,8 +2,8 @@ import Foundation
 import Glibc
 import TestSupport
 
-/// A TCP relay to a port of 127.0.0.1. A test can close its connections, or freeze them so that they stay open and carry
-/// no more data.
+/// A TCP relay to a port of 127.0.0.1. A test can close its connections, or freeze them so that they stay open and
+/// carry no more data.
 final class Relay {
     let port: Int
     private let target: Int
@@ -16,7 +16,7 @@ final class Relay {
         try start()
     }
 
-    /// Accepts connections, also again after ``cut()``.
+    /// Starts to accept connections. Call it again after ``cut()``.
     func start() throws {
         process = try ChildProcess(
             "socat", ["-d", "-d", "TCP-LISTEN:\(port),bind=127.0.0.1,reuseaddr,fork", "TCP:127.0.0.1:\(target)"])

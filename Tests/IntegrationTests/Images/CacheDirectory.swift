@@ -18,8 +18,8 @@ struct CacheDirectory {
     /// The files that are being written.
     var temporary: [File] { files("tmp") }
 
-    /// The total size in bytes of the published images and the files that are being written. A file that has both names
-    /// while it is published counts once.
+    /// The total size in bytes of the published images and the files that are being written. While an image is being
+    /// published, its file has both names and counts once.
     var bytes: Int {
         var inodes: Set<ino_t> = []
         return (paths("blobs") + paths("tmp")).reduce(0) { sum, path in
@@ -37,12 +37,12 @@ struct CacheDirectory {
         }
     }
 
-    /// Waits until `condition` is true. The agent can delete files after it has replied.
+    /// Waits until `condition` is true. Needed because the agent may delete files after it has replied.
     func wait(_ purpose: String, until condition: () throws -> Bool) throws {
         try retrying {
             if try !condition() {
-                throw HarnessError(
-                    "timed out waiting for \(purpose); there are \(blobs.count) blobs, temporary files: \(temporary)")
+                throw HarnessError.timeout(
+                    "\(purpose); there are \(blobs.count) blobs, temporary files: \(temporary)")
             }
         }
     }

@@ -5,10 +5,10 @@ import Testing
 extension Integration {
     @Suite("Concurrent requests for one image")
     struct ConcurrentImageRequestTests {
-        private static let image = MadeImage(.png, seed: 1, size: 400_000)
+        private static let image = TestImage(.png, seed: 1, size: 400_000)
 
-        /// An origin that stops in the middle of an image until ``sendTheRest()``. Calls of ``sendSome()`` keep the agent
-        /// from aborting the download as stalled or too slow on a busy machine.
+        /// An origin that sends a part of an image and the rest only in ``sendRemainder()``. Calls of ``sendSome()``
+        /// prevent the agent from aborting the download as stalled or too slow on a busy machine.
         private final class SlowOrigin {
             let origin: RawOrigin
             private var sent = 50_000
@@ -22,7 +22,7 @@ extension Integration {
                 origin = try .listening(.bytes(Array(head.utf8) + image.bytes.prefix(sent), thenClose: false))
             }
 
-            /// Sends 2,500 bytes if more than 1 s has passed since the last call that sent some.
+            /// Sends 2,500 bytes if the last call that sent bytes was more than 1 s ago.
             func sendSome() {
                 guard sent < 390_000, lastTime.duration(to: .now) > .seconds(1) else { return }
                 origin.send(Array(image.bytes[sent..<(sent + 2_500)]))
@@ -30,7 +30,7 @@ extension Integration {
                 lastTime = .now
             }
 
-            func sendTheRest() { origin.send(Array(image.bytes.dropFirst(sent))) }
+            func sendRemainder() { origin.send(Array(image.bytes.dropFirst(sent))) }
         }
 
         /// Runs `body` while 1,000 clients wait for one image, of which the origin has sent a part.
@@ -59,7 +59,7 @@ extension Integration {
         @Test("1,000 concurrent requests for one image cause one download, and each client gets the whole image")
         func atOnce() throws {
             try withWaitingClients { home, _, origin, slow, waiters in
-                slow.sendTheRest()
+                slow.sendRemainder()
                 var sources: [String: Int] = [:]
                 for (number, waiter) in waiters.enumerated() {
                     let served = try ServedImage(try waiter.client.reply(to: waiter.id))
@@ -89,7 +89,7 @@ extension Integration {
                     }
                     slow.sendSome()
                 }
-                slow.sendTheRest()
+                slow.sendRemainder()
                 for waiter in waiters[500...] {
                     let served = try ServedImage(try waiter.client.reply(to: waiter.id))
                     #expect(served.digest == Self.image.digest)

@@ -100,7 +100,7 @@ struct ServedImage {
     /// - Throws: An error if digest or size do not match the result.
     func verifiedBytes() throws -> [UInt8] {
         let bytes = try [UInt8](Data(contentsOf: URL(filePath: path)))
-        let found = MadeImage.digest(bytes)
+        let found = TestImage.digest(bytes)
         guard found == digest, path.hasSuffix("/" + digest) else {
             throw HarnessError("\(path) was served with digest \(digest), but its digest is \(found)")
         }
@@ -111,12 +111,12 @@ struct ServedImage {
     }
 
     /// Whether the file is exactly `image`.
-    func isWhole(_ image: MadeImage) throws -> Bool { try verifiedBytes() == image.bytes }
+    func isWhole(_ image: TestImage) throws -> Bool { try verifiedBytes() == image.bytes }
 }
 
 extension RawOrigin.Answer {
     /// A complete image with `Content-Length`.
-    static func image(_ image: MadeImage, _ fields: String..., status: String = "200 OK") -> Self {
+    static func image(_ image: TestImage, _ fields: String..., status: String = "200 OK") -> Self {
         head(status, fields + ["Content-Length: \(image.bytes.count)"], image.bytes)
     }
 

@@ -8,12 +8,12 @@ extension Integration {
     struct ImageKillTests {
         /// The number of homes that run in parallel, and the number of kills in each.
         private static let (homes, kills) = (4, 75)
-        private static let images = (0..<24).map { MadeImage(.allCases[$0 % 4], seed: $0, size: 2_000 + 1_602 * $0) }
+        private static let images = (0..<24).map { TestImage(.allCases[$0 % 4], seed: $0, size: 2_000 + 1_602 * $0) }
         /// Limits the cache to a third of the images, so that evictions are frequent.
         private static let settings = "maximumBytes: 160000, imageBytes: 60000"
 
         @Test(
-            "after kill -9 at 300 random moments, bytes match their digests, rows have their files, and orphans are deleted"
+            "after kill -9 at 300 random moments, every indexed image is served intact, and unindexed files are deleted"
         )
         func kills() async throws {
             let generator = SeededGenerator()
@@ -45,12 +45,12 @@ extension Integration {
                 for (number, image) in Self.images.enumerated() { try origin.put(image, "\(number)") }
                 let urls = Self.images.indices.map { origin.url("fresh", "\($0)") }
                 let first = try home.start()
-                try first.ask("image.prefetch", ["urls": .array(urls.map { .string($0) })])
-                for url in urls.prefix(5) { try first.ask("image.pin", ["url": .string(url)]) }
+                try first.call("image.prefetch", ["urls": .array(urls.map { .string($0) })])
+                for url in urls.prefix(5) { try first.call("image.pin", ["url": .string(url)]) }
                 #expect(try first.stop() == .exit(0))
                 let index = URL(filePath: home.directory + "/cache/images/index.sqlite")
                 for _ in 0..<8 {
-                    // Without the write-ahead log, which can have all pages and would hide the damage from SQLite.
+                    // Deletes the write-ahead log, because it can contain every page and hide the damage from SQLite.
                     try? FileManager.default.removeItem(atPath: index.path + "-wal")
                     try Data(repeating: 0x41, count: 8_192).write(to: index)
                     for _ in 0..<5 {
@@ -89,7 +89,7 @@ extension Integration {
                     served += try check(agent, urls)
                     let time = Duration.microseconds(Int.random(in: 0..<maxLifetime, using: &generator))
                     served += try loadUntilKilled(agent, urls, after: time, &generator)
-                    // On a slow machine, agents get more time until the first image is served.
+                    // Lets agents run longer if they are too slow to serve an image.
                     if served == 0 { maxLifetime = min(maxLifetime * 2, 10_000_000) }
                     #expect(!agent.log.contains("damaged"), "\(agent.log)")
                 }
@@ -130,8 +130,8 @@ extension Integration {
             #expect(try client.imageStatistics()["bytes"]?.int == directory.diskBytes)
         }
 
-        /// Sends random requests from three clients, kills the agent after `time`, and returns the number of images that
-        /// were served.
+        /// Sends random requests from three clients, kills the agent after `time`, and returns the number of images
+        /// that were served.
         private static func loadUntilKilled(
             _ agent: AgentProcess, _ urls: [String], after time: Duration, _ generator: inout SeededGenerator
         ) throws -> Int {
@@ -145,7 +145,7 @@ extension Integration {
                 var polled = clients.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
                 poll(&polled, nfds_t(polled.count), end.milliseconds)
                 for client in clients {
-                    for line in client.linesSoFar() {
+                    for line in client.availableLines() {
                         let message = try JSONValue(parsing: line)
                         if message["method"] != nil { continue }
                         if try isServedWhole(message) { served += 1 }
@@ -158,7 +158,7 @@ extension Integration {
             return served
         }
 
-        /// Whether a reply serves an image. Its lease keeps the file in place, so the bytes must match.
+        /// Whether a reply serves an image. The lease keeps the file in place, so its bytes must match.
         private static func isServedWhole(_ message: JSONValue) throws -> Bool {
             guard let result = message["result"], result["path"] != nil else {
                 let name = message["error"]?["data"]?["name"]?.string

@@ -1,15 +1,15 @@
 import Foundation
 import TestSupport
 
-/// A real nginx on 127.0.0.1 that serves images below several paths, and its access log.
+/// An nginx on 127.0.0.1 that serves images below several paths, and its access log.
 ///
 /// - `/fresh/`: `max-age` of one day
 /// - `/brief/`: `max-age` of 0 with `stale-if-error` of one day
-/// - `/unkept/`: `no-store`
+/// - `/no-store/`: `no-store`
 /// - `/slow/`: limited to 64 KiB per second
 /// - `/gate/`: forwarded to another origin, without buffering
-/// - `/drawn/`: a different SVG image for every path
-/// - `/inward/`: a redirect to 127.0.0.1
+/// - `/svg/`: a different SVG image for every path
+/// - `/redirect/`: a redirect to `/fresh/` on 127.0.0.1
 final class ImageOrigin {
     /// A finished request in the access log.
     struct Request: Equatable {
@@ -50,8 +50,8 @@ final class ImageOrigin {
 
     func url(_ location: String, _ name: String) -> String { "http://127.0.0.1:\(port)/\(location)/\(name)" }
 
-    /// Stores an image. All locations except `/gate/`, `/drawn/` and `/inward/` serve it.
-    func put(_ image: MadeImage, _ name: String) throws {
+    /// Stores an image. All paths except `/gate/`, `/svg/` and `/redirect/` serve it.
+    func put(_ image: TestImage, _ name: String) throws {
         try Data(image.bytes).write(to: URL(filePath: directory + "/www/" + name), options: .atomic)
     }
 
@@ -77,7 +77,7 @@ final class ImageOrigin {
         try retrying {
             let requests = try requests()
             if condition(requests) { return requests }
-            throw HarnessError("timed out waiting for \(purpose); nginx logged \(requests)")
+            throw HarnessError.timeout("\(purpose); nginx logged \(requests)")
         }
     }
 
@@ -114,11 +114,11 @@ final class ImageOrigin {
                 location /brief/ {
                     alias \(directory)/www/; add_header Cache-Control 'max-age=0, stale-if-error=86400';
                 }
-                location /unkept/ { alias \(directory)/www/; add_header Cache-Control 'no-store'; }
+                location /no-store/ { alias \(directory)/www/; add_header Cache-Control 'no-store'; }
                 location /slow/ { alias \(directory)/www/; limit_rate 64k; }
                 location /gate/ { proxy_pass http://127.0.0.1:\(gate); proxy_buffering off; proxy_read_timeout 1h; }
-                location /inward/ { return 302 http://127.0.0.1:\(port)/fresh/; }
-                location /drawn/ {
+                location /redirect/ { return 302 http://127.0.0.1:\(port)/fresh/; }
+                location /svg/ {
                     default_type image/svg+xml; add_header Cache-Control 'max-age=86400';
                     return 200 '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"><!-- $uri --></svg>';
                 }

@@ -16,7 +16,7 @@ extension Integration {
             var reason: String?
         }
 
-        private static let image = MadeImage(.png, seed: 1, size: 20_000)
+        private static let image = TestImage(.png, seed: 1, size: 20_000)
 
         private static func cases(_ origin: RawOrigin) -> [Case] {
             let bytes = image.bytes
@@ -30,8 +30,8 @@ extension Integration {
                 [.head("200 OK", ["Content-Length: \(body.count)"] + fields, body)]
             }
             let bomb =
-                MadeImage.pngStart(width: 64_250, height: 64_250) + MadeImage.chunk("IDAT", [0x78, 1])
-                + MadeImage.chunk("IEND", [])
+                TestImage.pngStart(width: 64_250, height: 64_250) + TestImage.chunk("IDAT", [0x78, 1])
+                + TestImage.chunk("IEND", [])
             let partial = "Content-Range: bytes 10000-19999/20000"
             return [
                 Case(
@@ -81,7 +81,7 @@ extension Integration {
                     error: "imageRefused", reason: "tooLarge"),
                 Case(
                     fault: "sends more than imageBytes without a declared length",
-                    answers: [.head("200 OK", [], MadeImage(.jpeg, seed: 2, size: 150_000).bytes)],
+                    answers: [.head("200 OK", [], TestImage(.jpeg, seed: 2, size: 150_000).bytes)],
                     error: "imageRefused", reason: "tooLarge"),
                 Case(
                     fault: "redirects to this host", answers: redirect(to: "http://127.0.0.2:\(origin.port)/whole"),
@@ -119,10 +119,10 @@ extension Integration {
                 let agent = try home.start()
                 let client = try agent.connect()
                 let cases = Self.cases(origin)
-                // All requests run at once, because some downloads are tried three times.
+                // All requests run at the same time, because some downloads are tried three times, which takes long.
                 let ids = try cases.map { entry in
                     let path = "/" + entry.fault.filter { $0.isLetter || $0 == " " }.replacing(" ", with: "-")
-                    origin.answer(inTurn: entry.answers, to: path)
+                    origin.answer(sequence: entry.answers, to: path)
                     return try client.requestImage(origin.address(path))
                 }
                 for (id, entry) in zip(ids, cases) {
@@ -154,7 +154,7 @@ extension Integration {
                 let bytes = Self.image.bytes
                 let head = ["Content-Length: 20000", "ETag: \"a\""]
                 origin.answer(
-                    inTurn: [
+                    sequence: [
                         .head("200 OK", head, bytes.prefix(10_000)),
                         .head(
                             "206 Partial Content",
@@ -175,9 +175,9 @@ extension Integration {
             "a download restarts if the image changed after the connection broke, and never mixes two images")
         func changed() throws {
             try withOrigin { home, origin in
-                let other = MadeImage(.png, seed: 2, size: 20_000)
+                let other = TestImage(.png, seed: 2, size: 20_000)
                 origin.answer(
-                    inTurn: [
+                    sequence: [
                         .head("200 OK", ["Content-Length: 20000", "ETag: \"a\""], Self.image.bytes.prefix(10_000)),
                         .head(
                             "206 Partial Content",
@@ -196,7 +196,7 @@ extension Integration {
             try withOrigin { home, origin in
                 let location = "Location: \(origin.address("/elsewhere"))"
                 origin.answer(
-                    inTurn: [
+                    sequence: [
                         .image(Self.image, "ETag: \"a\"", "Cache-Control: max-age=0"),
                         .head("304 Not Modified", ["ETag: \"a\"", "Cache-Control: max-age=0", location]),
                     ], to: "/current.png")
@@ -241,11 +241,11 @@ extension Integration {
                 for url in [
                     origin.url("fresh", "inner.png"), "http://localhost:\(origin.port)/fresh/inner.png",
                     "http://[::1]:\(origin.port)/", "http://169.254.169.254/latest/", "http://100.64.0.1/",
-                    "http://[64:ff9b::7f00:1]/", "http://[2002:7f00:1::]/", "http://127.0.0.2:\(origin.port)/inward/",
+                    "http://[64:ff9b::7f00:1]/", "http://[2002:7f00:1::]/", "http://127.0.0.2:\(origin.port)/redirect/",
                 ] {
                     #expect(try client.imageRefusal(url).name == "forbiddenAddress", "\(url)")
                 }
-                #expect(try origin.counts() == ["/inward/": 1])
+                #expect(try origin.counts() == ["/redirect/": 1])
                 let allowed = "http://127.0.0.2:\(origin.port)/fresh/inner.png"
                 #expect(try ServedImage(try client.image(allowed)).isWhole(Self.image))
                 for url in ["file:///etc/passwd", "ftp://127.0.0.2/", "/etc/passwd", "http://127.2:\(origin.port)/"] {
@@ -264,7 +264,7 @@ extension Integration {
                 let url = origin.address("/gone.png")
                 for _ in 0..<3 { #expect(try client.imageRefusal(url).name == "upstreamFailed") }
                 try origin.request()
-                // The origin received one request for this image: the next one is for another image.
+                // Only one request for this image reached the origin. The next one is for another image.
                 _ = try client.image(origin.address("/there.png"))
                 #expect(try origin.request()[":path"] == "/there.png")
                 origin.answer(.image(Self.image), to: "/gone.png")
@@ -303,7 +303,7 @@ extension RawOrigin {
 }
 
 extension LineClient {
-    /// Waits up to 200 ms for input. False if there is some.
+    /// Waits up to 200 ms for input. Returns false if input is available.
     fileprivate var isSilent: Bool {
         var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&polled, 1, 200) == 0

@@ -6,9 +6,9 @@ import Testing
 extension Integration {
     @Suite("Images during outages and across restarts")
     struct ImageOutageTests {
-        private static let fresh = MadeImage(.png, seed: 1, size: 3_000)
-        private static let brief = MadeImage(.jpeg, seed: 2, size: 4_000)
-        private static let missing = MadeImage(.gif, seed: 3, size: 5_000)
+        private static let fresh = TestImage(.png, seed: 1, size: 3_000)
+        private static let brief = TestImage(.jpeg, seed: 2, size: 4_000)
+        private static let missing = TestImage(.gif, seed: 3, size: 5_000)
 
         private func withOrigin(_ body: (AgentHome, ImageOrigin) throws -> Void) throws {
             try AgentHome.withImages { home, origin in
@@ -75,14 +75,14 @@ extension Integration {
         @Test("a restart keeps every image and sends no request to the origin")
         func restart() throws {
             try AgentHome.withImages { home, origin in
-                let images = (0..<40).map { MadeImage(.allCases[$0 % 4], seed: $0, size: 1_000 + 2 * $0) }
+                let images = (0..<40).map { TestImage(.allCases[$0 % 4], seed: $0, size: 1_000 + 2 * $0) }
                 for (number, image) in images.enumerated() { try origin.put(image, "\(number)") }
                 let urls = images.indices.map { origin.url("fresh", "\($0)") }
                 let first = try home.start()
-                let summary = try first.ask("image.prefetch", ["urls": .array(urls.map { .string($0) })])
+                let summary = try first.call("image.prefetch", ["urls": .array(urls.map { .string($0) })])
                 #expect(summary["fetched"] == 40)
                 #expect(summary["failed"] == 0)
-                try first.ask("image.pin", ["url": .string(urls[7])])
+                try first.call("image.pin", ["url": .string(urls[7])])
                 #expect(try first.stop() == .exit(0))
                 let before = try origin.counts()
                 #expect(before.count == 40)
@@ -110,11 +110,11 @@ extension Integration {
             try withOrigin { home, origin in
                 let urls = [origin.url("fresh", "fresh.png"), origin.url("fresh", "missing.gif")]
                 let first = try home.start()
-                try first.ask("image.prefetch", ["urls": .array(urls.map { .string($0) })])
-                try first.ask("image.pin", ["url": .string(urls[0])])
+                try first.call("image.prefetch", ["urls": .array(urls.map { .string($0) })])
+                try first.call("image.pin", ["url": .string(urls[0])])
                 #expect(try first.stop() == .exit(0))
                 let directory = home.directory + "/cache/images"
-                // The write-ahead log can have all pages and would hide the damage from SQLite.
+                // Deletes the write-ahead log, because it can contain every page and hide the damage from SQLite.
                 try? FileManager.default.removeItem(atPath: directory + "/index.sqlite-wal")
                 try Data((0..<8_192).map { UInt8(truncatingIfNeeded: $0 * 31) })
                     .write(to: URL(filePath: directory + "/index.sqlite"))
@@ -144,7 +144,7 @@ extension Integration {
             try withOrigin { home, origin in
                 let url = origin.url("fresh", "fresh.png")
                 let first = try home.start()
-                let served = try ServedImage(try first.ask("image.get", ["url": .string(url)]))
+                let served = try ServedImage(try first.call("image.get", ["url": .string(url)]))
                 first.kill()
                 chmod(served.path, 0o640)
                 var bytes = Self.fresh.bytes
@@ -152,7 +152,7 @@ extension Integration {
                 try Data(bytes).write(to: URL(filePath: served.path))
 
                 let second = try home.start()
-                let again = try ServedImage(try second.ask("image.get", ["url": .string(url)]))
+                let again = try ServedImage(try second.call("image.get", ["url": .string(url)]))
                 #expect(try again.isWhole(Self.fresh))
                 #expect(try origin.counts() == ["/fresh/fresh.png": 2])
             }
@@ -163,17 +163,17 @@ extension Integration {
             try withOrigin { home, origin in
                 let first = try home.start()
                 let url = origin.url("fresh", "fresh.png")
-                let second = try home.startInVain(
+                let second = try home.runUntilExit(
                     socket: home.directory + "/other", state: home.directory + "/other-state",
                     cache: home.directory + "/cache")
                 #expect(second.end == .exit(1))
                 #expect(second.log.contains("\(first.pid)"), "\(second.log)")
                 #expect(second.log.contains(home.directory + "/cache"), "\(second.log)")
-                #expect(try ServedImage(try first.ask("image.get", ["url": .string(url)])).isWhole(Self.fresh))
+                #expect(try ServedImage(try first.call("image.get", ["url": .string(url)])).isWhole(Self.fresh))
                 first.kill()
-                // The lock of a killed agent does not prevent a start.
+                // The lock of a killed agent does not prevent the next agent from starting.
                 let third = try home.start()
-                #expect(try ServedImage(try third.ask("image.get", ["url": .string(url)])).isWhole(Self.fresh))
+                #expect(try ServedImage(try third.call("image.get", ["url": .string(url)])).isWhole(Self.fresh))
             }
         }
     }

@@ -20,9 +20,9 @@ extension Integration {
         func put() throws {
             try AgentHome.withImages { home, _ in
                 _ = try home.start()
-                // The second image is larger than the longest request line.
+                // The second image is larger than the maximum length of a request line.
                 for (seed, size) in [(1, 2000), (2, 3_000_000)] {
-                    let image = MadeImage(seed: seed, size: size)
+                    let image = TestImage(seed: seed, size: size)
                     try Data(image.bytes).write(to: URL(filePath: home.directory + "/today.png"))
                     let stored = try larder(home, ["put", "today.png", "--url", url, "--json"])
                     #expect(stored.end == .exit(0), "\(stored.log)")
@@ -47,7 +47,7 @@ extension Integration {
             try AgentHome.withImages("imageBytes: 100000, maximumBytes: 250000") { home, _ in
                 _ = try home.start()
                 try Data("<html>".utf8).write(to: URL(filePath: home.directory + "/page.png"))
-                try Data(MadeImage(seed: 1, size: 100_001).bytes).write(
+                try Data(TestImage(seed: 1, size: 100_001).bytes).write(
                     to: URL(filePath: home.directory + "/large.png"))
                 for (arguments, status) in [
                     (["page.png", "--url", url], 10), (["large.png", "--url", url], 10),
@@ -85,7 +85,7 @@ extension Integration {
                             .contains("memfd:unused") ?? false
                     }
                 }
-                // Another thread than that of the connection closes the descriptors.
+                // Waits, because a thread other than that of the connection closes the descriptors.
                 while try open() > 0 { sched_yield() }
             }
         }

@@ -18,14 +18,14 @@ extension Integration {
         }
 
         @Test(
-            "a leased image stays readable while the cache turns over three times, always within its limit"
+            "a leased image stays readable while images of three times the cache limit are downloaded"
         )
         func lease() throws {
             try AgentHome.withImages("maximumBytes: \(Self.limit), imageBytes: 1000000") { home, origin in
-                let leased = MadeImage(.jpeg, seed: 0, size: 300_000)
+                let leased = TestImage(.jpeg, seed: 0, size: 300_000)
                 try origin.put(leased, "leased.jpeg")
-                // All sizes differ, and none is a multiple of a block.
-                let others = (1...60).map { MadeImage(.png, seed: $0, size: 90_001 + 397 * $0) }
+                // All sizes differ, and none is a multiple of the block size.
+                let others = (1...60).map { TestImage(.png, seed: $0, size: 90_001 + 397 * $0) }
                 for (number, image) in others.enumerated() { try origin.put(image, "\(number).png") }
                 #expect(others.reduce(0) { $0 + $1.bytes.count } > 3 * Self.limit)
 
@@ -33,7 +33,7 @@ extension Integration {
                 let directory = CacheDirectory(of: home)
                 let reader = try agent.connect()
                 let served = try ServedImage(try reader.image(origin.url("fresh", "leased.jpeg")))
-                // Opens the file by name for each piece: the lease keeps the name, not only the content.
+                // Opens the file by name for each piece, because the lease must keep the name, not only the content.
                 var read: [UInt8] = []
                 func readNextPiece() throws {
                     let file = try FileHandle(forReadingFrom: URL(filePath: served.path))
@@ -49,10 +49,10 @@ extension Integration {
                 var samples: [Int] = []
                 while summary == nil {
                     samples.append(try agent.whileStopped { directory.bytes })
-                    // Lets the agent make progress between samples.
+                    // Gives the agent time to make progress between samples.
                     _ = poll(nil, 0, 5)
                     try readNextPiece()
-                    for line in writer.linesSoFar() {
+                    for line in writer.availableLines() {
                         let message = try JSONValue(parsing: line)
                         if message["id"] != nil { summary = try LineClient.result(of: message) }
                     }
@@ -75,7 +75,7 @@ extension Integration {
                 }
                 #expect(try observer.imageStatistics()["bytes"]?.int == directory.diskBytes)
                 #expect(try observer.imageStatistics()["evictions"]?.int ?? 0 > 30)
-                // Without the lease, the file remains only if the index still has its row.
+                // Without the lease, the file stays only if the image is still in the index.
                 reader.close()
                 try directory.wait("files that match the index") {
                     try Set(directory.blobs.map(\.name)) == Set(indexed(observer).keys)
@@ -83,10 +83,10 @@ extension Integration {
             }
         }
 
-        @Test("equal images at several URLs share one file, which is deleted with the last of them")
+        @Test("equal images at several URLs share one file, which is deleted with the last image")
         func equalBytes() throws {
             try AgentHome.withImages { home, origin in
-                let image = MadeImage(.gif, seed: 5, size: 5_000)
+                let image = TestImage(.gif, seed: 5, size: 5_000)
                 for name in ["a.gif", "b.gif", "c.gif"] { try origin.put(image, name) }
                 let agent = try home.start()
                 let client = try agent.connect()
@@ -115,11 +115,11 @@ extension Integration {
         func loweredLimit() throws {
             try AgentHome.withImages { home, origin in
                 for number in 0..<100 {
-                    try origin.put(MadeImage(.png, seed: number, size: 20_000), "\(number).png")
+                    try origin.put(TestImage(.png, seed: number, size: 20_000), "\(number).png")
                 }
                 let urls = (0..<100).map { JSONValue.string(origin.url("fresh", "\($0).png")) }
                 let first = try home.start()
-                #expect(try first.ask("image.prefetch", ["urls": .array(urls)])["fetched"] == 100)
+                #expect(try first.call("image.prefetch", ["urls": .array(urls)])["fetched"] == 100)
                 let directory = CacheDirectory(of: home)
                 #expect(directory.bytes == 2_000_000)
                 #expect(try first.stop() == .exit(0))
@@ -128,7 +128,7 @@ extension Integration {
                 let second = try home.start()
                 let client = try second.connect()
                 #expect(try client.call("config.get")["value"] == [:])
-                // The agent evicts images in the background and serves requests meanwhile.
+                // The agent serves requests while it evicts images in the background.
                 let served = try ServedImage(try client.image(origin.url("fresh", "99.png")))
                 #expect(try served.verifiedBytes().count == 20_000)
                 try directory.wait("a cache within its limit") { directory.diskBytes <= 100_000 }
@@ -143,7 +143,7 @@ extension Integration {
             try AgentHome.withImages { home, origin in
                 let disk = try SmallDisk(at: home.directory + "/cache", bytes: 4 << 20)
                 defer { disk.remove() }
-                let images = (0..<40).map { MadeImage(.webp, seed: $0, size: 200_000) }
+                let images = (0..<40).map { TestImage(.webp, seed: $0, size: 200_000) }
                 for (number, image) in images.enumerated() { try origin.put(image, "\(number).webp") }
                 let agent = try home.start()
                 let client = try agent.connect()
@@ -165,7 +165,7 @@ extension Integration {
                     #expect(served.source == "hit")
                     #expect(try served.isWhole(images[number]))
                 }
-                // There is space only if the image whose pin failed is in the cache and can be evicted.
+                // There is space only if the image that could not be pinned is cached and can be evicted.
                 do {
                     let more = try ServedImage(try client.image(origin.url("fresh", "39.webp")))
                     #expect(try more.isWhole(images[39]))
@@ -203,7 +203,7 @@ extension Integration {
 struct SmallDisk {
     private let path: String
 
-    /// Whether this process can mount a tmpfs. Prints a note if it cannot, because a test is skipped then.
+    /// Whether this process can mount a tmpfs. If not, prints a note that a test is skipped.
     static let isPossible: Bool = {
         do {
             try withTemporaryDirectory { try SmallDisk(at: $0, bytes: 1 << 20).remove() }

@@ -9,7 +9,7 @@ extension Integration {
         @Test("without a usable image cache, configuration is served and image requests get the reason")
         func unusable() throws {
             try AgentHome.with(settings: AgentHome.imageSettings("")) { home in
-                // A file in place of the directory: creating the directory fails, as on a read-only or full disk.
+                // A file in place of the directory makes its creation fail, as on a read-only or full disk.
                 try home.write("cache", "a file")
                 let agent = try home.start()
                 let client = try agent.connect()
@@ -63,7 +63,7 @@ extension Integration {
         func inUse() throws {
             try AgentHome.with(settings: AgentHome.imageSettings("")) { home in
                 _ = try home.start()
-                let second = try home.startInVain(
+                let second = try home.runUntilExit(
                     socket: home.directory + "/sock2", state: home.directory + "/state2",
                     cache: home.directory + "/cache")
                 #expect(second.end == .exit(1))

@@ -10,11 +10,11 @@ final class PatchReader {
         let digest: String
     }
 
-    /// The group that it subscribes to; nil for the whole document.
+    /// The subscribed group; nil for the whole document.
     let group: String?
     private let isRecorded: Bool
     private var client: LineClient?
-    private var hasEndedInput = false
+    private var isHalfClosed = false
     private var current: (value: JSONValue?, revision: Int, epoch: String)?
     /// The revision in the reply to `config.subscribe`. Nil until the reply arrives.
     private var replyRevision: Int?
@@ -42,7 +42,7 @@ final class PatchReader {
     /// Connects and subscribes from the revision of the current value.
     func connect(to agent: AgentProcess) throws {
         client = try LineClient(path: agent.socket, isRecorded: isRecorded)
-        hasEndedInput = false
+        isHalfClosed = false
         try subscribe()
     }
 
@@ -63,17 +63,17 @@ final class PatchReader {
     func interrupt(_ generator: inout SeededGenerator) throws {
         switch Int.random(in: 0..<5, using: &generator) {
         case 0:
-            // Disconnects in the middle of a line, which is lost.
-            _ = client?.takePiece(Int.random(in: 1...400, using: &generator))
+            // Disconnects in the middle of a line. The rest of the line is lost.
+            _ = client?.readChunk(Int.random(in: 1...400, using: &generator))
             disconnect()
         case 1:
             try readAvailable()
             disconnect()
         case 2:
             // The subscription continues after a half-close.
-            client?.endInput()
-            hasEndedInput = true
-        case 3 where !hasEndedInput: try resubscribe()
+            client?.halfClose()
+            isHalfClosed = true
+        case 3 where !isHalfClosed: try resubscribe()
         default: disconnect()
         }
     }
@@ -101,7 +101,7 @@ final class PatchReader {
     /// Handles the available messages without waiting.
     func readAvailable() throws {
         guard let client else { return }
-        for line in client.linesSoFar() { try handle(try JSONValue(parsing: line)) }
+        for line in client.availableLines() { try handle(try JSONValue(parsing: line)) }
         if client.isAtEnd { disconnect() }
     }
 

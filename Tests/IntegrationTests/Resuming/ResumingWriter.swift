@@ -40,11 +40,11 @@ final class ResumingWriter {
         try require(client, "connection").call(method)
     }
 
-    /// Pipelines 1 to 24 random overrides, or pushes one random document, and waits for the replies. Pipelined overrides
-    /// share disk writes and snapshots.
+    /// Pipelines 1 to 24 random overrides, or pushes one random document, and waits for the replies. Pipelined
+    /// overrides share disk writes and snapshots.
     func change(_ generator: inout SeededGenerator) throws {
         let client = try require(client, "connection")
-        // A push runs in another queue than overrides, so its order among pipelined overrides would be undefined.
+        // A push runs in a different queue from overrides, so its order among pipelined overrides would be undefined.
         if Int.random(in: 0..<8, using: &generator) == 0 { return try push(&generator) }
         var requests: [(id: Int, change: (inout ExpectedConfig) -> Void)] = []
         for _ in 0..<Int.random(in: 1...24, using: &generator) {

@@ -43,10 +43,11 @@ package enum MadeImages {
 
     package static func exif(orientation: Int, isBig: Bool, thumbnail: [UInt8] = []) -> [UInt8] {
         func number(_ value: Int, _ length: Int) -> [UInt8] { isBig ? big(value, length) : little(value, length) }
-        let make = number(0x010F, 2) + number(2, 2) + number(3, 4) + [0x41, 0x42, 0, 0]
-        let turn = number(0x0112, 2) + number(3, 2) + number(1, 4) + number(orientation, 2) + [0, 0]
-        let tiff = Array((isBig ? "MM" : "II").utf8) + number(42, 2) + number(8, 4) + number(2, 2) + make + turn
-        return segment(0xE1, Array("Exif\0\0".utf8) + tiff + number(0, 4) + thumbnail)
+        let makeEntry = number(0x010F, 2) + number(2, 2) + number(3, 4) + [0x41, 0x42, 0, 0]
+        let orientationEntry = number(0x0112, 2) + number(3, 2) + number(1, 4) + number(orientation, 2) + [0, 0]
+        let header = Array((isBig ? "MM" : "II").utf8) + number(42, 2) + number(8, 4)
+        let directory = number(2, 2) + makeEntry + orientationEntry + number(0, 4)
+        return segment(0xE1, Array("Exif\0\0".utf8) + header + directory + thumbnail)
     }
 
     // MARK: GIF

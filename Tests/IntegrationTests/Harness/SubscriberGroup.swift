@@ -1,16 +1,16 @@
 import Glibc
 import TestSupport
 
-/// Many subscribers that one thread reads. Every event must continue the sequence of its subscriber and have a higher
-/// revision than the event before it.
-final class Crowd {
+/// Reads the events of many subscribers on one thread. Checks that the events of each subscriber have consecutive
+/// sequence numbers and increasing revisions.
+final class SubscriberGroup {
     private struct Subscriber {
         var client: LineClient
         var sequence = 0
         var revision = 0
-        /// The first revision that counts: that of the first event, minus the snapshots that it skipped.
+        /// The revision of the first event minus the number of snapshots that the event skipped.
         var firstRevision = 0
-        /// The number of snapshots that the events delivered or counted as skipped.
+        /// The number of snapshots that were delivered or counted as skipped.
         var accountedSnapshots = 0
     }
 
@@ -28,7 +28,7 @@ final class Crowd {
         polled.append(pollfd(fd: other, events: Int16(POLLIN), revents: 0))
         defer { polled.removeLast() }
         if poll(&polled, nfds_t(polled.count), deadline.milliseconds) == 0 {
-            throw HarnessError("timed out waiting for events")
+            throw HarnessError.timeout("events")
         }
         for index in subscribers.indices where polled[index].revents != 0 { try readEvents(of: index) }
     }
@@ -39,12 +39,12 @@ final class Crowd {
     }
 
     /// Whether every snapshot was delivered to each subscriber or counted in `skipped`.
-    var hasSeenEverything: Bool {
+    var hasNoGaps: Bool {
         subscribers.allSatisfy { $0.accountedSnapshots == $0.revision - $0.firstRevision + 1 }
     }
 
     private func readEvents(of index: Int) throws {
-        for line in subscribers[index].client.linesSoFar() {
+        for line in subscribers[index].client.availableLines() {
             guard let event = EventNumbers(line) else { continue }
             var subscriber = subscribers[index]
             guard event.sequence == subscriber.sequence + 1 else {
@@ -63,8 +63,8 @@ final class Crowd {
     }
 }
 
-/// The numbers of an event, found by text search. Parsing hundreds of thousands of events as JSON would take longer than
-/// the agent needs to send them.
+/// The numbers of an event, found by text search. Parsing hundreds of thousands of events as JSON would take longer
+/// than the agent needs to send them.
 struct EventNumbers {
     let sequence: Int
     let revision: Int

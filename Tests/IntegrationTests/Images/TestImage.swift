@@ -1,9 +1,9 @@
 import Crypto
 import TestSupport
 
-/// A valid image of an exact size in bytes, different for every seed. It is a small grey picture and filler, in a private
-/// chunk or a comment that decoders ignore.
-struct MadeImage: Sendable {
+/// A valid image of an exact size in bytes, different for every seed. It consists of a small grey picture and of random
+/// bytes in a private chunk or a comment, which decoders ignore.
+struct TestImage: Sendable {
     enum Format: String, CaseIterable, Sendable {
         case png, jpeg, gif, webp
     }
@@ -43,7 +43,7 @@ struct MadeImage: Sendable {
 
     private static func png(_ size: Int, _ filler: inout Filler) -> [UInt8] {
         let start = pngStart(width: 16, height: 16)
-        // Each row begins with the number of its filter.
+        // Each row begins with the number of its filter type.
         let pixels = (0..<16).flatMap { _ in [0] + [UInt8](repeating: 0x80, count: 16) }
         let picture = chunk("IDAT", zlib(pixels))
         let end = chunk("IEND", [])
