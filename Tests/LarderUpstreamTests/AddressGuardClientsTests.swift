@@ -146,7 +146,7 @@ struct AddressGuardClientsTests {
         await clients.shutdown()
     }
 
-    @Test("a name without addresses is a failed connection; after the shutdown every request fails")
+    @Test("a request to a name without addresses fails to connect, and every request fails after the shutdown")
     func unknown() async throws {
         let clients = try clients(ScriptedResolver([]))
         let error = await #expect(throws: UpstreamError.self) { try await get("http://nowhere.example/", clients) }
@@ -180,7 +180,7 @@ struct AddressGuardClientsTests {
         #expect(try await SystemResolver(.singleton).addresses(of: "nowhere.invalid").isEmpty)
     }
 
-    @Test("a cancelled lookup ends at once")
+    @Test("a cancelled lookup ends immediately")
     func cancelled() async throws {
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }

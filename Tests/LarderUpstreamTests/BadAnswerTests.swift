@@ -105,7 +105,7 @@ struct BadAnswerTests {
     }
 
     @Test(
-        "an error status is reported, with whether the request can be retried",
+        "an error status is reported, and whether the request can be retried",
         arguments: [400, 401, 404, 410, 429, 500, 501, 503])
     func statuses(_ status: Int) async throws {
         let error = try await failure { _, _ in
@@ -117,7 +117,7 @@ struct BadAnswerTests {
         #expect(error.message.contains("\(status)"))
     }
 
-    @Test("an unrequested 206 is an error, because its body is partial")
+    @Test("a 206 response to a request without a range is an error")
     func partial() async throws {
         let error = try await failure { _, _ in [.send("HTTP/1.1 206 X\r\nContent-Length: 2\r\n\r\n{}")] }
         #expect(error.code == .status)
@@ -139,7 +139,7 @@ struct BadAnswerTests {
         #expect(date.retryAfter == .seconds(60))
     }
 
-    @Test("an unrequested content coding is rejected")
+    @Test("a content coding that was not requested is rejected")
     func unknownCoding() async throws {
         let error = try await failure { _, _ in [.send(ok("xyz", "Content-Encoding: br\r\n"))] }
         #expect(error.code == .unsupportedEncoding)

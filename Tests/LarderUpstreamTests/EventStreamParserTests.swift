@@ -25,7 +25,7 @@ struct EventStreamParserTests {
         #expect(Self.events(text).events == [Self.message("1\n2", type: "a"), Self.message("3")])
     }
 
-    @Test("the examples of the specification have the events that it describes")
+    @Test("the examples of the specification are parsed into the events that it describes")
     func specification() {
         #expect(
             Self.events("data: YHOO\ndata: +2\ndata: 10\n\n").events == [Self.message("YHOO\n+2\n10")])
@@ -50,7 +50,7 @@ struct EventStreamParserTests {
         #expect(Self.events("data: 1\r").events.isEmpty)
     }
 
-    @Test("a type applies to one event only, even if that event has no data")
+    @Test("an event type applies to one event only, even if that event has no data")
     func type() {
         #expect(Self.events("event: a\n\ndata: 1\n\n").events == [Self.message("1")])
         #expect(Self.events("event: a\nevent: b\ndata: 1\n\n").events == [Self.message("1", type: "b")])
@@ -86,7 +86,7 @@ struct EventStreamParserTests {
         #expect(parser.parse(Array("data: 1\n\ndata: 2\n\n".utf8)) == [Self.message("2")])
     }
 
-    @Test("an event over the limit stops the parser; earlier events are returned")
+    @Test("an event above the size limit stops the parser; earlier events are returned")
     func limit() {
         let exact = Self.events("data: 12345\ndata: 789\n\n", maximumEventBytes: 9)
         #expect(exact.events == [Self.message("12345\n789")])

@@ -3,9 +3,9 @@ import TestSupport
 import Testing
 
 extension FetchTimeouts {
-    /// Long timeouts, for tests that are not about time. Many tests run at once, and a busy machine can delay each of
-    /// them for long.
-    static let patient = FetchTimeouts(idle: .seconds(300), whole: .seconds(600))
+    /// Timeouts for tests that do not test timeouts. They are long, because many tests run at the same time and a busy
+    /// machine can delay each of them.
+    static let long = FetchTimeouts(idle: .seconds(300), whole: .seconds(600))
 }
 
 /// Runs `body` with a fetcher that is shut down afterwards.
@@ -33,7 +33,7 @@ func failure(
 ) async throws -> UpstreamError {
     let server = try RawOrigin.listening(script: script)
     let error = try await withFetcher { fetcher in
-        var request = FetchRequest(url: server.url, timeouts: .patient)
+        var request = FetchRequest(url: server.url, timeouts: .long)
         change(&request)
         return try await #require(throws: UpstreamError.self) { try await fetcher.fetch(request) }
     }
@@ -48,7 +48,7 @@ func document(
 ) async throws -> FetchDocument {
     let server = try RawOrigin.listening(script: script)
     let document = try await withFetcher { fetcher in
-        var request = FetchRequest(url: server.url, timeouts: .patient)
+        var request = FetchRequest(url: server.url, timeouts: .long)
         change(&request)
         return try await fetcher.fetch(request).requireDocument()
     }

@@ -2,8 +2,8 @@ import TestSupport
 
 @testable import LarderUpstream
 
-/// A situation of a fleet, with limits on the requests in its busiest second. `contrib/fleet.sh` compiles this file, the
-/// fleets and the plans into a separate program.
+/// A situation of a fleet, with limits on the requests in its busiest second. `contrib/fleet.sh` compiles this file,
+/// the fleets and the plans into a separate program.
 struct FleetScenario: Sendable {
     /// The busiest second in one part of the scenario.
     struct Figure {
@@ -132,7 +132,7 @@ struct FleetScenario: Sendable {
         }
     }
 
-    /// The source rejects requests above half the rate at which hosts send their first requests.
+    /// A source that serves only half the rate at which hosts send their first requests, and rejects the rest.
     private static let overload = FleetScenario(
         name: "power-up with an empty cache, window of 2 s, the source serves half of that rate"
     ) { count, seed in

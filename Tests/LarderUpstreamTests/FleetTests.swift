@@ -10,7 +10,8 @@ struct FleetTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
         var interval = 60
-        /// The number of seconds over which the load is measured. With long intervals, too few hosts poll in one second.
+        /// The number of seconds over which the load is measured. With long intervals, too few hosts poll in one
+        /// second.
         var width = 1
         /// The seconds in which hosts start.
         var boots = 0..<60

@@ -11,7 +11,7 @@ struct NginxTests {
         let nginx = try Nginx()
         try nginx.write("{\"a\":1}", to: "c.json")
         try await withFetcher { fetcher in
-            var request = FetchRequest(url: nginx.url("c.json"), timeouts: .patient)
+            var request = FetchRequest(url: nginx.url("c.json"), timeouts: .long)
             let first = try await fetcher.fetch(request).requireDocument()
             #expect(first.body == Array("{\"a\":1}".utf8))
             #expect(first.metadata.mediaType == "application/json")
@@ -32,7 +32,7 @@ struct NginxTests {
         let text = "{\"list\":[" + (0..<5_000).map(String.init).joined(separator: ",") + "]}"
         try nginx.write(text, to: "c.json")
         try await withFetcher { fetcher in
-            var request = FetchRequest(url: nginx.url("c.json"), timeouts: .patient)
+            var request = FetchRequest(url: nginx.url("c.json"), timeouts: .long)
             let first = try await fetcher.fetch(request).requireDocument()
             #expect(first.body == Array(text.utf8))
             #expect(first.validator?.etag?.hasPrefix("W/") == true, "nginx did not compress the document")
@@ -49,7 +49,7 @@ struct NginxTests {
         try nginx.write("[" + String(repeating: "1, ", count: 50_000) + "1]", to: "c.json")
         try await withFetcher { fetcher in
             let request = FetchRequest(
-                url: nginx.url("c.json"), timeouts: .patient, maximumBytes: 100_000)
+                url: nginx.url("c.json"), timeouts: .long, maximumBytes: 100_000)
             let error = try await #require(throws: UpstreamError.self) { try await fetcher.fetch(request) }
             #expect(error.code == .tooLarge)
         }
@@ -67,7 +67,7 @@ struct NginxTests {
             for (path, code, status) in cases {
                 let error = try await #require(throws: UpstreamError.self) {
                     try await fetcher.fetch(
-                        FetchRequest(url: nginx.url(path), timeouts: .patient))
+                        FetchRequest(url: nginx.url(path), timeouts: .long))
                 }
                 #expect(error.code == code)
                 #expect(error.status == status)
@@ -83,7 +83,7 @@ struct NginxTests {
                 "server", "larder test", alternative: "IP:127.0.0.1")
         }
         try nginx.write("{\"a\":1}", to: "c.json")
-        let request = FetchRequest(url: nginx.url("c.json"), timeouts: .patient)
+        let request = FetchRequest(url: nginx.url("c.json"), timeouts: .long)
         try await withFetcher { fetcher in
             let error = try await #require(throws: UpstreamError.self) { try await fetcher.fetch(request) }
             #expect(error.code == .tlsFailed)
@@ -103,7 +103,7 @@ struct NginxTests {
         }
         try await withFetcher({ $0.maximumDecodedBytes = 1 << 20 }) { fetcher in
             let error = try await #require(throws: UpstreamError.self) {
-                try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient))
+                try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .long))
             }
             #expect(error.code == .tooLarge)
         }

@@ -54,7 +54,7 @@ struct PollPlanTests {
     }
 
     @Test("with a document, the first poll is at the host's scheduled time, the same at every start")
-    func ownMoment() {
+    func scheduledTime() {
         var generator = SeededGenerator(seed: 2)
         for number in 0..<100 {
             let schedule = PollSchedule(interval: Self.minute, seed: "host-\(number)")
@@ -93,7 +93,7 @@ struct PollPlanTests {
         for (before, after) in zip(times[1...], times[2...]) { #expect(after - before <= .seconds(18 * 60)) }
     }
 
-    @Test("Retry-After is a lower bound of up to an hour; the poll is at the next scheduled time")
+    @Test("the next poll is at the first scheduled time after Retry-After, of which at most an hour counts")
     func retryAfter() {
         var generator = SeededGenerator(seed: 5)
         for seconds in [1, 30, 90, 3_600, 1_000_000] {
@@ -105,7 +105,7 @@ struct PollPlanTests {
         }
     }
 
-    @Test("a success, also of a request outside the plan, resets the failures")
+    @Test("a success resets the failures, also if the request was not scheduled by the plan")
     func success() {
         var generator = SeededGenerator(seed: 6)
         var plan = PollPlan(PollSchedule(interval: Self.minute, seed: "a"))
@@ -122,7 +122,7 @@ struct PollPlanTests {
         }
     }
 
-    @Test("no interval causes a trap", arguments: [-1.0, 0, 1e-9, 1, 1e9, 1e18])
+    @Test("no value of the interval causes a trap", arguments: [-1.0, 0, 1e-9, 1, 1e9, 1e18])
     func extremes(_ seconds: Double) {
         var generator = SeededGenerator(seed: 7)
         var plan = PollPlan(PollSchedule(interval: .seconds(seconds), seed: ""))

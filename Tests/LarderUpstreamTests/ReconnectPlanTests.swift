@@ -17,19 +17,20 @@ struct ReconnectPlanTests {
             #expect(plan.splay >= ReconnectPlan.minSplay && plan.splay < .seconds(30))
             for _ in 0..<10 { #expect(plan.delay(after: .delivered, using: &generator) == plan.splay) }
         }
-        #expect(Self.plan(1).splay == .nanoseconds(6_248_038_977), "the splay depends on the process or the version")
+        #expect(Self.plan(1).splay == .nanoseconds(6_248_038_977), "the splay has changed")
     }
 
     @Test("splays are spread evenly over the window, and none is below 0.5 s")
     func spread() {
         var seconds = Array(repeating: 0, count: 30)
         for host in 0..<6_000 { seconds[Int(Self.plan(host).splay.components.seconds)] += 1 }
-        // 203 hosts are expected in each second except the first; 5 standard deviations of a binomial distribution are 70.
+        // 203 hosts are expected in each second except the first; 5 standard deviations of a binomial distribution are
+        // 70.
         #expect(seconds.allSatisfy { $0 <= 273 }, "\(seconds)")
         #expect((0..<6_000).allSatisfy { Self.plan($0).splay >= .milliseconds(500) })
     }
 
-    @Test("the delay that the source requests is a lower bound of up to an hour, and the splay is added")
+    @Test("the splay is added to the delay that the source requests, of which at most an hour counts")
     func floor() {
         var generator = SeededGenerator(seed: 2)
         var plan = Self.plan(1)
@@ -39,7 +40,7 @@ struct ReconnectPlanTests {
         #expect(plan.delay(after: .failed, notBefore: .seconds(60), using: &generator) >= .seconds(60))
     }
 
-    @Test("waits after failures are random within the window, then within twice the window, up to 5 minutes")
+    @Test("waits after failures are random within a window that doubles, up to 5 minutes")
     func failures() {
         var generator = SeededGenerator(seed: 3)
         var longest = Array(repeating: Duration.zero, count: 6)
@@ -81,7 +82,7 @@ struct ReconnectPlanTests {
         #expect(Plan.window(.zero, interval: .seconds(60), hasOtherEndpoints: true) == .zero)
     }
 
-    @Test("no window causes a trap", arguments: [-1.0, 0, 1e-9, 1e9, 1e18])
+    @Test("no value of the window causes a trap", arguments: [-1.0, 0, 1e-9, 1e9, 1e18])
     func extremes(_ seconds: Double) {
         var generator = SeededGenerator(seed: 5)
         var plan = ReconnectPlan(window: .seconds(seconds), firstFetchWindow: .seconds(seconds), seed: "")

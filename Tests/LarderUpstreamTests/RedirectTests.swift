@@ -23,7 +23,7 @@ struct RedirectTests {
         let server = try RawOrigin.listening([.send("HTTP/1.1 302 X\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")])
         let error = try await withFetcher { fetcher in
             try await #require(throws: UpstreamError.self) {
-                try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient))
+                try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .long))
             }
         }
         server.stop()
@@ -47,7 +47,7 @@ struct RedirectTests {
         ])
         let response = try await withFetcher { fetcher in
             try await fetcher.fetch(
-                FetchRequest(url: server.url, validator: Validator(etag: "\"1\""), timeouts: .patient))
+                FetchRequest(url: server.url, validator: Validator(etag: "\"1\""), timeouts: .long))
         }
         server.stop()
         guard case .notModified(let metadata) = response else { return #expect(Bool(false), "\(response)") }

@@ -58,7 +58,7 @@ struct RequestTests {
     func invalidURL(_ url: String) async throws {
         try await withFetcher { fetcher in
             let error = try await #require(throws: UpstreamError.self) {
-                try await fetcher.fetch(FetchRequest(url: url, timeouts: .patient))
+                try await fetcher.fetch(FetchRequest(url: url, timeouts: .long))
             }
             #expect(error.code == .invalidURL)
             #expect(!error.isRetryable)
@@ -82,7 +82,7 @@ struct RequestTests {
         server.stop()
         try await withFetcher { fetcher in
             let error = try await #require(throws: UpstreamError.self) {
-                try await fetcher.fetch(FetchRequest(url: server.url + "?token=hunter2", timeouts: .patient))
+                try await fetcher.fetch(FetchRequest(url: server.url + "?token=hunter2", timeouts: .long))
             }
             #expect(error.code == .connectFailed)
             #expect(error.message.contains("127.0.0.1:\(server.port)"))
@@ -95,7 +95,7 @@ struct RequestTests {
     func unknownName() async throws {
         try await withFetcher { fetcher in
             let error = try await #require(throws: UpstreamError.self) {
-                try await fetcher.fetch(FetchRequest(url: "http://larder.invalid/", timeouts: .patient))
+                try await fetcher.fetch(FetchRequest(url: "http://larder.invalid/", timeouts: .long))
             }
             #expect(error.code == .connectFailed || error.code == .timeout)
             #expect(error.message.contains("larder.invalid"))
@@ -106,7 +106,7 @@ struct RequestTests {
     func cancellation() async throws {
         let server = try RawOrigin.listening { _, _ in [] }
         try await withFetcher { fetcher in
-            let task = Task { try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient)) }
+            let task = Task { try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .long)) }
             var events = server.events.makeAsyncIterator()
             guard case .request = await events.next() else {
                 return #expect(Bool(false), "the origin received no request")
@@ -123,7 +123,7 @@ struct RequestTests {
     func cancellationInBody() async throws {
         let server = try RawOrigin.listening { _, _ in [.send("HTTP/1.1 200 OK\r\n\r\n"), .trickle] }
         try await withFetcher { fetcher in
-            let task = Task { try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient)) }
+            let task = Task { try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .long)) }
             var events = server.events.makeAsyncIterator()
             _ = await events.next()
             task.cancel()
@@ -140,7 +140,7 @@ struct RequestTests {
         try await withFetcher { fetcher in
             let task = Task {
                 withUnsafeCurrentTask { $0?.cancel() }
-                return try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient))
+                return try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .long))
             }
             let error = await #expect(throws: UpstreamError.self) { try await task.value }
             #expect(error?.code == .cancelled)
@@ -152,7 +152,7 @@ struct RequestTests {
     func shutdown() async throws {
         let server = try RawOrigin.listening { _, _ in [] }
         let fetcher = HTTPFetcher(configuration: .init(version: "1"))
-        let request = FetchRequest(url: server.url, timeouts: .patient)
+        let request = FetchRequest(url: server.url, timeouts: .long)
         let task = Task { try await fetcher.fetch(request) }
         var events = server.events.makeAsyncIterator()
         _ = await events.next()
@@ -170,7 +170,7 @@ struct RequestTests {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let server = try RawOrigin.listening([.send(ok("{}"))])
         let fetcher = HTTPFetcher(configuration: .init(version: "1"), eventLoopGroup: group)
-        _ = try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient)).requireDocument()
+        _ = try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .long)).requireDocument()
         await fetcher.shutdown()
         server.stop()
         try await group.shutdownGracefully()

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Backoff")
 struct BackoffTests {
-    @Test("waits are spread evenly between the floor and a ceiling that doubles up to the cap")
+    @Test("waits are spread evenly between the floor and a ceiling that doubles with each failure, up to the cap")
     func ceilings() {
         var generator = SeededGenerator(seed: 1)
         let ceilings: [Duration] = [2, 4, 8, 16, 30, 30, 30].map { .seconds($0) }
@@ -41,7 +41,7 @@ struct BackoffTests {
         #expect(backoff.ceiling == first)
     }
 
-    @Test("Retry-After is a lower bound up to its cap, and a jitter of the same size is added")
+    @Test("the wait is Retry-After, up to its cap, plus a jitter of up to the same length")
     func retryAfter() {
         var generator = SeededGenerator(seed: 3)
         var waits: [Duration] = []
@@ -58,7 +58,7 @@ struct BackoffTests {
             "hosts with the same Retry-After are not spread")
     }
 
-    @Test("contradictory settings do not cause a trap", arguments: [-1.0, 0, 5, 1e9, 1e18])
+    @Test("contradictory parameters do not cause a trap", arguments: [-1.0, 0, 5, 1e9, 1e18])
     func extremes(_ seconds: Double) {
         var generator = SeededGenerator(seed: 4)
         for other in [-1.0, 0, 5, 1e9, 1e18] {
@@ -130,7 +130,7 @@ struct PollScheduleTests {
         #expect(schedule.splay(within: .zero) == .zero)
     }
 
-    @Test("no setting causes a trap", arguments: [-1.0, 0, 1e-9, 1e9, 1e18])
+    @Test("no parameter value causes a trap", arguments: [-1.0, 0, 1e-9, 1e9, 1e18])
     func extremes(_ seconds: Double) {
         var generator = SeededGenerator(seed: 7)
         for jitter in [-1, 0, 0.25, 99, .infinity] {

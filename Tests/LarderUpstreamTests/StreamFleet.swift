@@ -27,7 +27,8 @@ struct StreamFleet {
     private static let start = Duration.seconds(1_700_000_000)
 
     /// - Parameters:
-    ///   - window: the time over which hosts spread their first attempts after a connection has ended; nil for the default
+    ///   - window: the time over which hosts spread their first attempts after a connection has ended; nil for the
+    ///     default
     ///   - boot: when all hosts start, with a document to serve
     init(
         count: Int, interval: Duration, window: Duration? = nil, hasOtherEndpoints: Bool = false,
@@ -84,15 +85,15 @@ struct StreamFleet {
         _ retryAfter: (Duration) -> Duration?
     ) {
         load[load.count - 1] += 1
-        let isOut = outage.contains(entry.due)
+        let isDuringOutage = outage.contains(entry.due)
         switch entry.timer {
         case .poll:
             let delay = hosts[entry.host].poll.delay(
-                after: isOut ? .unanswered : .answered, at: Self.start + entry.due, using: &generator)
+                after: isDuringOutage ? .unanswered : .answered, at: Self.start + entry.due, using: &generator)
             add(entry.host, .poll, at: entry.due + delay)
         case .connection:
-            hosts[entry.host].isConnected = !isOut
-            if isOut { reconnect(entry.host, after: .failed, at: entry.due, retryAfter(entry.due)) }
+            hosts[entry.host].isConnected = !isDuringOutage
+            if isDuringOutage { reconnect(entry.host, after: .failed, at: entry.due, retryAfter(entry.due)) }
         }
     }
 

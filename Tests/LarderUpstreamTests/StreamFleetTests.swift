@@ -12,7 +12,7 @@ struct StreamFleetTests {
         var retryAfter: @Sendable (Duration) -> Duration? = { _ in nil }
 
         static let all = [
-            Case(testDescription: "all connections end at once"),
+            Case(testDescription: "all connections end at the same time"),
             Case(testDescription: "hosts get the end of the outage as Retry-After") { .seconds(1_200) - $0 },
             Case(testDescription: "hosts get a Retry-After of 30 seconds") { _ in .seconds(30) },
             Case(testDescription: "hosts boot in the same second of the outage", boot: 900),

@@ -25,7 +25,7 @@ struct StreamTests {
     func pieces() async throws {
         let server = try RawOrigin.listening { _, _ in [.send(Self.head)] }
         try await withFetcher { fetcher in
-            let result = try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
+            let result = try await fetcher.stream(FetchRequest(url: server.url, timeouts: .long)) {
                 head, body throws(UpstreamError) in
                 #expect(head.status == 200)
                 #expect(head.problem == nil)
@@ -52,7 +52,7 @@ struct StreamTests {
                 ? [.send(Self.head + pieces + "0\r\n\r\n")] : [.send(Self.head + Self.chunk("abc")), .close]
         }
         try await withFetcher { fetcher in
-            let counts = try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
+            let counts = try await fetcher.stream(FetchRequest(url: server.url, timeouts: .long)) {
                 _, body throws(UpstreamError) in
                 var counts: [Int] = []
                 while let block = try await body.next(atLeast: 600) { counts.append(block.count) }
@@ -61,7 +61,7 @@ struct StreamTests {
                 return counts
             }
             #expect(counts == [600, 400])
-            try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
+            try await fetcher.stream(FetchRequest(url: server.url, timeouts: .long)) {
                 _, body throws(UpstreamError) in
                 let first = try await body.next(atLeast: 600)
                 #expect(first == Array("abc".utf8))
@@ -149,7 +149,7 @@ struct StreamTests {
         let server = try RawOrigin.listening { _, _ in [.send(Self.head + Self.chunk("half")), .close] }
         try await withFetcher { fetcher in
             let error = await #expect(throws: UpstreamError.self) {
-                try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
+                try await fetcher.stream(FetchRequest(url: server.url, timeouts: .long)) {
                     _, body throws(UpstreamError) in
                     try await Self.text(&body)
                 }
@@ -165,7 +165,7 @@ struct StreamTests {
         try await withFetcher { fetcher in
             let (started, start) = AsyncStream.makeStream(of: Void.self)
             let task = Task {
-                try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
+                try await fetcher.stream(FetchRequest(url: server.url, timeouts: .long)) {
                     _, body throws(UpstreamError) in
                     start.yield()
                     return try await Self.text(&body)
@@ -185,7 +185,7 @@ struct StreamTests {
     func earlyReturn() async throws {
         let server = try RawOrigin.listening { _, _ in [.send(Self.head + Self.chunk("first;"))] }
         try await withFetcher { fetcher in
-            let text = try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
+            let text = try await fetcher.stream(FetchRequest(url: server.url, timeouts: .long)) {
                 _, body throws(UpstreamError) in
                 try await Self.text(&body, to: ";")
             }
@@ -197,14 +197,14 @@ struct StreamTests {
         server.stop()
     }
 
-    @Test("an error status is reported as a problem, and its body can be read")
+    @Test("an error status is reported as a problem, and the body of the response can be read")
     func status() async throws {
         let server = try RawOrigin.listening([
             .send(
                 "HTTP/1.1 503 X\r\nRetry-After: 7\r\nContent-Length: 6\r\n\r\nreason")
         ])
         try await withFetcher { fetcher in
-            try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
+            try await fetcher.stream(FetchRequest(url: server.url, timeouts: .long)) {
                 head, body throws(UpstreamError) in
                 #expect(head.status == 503)
                 #expect(head.problem?.code == .status)
@@ -224,7 +224,7 @@ struct StreamTests {
                 for _ in 0..<20 {
                     group.addTask {
                         // If a stream fails, the loop below waits for its arrival until the test's time limit.
-                        try? await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
+                        try? await fetcher.stream(FetchRequest(url: server.url, timeouts: .long)) {
                             _, body throws(UpstreamError) in
                             _ = try await Self.text(&body, to: ";")
                             arrived.yield()
@@ -243,7 +243,7 @@ struct StreamTests {
 
 @Suite("POST", .timeLimit(.minutes(5)))
 struct PostTests {
-    @Test("a body is sent as JSON unless the headers say otherwise, and never conditionally")
+    @Test("a POST body is JSON unless a header specifies another type, and the request is never conditional")
     func post() async throws {
         let server = try RawOrigin.listening([.send(ok("{}"))])
         try await withFetcher { fetcher in
@@ -273,7 +273,7 @@ struct PostTests {
         #expect(elsewhere.code == .invalidRedirect)
     }
 
-    @Test("a redirect that keeps method and origin is followed", arguments: [307, 308])
+    @Test("a redirect that keeps the method and the origin is followed", arguments: [307, 308])
     func kept(_ status: Int) async throws {
         let answer = try await document({ $0.body = Array("x".utf8) }) { number, request in
             number == 0

@@ -58,7 +58,7 @@ struct TimeoutTests {
         #expect(await deadline.expiry() == .idle)
     }
 
-    @Test("a transfer below the minimum rate is slow; the rate is higher while other requests wait for it")
+    @Test("a transfer below the minimum rate fails as slow; the minimum is higher while other requests wait")
     func slowTransfers() async {
         let (slow, fast) = (
             TransferRate(bytes: 10_000, in: .seconds(10)), TransferRate(bytes: 160_000, in: .seconds(10))
