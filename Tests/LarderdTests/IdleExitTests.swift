@@ -10,7 +10,7 @@ struct IdleExitTests {
     /// Runs an agent until it exits.
     /// - Parameters:
     ///   - clientLeaves: when the only client disconnects
-    ///   - workUntil: when the last work is done
+    ///   - workUntil: when the last work ends
     ///   - returns: if not nil, a client connects just before the agent stops accepting for the first time
     /// - Returns: when the agent exits, and how often it tried to stop accepting
     private func end(
@@ -59,7 +59,7 @@ struct IdleExitTests {
     }
 
     @Test("a client that connects just before the exit is served")
-    func lastMoment() async {
+    func clientJustBeforeExit() async {
         #expect(await end(clientLeaves: .zero, returns: .seconds(900)) == (.seconds(960), 2))
     }
 }

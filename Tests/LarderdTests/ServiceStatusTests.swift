@@ -64,7 +64,7 @@ struct ServiceStatusTests {
         await service.value
     }
 
-    @Test("a change of a namespace's state is reported at once; `refreshing` is not a change")
+    @Test("a change of a namespace's state is reported immediately; `refreshing` is not a change")
     func changes() async {
         await run { status, manager, clock in
             status.note(.fresh, of: "shop")

@@ -8,8 +8,8 @@ import Testing
 
 @Suite("Watchdog")
 struct WatchdogFeederTests {
-    /// Two probes, `a` and `b`, and the results of a feeder. A blocked probe answers only when the test calls `answer`;
-    /// other probes answer at once.
+    /// A feeder with two probes, `a` and `b`, and its effects. A blocked probe responds only when the test calls
+    /// `answer`. Other probes respond immediately.
     private final class Agent {
         let loop = EmbeddedEventLoop()
         let log = LogRecorder()
@@ -69,12 +69,12 @@ struct WatchdogFeederTests {
         #expect(agent.fed == 12)
     }
 
-    @Test("an unanswered probe stops the feeding, and the log names the probe before the timeout")
+    @Test("if a probe is not answered, the watchdog is not fed, and the log names the probe before the timeout")
     func blocked() {
         let agent = Agent()
         let feeder = agent.start()
         agent.blocked = ["b"]
-        // 14.9 s after the last feeding nothing is logged, after 15 s the probe is.
+        // Nothing is logged 14.9 s after the watchdog was last fed. The probe is logged after 15 s.
         agent.advance(10)
         agent.loop.advanceTime(by: .milliseconds(4_900))
         #expect(agent.log.take() == [])
@@ -89,7 +89,7 @@ struct WatchdogFeederTests {
         feeder.stop()
     }
 
-    @Test("a late answer feeds the watchdog again and is logged")
+    @Test("a late response to a probe is logged, and the watchdog is fed again")
     func late() {
         let agent = Agent()
         agent.blocked = ["a", "b"]
@@ -107,7 +107,7 @@ struct WatchdogFeederTests {
         feeder.stop()
     }
 
-    @Test("an answer to an earlier round does not count in the current round")
+    @Test("a late response to a probe of an earlier round does not count in the current round")
     func answerToEarlierRound() {
         let agent = Agent()
         agent.blocked = ["a"]

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// The specification consists of a text, an OpenRPC document, schemas and transcripts. These tests check that they agree.
+/// Checks that the parts of the specification agree: text, OpenRPC document, schemas and transcripts.
 @Suite("Consistency of the specification")
 struct AgreementTests {
-    @Test("the generated parts of the OpenRPC document, the text and the Swift types match the schemas")
+    @Test("the OpenRPC document, and the generated parts of the text and of the Swift code, match the schemas")
     func generatedFilesAreCurrent() async throws {
         let run = try await Script.run("python3", ["Protocol/generate.py", "--check"])
         #expect(run.status == 0, "\(run.output)")
@@ -25,7 +25,7 @@ struct AgreementTests {
         let inText = try Specification.methods()
         #expect(Set(inText.map(\.name)) == inSchemas)
         #expect(Set(try Document.methods().map(\.name)) == inSchemas)
-        #expect(inText.count == inSchemas.count, "the text describes a method twice")
+        #expect(inText.count == inSchemas.count, "the text describes a method more than once")
         var unused = inSchemas
         for name in try Repository.names(in: "transcripts", extension: "jsonl") {
             let text = try Repository.text("transcripts/\(name).jsonl")
@@ -43,7 +43,7 @@ struct AgreementTests {
         }
     }
 
-    @Test("table of rights, method sections and OpenRPC document agree on the right that each method needs")
+    @Test("the table of rights, the method sections and the OpenRPC document agree on the right for each method")
     func rightsAgree() throws {
         let inTable = try Specification.rights()
         let inDocument = try Document.rights()
@@ -51,7 +51,7 @@ struct AgreementTests {
         for (method, right) in inDocument {
             let rights = try #require(inTable[method])
             #expect(rights.contains(right ?? "none"), "\(method)")
-            // `config.refresh` needs another right with `force`, and `image.put` needs two rights.
+            // `config.refresh` has two rights, one of them only for `force`. `image.put` needs two rights.
             #expect(rights.count == 1 || ["config.refresh", "image.put"].contains(method), "\(method)")
             let section = try Repository.text("README.md").components(separatedBy: "\n### \(method)\n\n")
             try #require(section.count == 2)
@@ -113,7 +113,7 @@ enum Specification {
         }
     }
 
-    /// Returns, for each method, the rights whose rows in the table of rights name it.
+    /// Returns, by method, the rights whose row in the table of rights names the method.
     static func rights() throws -> [String: Set<String>] {
         let text = try Repository.text("README.md")
         let start = try #require(text.range(of: "\n| right | what needs it |\n| --- | --- |\n"))
@@ -138,7 +138,7 @@ enum Specification {
                 message: String(row.3),
                 isRetryable: row.4 == "yes")
         }
-        #expect(Set(errors).count == errors.count, "an error has two rows")
+        #expect(Set(errors).count == errors.count, "an error has more than one row")
         return Set(errors)
     }
 }

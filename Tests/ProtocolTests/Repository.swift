@@ -9,8 +9,8 @@ enum Repository {
     /// The folder of the specification, with its schemas and transcripts.
     static let specification = root.appending(path: "Protocol")
 
-    /// The path of the agent under test: `LARDER_AGENT` if it is set, otherwise the agent of this build, which is in the
-    /// directory of the test executable.
+    /// The path of the agent under test: `LARDER_AGENT` if it is set, otherwise the agent in the directory of the test
+    /// executable.
     static var agent: String {
         get throws {
             if let path = ProcessInfo.processInfo.environment["LARDER_AGENT"] { return path }
