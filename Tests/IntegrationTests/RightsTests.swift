@@ -27,7 +27,7 @@ extension Integration {
                 #expect(try rights(1, 4712, []) == ["read", "push"])
                 #expect(try rights(4711, 4712, [4713, 2, 4714]) == ["read", "write", "push", "administer", "images"])
                 #expect(try rights(4713, 4711, []) == ["read"])
-                // Rights of groups have the same effect as those of users.
+                // The rights of a group have the same effect as the rights of a user.
                 let member = try OtherUser.connect(1, groups: [4713, 4714], to: agent, home)
                 #expect(try member.call("image.list")["images"] == [])
                 #expect(try member.call("agent.clients")["clients"]?.count == 1)

@@ -43,7 +43,7 @@ struct PollPlanTests {
     }
 
     @Test("without a document and a first-fetch window, the first poll is immediate and is retried soon")
-    func nothing() {
+    func immediateFirstPoll() {
         var generator = SeededGenerator(seed: 1)
         var plan = PollPlan(PollSchedule(interval: .seconds(3_600), seed: "a"))
         #expect(plan.delay(after: .started(holding: false), at: Self.start, using: &generator) == .zero)
@@ -93,7 +93,7 @@ struct PollPlanTests {
         for (before, after) in zip(times[1...], times[2...]) { #expect(after - before <= .seconds(18 * 60)) }
     }
 
-    @Test("the next poll is at the first scheduled time after Retry-After, of which at most an hour counts")
+    @Test("the next poll is at the first scheduled time after Retry-After, which is limited to an hour")
     func retryAfter() {
         var generator = SeededGenerator(seed: 5)
         for seconds in [1, 30, 90, 3_600, 1_000_000] {

@@ -30,7 +30,7 @@ struct ReconnectPlanTests {
         #expect((0..<6_000).allSatisfy { Self.plan($0).splay >= .milliseconds(500) })
     }
 
-    @Test("the splay is added to the delay that the source requests, of which at most an hour counts")
+    @Test("the splay is added to the delay that the source requests, which is limited to an hour")
     func floor() {
         var generator = SeededGenerator(seed: 2)
         var plan = Self.plan(1)

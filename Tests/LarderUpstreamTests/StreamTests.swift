@@ -131,7 +131,7 @@ struct StreamTests {
         server.stop()
     }
 
-    @Test("an origin that accepts the connection and sends nothing is a timeout")
+    @Test("an origin that accepts the connection and sends nothing causes a timeout")
     func noHead() async throws {
         let server = try RawOrigin.listening { _, _ in [] }
         let timeouts = FetchTimeouts(idle: .seconds(60), whole: .milliseconds(100))

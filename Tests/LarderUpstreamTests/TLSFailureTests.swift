@@ -56,7 +56,7 @@ struct TLSFailureTests {
         }
     }
 
-    @Test("of several reasons, the one with advice is reported")
+    @Test("if a failure has several reasons, a reason with advice is reported")
     func several() {
         let text = TLSFailure(description: Self.sslError("DECODE_ERROR", "CERTIFICATE_VERIFY_FAILED")).text
         #expect(text.contains("set certificateAuthority"))

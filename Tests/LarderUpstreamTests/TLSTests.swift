@@ -25,7 +25,7 @@ struct TLSTests {
         return nginx
     }
 
-    @Test("configured authorities replace those of the system")
+    @Test("configured authorities replace the authorities of the system")
     func authority() async throws {
         let nginx = try Self.server()
         try await withFetcher { fetcher in

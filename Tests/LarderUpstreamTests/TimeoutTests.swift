@@ -7,7 +7,7 @@ import Testing
 struct TimeoutTests {
     private let short = FetchTimeouts(idle: .milliseconds(100), whole: .seconds(60))
 
-    @Test("an origin that accepts the connection and sends nothing is a timeout")
+    @Test("an origin that accepts the connection and sends nothing causes a timeout")
     func silence() async throws {
         let error = try await failure({ $0.timeouts = short }) { _, _ in [] }
         #expect(error.code == .timeout)
@@ -15,7 +15,7 @@ struct TimeoutTests {
         #expect(error.message.contains("sent nothing"))
     }
 
-    @Test("an origin that stops sending in the middle of the body is a timeout")
+    @Test("an origin that stops sending in the middle of the body causes a timeout")
     func silenceInBody() async throws {
         let error = try await failure({ $0.timeouts = short }) { _, _ in
             [.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")]

@@ -11,7 +11,7 @@ enum OtherUser {
     ) throws -> LineClient {
         // Lets every user reach the socket. The mode of the socket itself comes from the settings.
         chmod(home.directory, 0o711)
-        // socat parses commas and colons in an address, so those of the command are escaped.
+        // socat parses commas and colons in an address, so commas and colons in the command are escaped.
         let numbers = groups.map(String.init).joined(separator: "\\,")
         let others = groups.isEmpty ? "--clear-groups" : "--groups=\(numbers)"
         let program = "socat -t 60 - UNIX-CONNECT\\:\(agent.socket)"

@@ -33,7 +33,7 @@ extension Integration {
             func sendRemainder() { origin.send(Array(image.bytes.dropFirst(sent))) }
         }
 
-        /// Runs `body` while 1,000 clients wait for one image, of which the origin has sent a part.
+        /// Runs `body` while 1,000 clients wait for one image. The origin has sent a part of it.
         private func withWaitingClients(
             _ body: (AgentHome, AgentProcess, ImageOrigin, SlowOrigin, [(client: LineClient, id: Int)]) throws -> Void
         ) throws {

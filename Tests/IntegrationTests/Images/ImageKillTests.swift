@@ -118,7 +118,7 @@ extension Integration {
             return rows.count
         }
 
-        /// Waits until the files on disk are exactly those of the index.
+        /// Waits until the image files on disk are exactly the files in the index.
         private static func checkOrphans(_ home: AgentHome, _ agent: AgentProcess) throws {
             let client = try agent.connect()
             defer { client.close() }
