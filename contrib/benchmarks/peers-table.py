@@ -83,7 +83,8 @@ def row(section, name, unit, larder, peer=None, other=None, floor=None, ratio=No
 
 
 def plain(reports, section, name, unit, report, metric, target=None, peer="redis", peer_report=None):
-    """Yields the row of a figure. The peer's value is from the same report, unless `peer_report` is given."""
+    """Returns a list with the row of a figure, or an empty list without a report. `peer_report` has the peer's value if it is
+    not in the same report."""
     if report not in reports:
         return []
     if peer_report:

@@ -8,10 +8,10 @@ import ArgumentParser
 struct LarderBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "larder-bench",
-        abstract: "Measure Larder on this machine, alone or in turn with Redis.",
+        abstract: "Measure Larder on this machine, alone or alternating with other servers.",
         discussion: """
-            Run the measurements over a socket against a scratch agent: they set values of their own in the namespaces \
-            that they measure. contrib/bench-peers.sh starts such servers and runs everything.
+            Use an agent without data that you need, because the measurements change values in its namespaces. \
+            contrib/bench-peers.sh starts suitable servers and runs all measurements.
             """,
         subcommands: [
             GetBenchmark.self, SetBenchmark.self, FanoutBenchmark.self, ConnectBenchmark.self, IdleBenchmark.self,

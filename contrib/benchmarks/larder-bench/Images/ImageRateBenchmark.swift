@@ -3,9 +3,10 @@ import ArgumentParser
 /// `larder-bench image rate`: requests per second for a cached image.
 struct ImageRateBenchmark: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rate", abstract: "Answer image.get for an image that is held, beside config.get.",
+        commandName: "rate", abstract: "Measure requests for a cached image, and compare them with config.get.",
         discussion: """
-            As `larder-bench get --depth 1`, with image.get and config.get in turn on the same agent. No file is read.
+            Works like `larder-bench get --depth 1`, and alternates between image.get and config.get on one agent. The \
+            image file is not read.
             """)
 
     @Option(help: ArgumentHelp("The agent's socket.", valueName: "path"))
@@ -14,13 +15,13 @@ struct ImageRateBenchmark: ParsableCommand {
     @Option(help: "The image's URL.")
     var url: String
 
-    @Option(help: "Connections open at the same time.")
+    @Option(help: "The number of open connections.")
     var connections = 50
 
-    @Option(help: "Rounds for each method.")
+    @Option(help: "The number of rounds for each method.")
     var rounds = 5
 
-    @Option(help: "Seconds for each round.")
+    @Option(help: "The length of a round in seconds.")
     var seconds = 2.0
 
     @Flag(name: .customLong("json"), help: "Print one JSON object instead of a table.")
@@ -28,7 +29,7 @@ struct ImageRateBenchmark: ParsableCommand {
 
     func validate() throws {
         guard connections >= 1, rounds >= 1, seconds > 0 else {
-            throw ValidationError("Numbers have to be at least 1, --seconds above 0.")
+            throw ValidationError("--connections and --rounds must be at least 1, --seconds must be above 0.")
         }
     }
 

@@ -6,14 +6,14 @@ struct ImageReplay: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "replay", abstract: "Replay a trace against the eviction of the image cache, LRU and Belady.",
         discussion: """
-            The trace has one request in each line: a key, a comma and a size in bytes. Nothing is fetched or stored; the \
-            sizes are used as they are, without the blocks of a file system.
+            The trace has one request per line: a key, a comma and a size in bytes. No image is downloaded or stored. \
+            Sizes are not rounded up to file system blocks.
             """)
 
     @Argument(help: ArgumentHelp("The trace.", valueName: "file"))
     var file: String
 
-    @Option(help: "The capacity of the cache in bytes; give it again for another row.")
+    @Option(help: "The capacity of the cache in bytes; repeat the option for several capacities.")
     var capacity: [Int] = []
 
     @Flag(name: .customLong("json"), help: "Print one JSON object instead of a table.")
@@ -21,7 +21,7 @@ struct ImageReplay: ParsableCommand {
 
     func validate() throws {
         guard !capacity.isEmpty, capacity.allSatisfy({ $0 >= 1 }) else {
-            throw ValidationError("--capacity is at least 1 byte.")
+            throw ValidationError("Pass --capacity with at least 1 byte.")
         }
     }
 

@@ -18,17 +18,17 @@ struct S3FIFOReplay: ReplayPolicy {
     private let trace: Trace
     private let capacity: Int
     private var queues = S3FIFO()
-    private var isHeld: [Bool]
+    private var isCached: [Bool]
 
     init(_ trace: Trace, capacity: Int) {
         (self.trace, self.capacity) = (trace, capacity)
-        isHeld = [Bool](repeating: false, count: trace.sizes.count)
+        isCached = [Bool](repeating: false, count: trace.sizes.count)
     }
 
     mutating func request(_ position: Int) -> Bool {
         // The slot of an object is its number.
         let slot = trace.requests[position]
-        guard !isHeld[Int(slot)] else {
+        guard !isCached[Int(slot)] else {
             queues.touch(slot)
             return true
         }
@@ -36,11 +36,11 @@ struct S3FIFOReplay: ReplayPolicy {
         guard size <= capacity else { return false }
         while queues.bytes + size > capacity {
             let slice = queues.nextVictims(limit: 64, bytes: queues.bytes + size - capacity) { _ in false }
-            for victim in slice.victims { isHeld[Int(victim)] = false }
+            for victim in slice.victims { isCached[Int(victim)] = false }
         }
         // A substitute for a hash: multiplication by an odd number gives each object different bits.
         queues.insert(slot, fingerprint: slot &* 0x9E37_79B1, size: size)
-        isHeld[Int(slot)] = true
+        isCached[Int(slot)] = true
         return false
     }
 }
@@ -95,34 +95,34 @@ struct BeladyReplay: ReplayPolicy {
     private let next: [Int]
     private var bytes = 0
     /// The position of the next request of each cached object; -1 if it is not cached.
-    private var heldUntil: [Int]
+    private var nextRequest: [Int]
     /// The positions of the next requests of cached objects, as a heap. Outdated entries are skipped.
     private var furthest = MaxHeap()
 
     init(_ trace: Trace, capacity: Int) {
         (self.trace, self.capacity) = (trace, capacity)
         next = trace.nextRequests()
-        heldUntil = [Int](repeating: -1, count: trace.sizes.count)
+        nextRequest = [Int](repeating: -1, count: trace.sizes.count)
     }
 
     mutating func request(_ position: Int) -> Bool {
         let object = Int(trace.requests[position])
-        let isHit = heldUntil[object] >= 0
+        let isHit = nextRequest[object] >= 0
         let size = trace.sizes[object]
         guard size <= capacity else { return false }
         // An object that is not requested again need not be cached.
         if next[position] == .max {
             if isHit { bytes -= size }
-            heldUntil[object] = -1
+            nextRequest[object] = -1
             return isHit
         }
         if !isHit { bytes += size }
-        heldUntil[object] = next[position]
+        nextRequest[object] = next[position]
         furthest.insert(next[position])
         while bytes > capacity, let candidate = furthest.removeMax() {
             let victim = Int(trace.requests[candidate])
-            guard heldUntil[victim] == candidate else { continue }
-            heldUntil[victim] = -1
+            guard nextRequest[victim] == candidate else { continue }
+            nextRequest[victim] = -1
             bytes -= trace.sizes[victim]
         }
         return isHit

@@ -2,12 +2,12 @@ import Glibc
 import LarderSnapshotFile
 
 /// Looks up values with `config.get` requests to the agent, which also passes the file for ``MappedLookup``.
-final class LookupAgent: LookupWay {
+final class LookupAgent: LookupMethod {
     let name = "larder"
-    let lookupsAtOnce = 1
+    let lookupsPerClockReading = 1
     /// The size of the mapped file in bytes.
     private(set) var fileBytes = 0
-    private let connection: WaitingConnection
+    private let connection: BlockingConnection
     private let control: ControlConnection
     private let namespace: String
     private let table: LookupTable
@@ -18,17 +18,17 @@ final class LookupAgent: LookupWay {
     init(socket: String, namespace: String, table: LookupTable) throws {
         let peer = Peer(kind: .larder, socketPath: socket)
         control = try ControlConnection(to: peer)
-        connection = try WaitingConnection(to: socket, name: name)
+        connection = try BlockingConnection(to: socket, name: name)
         (self.namespace, self.table) = (namespace, table)
         requests = table.paths.map {
             PreparedBytes(peer.getRequest(path: "\(Self.root).\($0)", namespace: namespace, id: 1))
         }
         let members = zip(table.paths, table.texts).map { (path: $0[...], text: $1) }
-        try control.ask(request("config.set", #","path":"\#(Self.root)","value":\#(Self.object(members))"#))
+        try control.request(request("config.set", #","path":"\#(Self.root)","value":\#(Self.object(members))"#))
     }
 
     /// Removes the values.
-    func clear() { _ = try? control.ask(request("config.unset", #","path":"\#(Self.root)""#)) }
+    func clear() { _ = try? control.request(request("config.unset", #","path":"\#(Self.root)""#)) }
 
     /// Maps the current snapshot.
     func mapped() throws -> MappedLookup {
@@ -36,7 +36,9 @@ final class LookupAgent: LookupWay {
         try connection.send(bytes.buffer)
         let (line, descriptor) = try connection.line()
         guard descriptor >= 0 else {
-            throw BenchError(.unexpected, "no file came: \(ReplyText.excerpt(UnsafeRawBufferPointer(line)))")
+            throw BenchError(
+                .unexpected,
+                "the reply to config.open has no descriptor: \(ReplyText.excerpt(UnsafeRawBufferPointer(line)))")
         }
         defer { _ = Glibc.close(descriptor) }
         let snapshot = try MappedSnapshot(descriptor: descriptor)
@@ -44,7 +46,7 @@ final class LookupAgent: LookupWay {
         return MappedLookup(snapshot: snapshot, table: table.under(Self.root))
     }
 
-    func look(at index: Int) throws(BenchError) {
+    func lookUp(_ index: Int) throws(BenchError) {
         try connection.send(requests[index].buffer)
         let (line, _) = try connection.line()
         guard !LarderRequest.isError(UnsafeRawBufferPointer(line)) else {
@@ -52,8 +54,8 @@ final class LookupAgent: LookupWay {
         }
     }
 
-    private func request(_ method: String, _ more: String) -> [UInt8] {
-        Array(#"{"id":1,"method":"\#(method)","params":{"namespace":"\#(namespace)"\#(more)}}"#.utf8) + [0x0A]
+    private func request(_ method: String, _ params: String) -> [UInt8] {
+        Array(#"{"id":1,"method":"\#(method)","params":{"namespace":"\#(namespace)"\#(params)}}"#.utf8) + [0x0A]
     }
 
     /// Returns the JSON object that has the given text at each path.

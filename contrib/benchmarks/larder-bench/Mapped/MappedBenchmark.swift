@@ -4,31 +4,31 @@ import ArgumentParser
 /// with requests to a server.
 struct MappedBenchmark: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "mapped", abstract: "Look values up in a mapped snapshot, in a dictionary, and at servers.",
+        commandName: "mapped", abstract: "Look up values in a mapped snapshot, in a dictionary, and on servers.",
         discussion: """
-            The same values, in the same order that chance decided, one at a time: from the file that config.open passes; \
-            from a Dictionary<String, String>; by GET from Redis and by config.get from the agent, over one connection \
-            each. All take turns, round by round. A value is looked at, not copied or converted.
+            Looks up the same values one at a time in the same random order: in the file that config.open passes, in a \
+            Dictionary<String, String>, with GET from Redis, and with config.get from the agent, over one connection \
+            each. The methods alternate, round by round. Values are not copied or converted.
             """)
 
     @OptionGroup var servers: PeerOptions
 
-    @Option(help: "How many values there are.")
+    @Option(help: "The number of values.")
     var values = 10_000
 
-    @Option(help: "Rounds for each.")
+    @Option(help: "The number of rounds for each method.")
     var rounds = 5
 
-    @Option(help: "Seconds for each round.")
+    @Option(help: "The length of a round in seconds.")
     var seconds = 1.0
 
-    @Option(help: "The namespace to use. The benchmark sets its values there, and takes them away.")
+    @Option(help: "The namespace to use. The benchmark adds values and removes them at the end.")
     var namespace = "default"
 
     mutating func validate() throws {
-        guard servers.larderSocket != nil else { throw ValidationError("Name an agent: --socket.") }
+        guard servers.larderSocket != nil else { throw ValidationError("Pass the agent's socket with --socket PATH.") }
         guard 1...20_000 ~= values, rounds >= 1, seconds > 0 else {
-            throw ValidationError("Numbers have to be at least 1, --values at most 20,000, --seconds above 0.")
+            throw ValidationError("--values must be 1 to 20,000, --rounds at least 1, --seconds above 0.")
         }
     }
 
@@ -37,18 +37,18 @@ struct MappedBenchmark: ParsableCommand {
         let table = LookupTable(count: values)
         let agent = try LookupAgent(socket: socket, namespace: namespace, table: table)
         defer { agent.clear() }
-        var ways: [any LookupWay] = [try agent.mapped()]
-        if let socket = servers.redisSocket { ways.append(try RedisLookup(socket: socket, table: table)) }
-        ways += [DictionaryLookup(table: table), agent]
-        var samples = [[Double]](repeating: [], count: ways.count)
+        var methods: [any LookupMethod] = [try agent.mapped()]
+        if let socket = servers.redisSocket { methods.append(try RedisLookup(socket: socket, table: table)) }
+        methods += [DictionaryLookup(table: table), agent]
+        var samples = [[Double]](repeating: [], count: methods.count)
         for _ in 0..<rounds {
-            for (position, way) in ways.enumerated() {
-                samples[position].append(try nanoseconds(of: way, in: table))
+            for (position, method) in methods.enumerated() {
+                samples[position].append(try nanoseconds(of: method, in: table))
             }
         }
-        let rows = zip(ways, samples).map { way, samples in
+        let rows = zip(methods, samples).map { method, samples in
             Report.Row(
-                name: way.name,
+                name: method.name,
                 metrics: [
                     Report.Metric(
                         key: "nanosecondsPerLookup", title: "ns/lookup", value: Statistics.median(samples), decimals: 1)
@@ -69,14 +69,14 @@ struct MappedBenchmark: ParsableCommand {
     }
 
     /// Returns the average time of a lookup in one round.
-    private func nanoseconds(of way: any LookupWay, in table: LookupTable) throws(BenchError) -> Double {
+    private func nanoseconds(of method: any LookupMethod, in table: LookupTable) throws(BenchError) -> Double {
         let length = UInt64(seconds * 1e9)
         let started = MonotonicClock.nanoseconds()
         var (lookups, now) = (0, started)
         repeat {
             // Reading the clock takes as long as a lookup, so it is read once for many.
-            for _ in 0..<way.lookupsAtOnce {
-                try way.look(at: table.order[lookups % table.order.count])
+            for _ in 0..<method.lookupsPerClockReading {
+                try method.lookUp(table.order[lookups % table.order.count])
                 lookups += 1
             }
             now = MonotonicClock.nanoseconds()

@@ -2,9 +2,9 @@
 /// 0.8 % from the recorded one. The range is one nanosecond to 18 minutes.
 struct LatencyHistogram: Sendable {
     private static let precisionBits = 7
-    private static let longestBits = 40
+    private static let maxBits = 40
     private var counts = [UInt64](
-        repeating: 0, count: (longestBits - precisionBits + 1) << precisionBits)
+        repeating: 0, count: (maxBits - precisionBits + 1) << precisionBits)
     /// The number of recorded durations.
     private(set) var count: UInt64 = 0
     /// The longest recorded duration in nanoseconds, exactly.
@@ -41,7 +41,7 @@ struct LatencyHistogram: Sendable {
     /// bucket.
     @inline(__always)
     private static func bucket(of nanoseconds: UInt64) -> Int {
-        let value = min(nanoseconds, (1 << UInt64(longestBits)) - 1)
+        let value = min(nanoseconds, (1 << UInt64(maxBits)) - 1)
         let highestBit = UInt64.bitWidth - 1 - (value | 1).leadingZeroBitCount
         let shift = max(0, highestBit - precisionBits)
         return shift << precisionBits + Int(value >> UInt64(shift))

@@ -9,7 +9,7 @@ struct ProcessorUse: Sendable {
     /// Elapsed seconds times the number of processors.
     var available = 0.0
     /// Whether the server's processor time is known.
-    var seesServer = true
+    var isServerMeasured = true
 
     /// The load generator's share of the processor time of it and the server.
     var clientShare: Double { client + server > 0 ? client / (client + server) : 0 }
@@ -26,7 +26,7 @@ extension [ProcessorUse] {
             sum.server += use.server
             sum.others += use.others
             sum.available += use.available
-            sum.seesServer = sum.seesServer && use.seesServer
+            sum.isServerMeasured = sum.isServerMeasured && use.isServerMeasured
         }
         return sum
     }
@@ -55,11 +55,13 @@ struct ProcessorMeter {
         if let before = serverAtStart, let now = server.flatMap(Self.processSeconds) {
             use.server = now - before
         } else {
-            use.seesServer = false
+            use.isServerMeasured = false
         }
         let elapsed = Double(MonotonicClock.nanoseconds() &- started) / 1e9
         use.available = elapsed * Double(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
-        if use.seesServer { use.others = max(0, Self.machineSeconds() - machineAtStart - use.client - use.server) }
+        if use.isServerMeasured {
+            use.others = max(0, Self.machineSeconds() - machineAtStart - use.client - use.server)
+        }
         return use
     }
 

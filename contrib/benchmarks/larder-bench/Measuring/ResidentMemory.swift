@@ -19,6 +19,7 @@ struct ResidentMemory: Sendable {
         {
             return ResidentMemory(residentBytes: resident * 1024, privateBytes: nil)
         }
-        throw BenchError(.system, "no process \(process), or not ours to look at (/proc/\(process))")
+        throw BenchError(
+            .system, "cannot read the memory usage of process \(process) in /proc; run as its user or as root")
     }
 }

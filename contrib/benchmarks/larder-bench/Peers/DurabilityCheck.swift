@@ -10,16 +10,16 @@ extension Peer {
             return
         case .etcd:
             // etcd writes every change to disk before it replies or notifies watchers.
-            guard (kind == .etcd) == durable else {
-                throw BenchError(.unsuitable, "\(name) cannot do that: leave it out")
+            guard durable else {
+                throw BenchError(.unsuitable, "\(name) supports only durable writes; omit its socket or add --durable")
             }
         case .larder:
             let wanted = durable ? "full" : "relaxed"
-            let status = try control.ask(LarderRequest.status(namespace: namespace))
+            let status = try control.request(LarderRequest.status(namespace: namespace))
             guard ReplyText.end(of: "\"durability\":\"\(wanted)\"", in: status[0]) != nil else {
                 throw BenchError(
                     .unsuitable,
-                    "larder: namespace \"\(namespace)\" does not have durability \"\(wanted)\": choose one with --namespace"
+                    "larder: namespace \"\(namespace)\" does not have durability \"\(wanted)\"; choose another with --namespace"
                 )
             }
         case .redis:
@@ -29,14 +29,14 @@ extension Peer {
                 throw BenchError(
                     .unsuitable,
                     durable
-                        ? "redis: start it with --appendonly yes --appendfsync always for --durable"
-                        : "redis: start it with --appendonly no where --durable is not asked for")
+                        ? "redis: --durable requires redis-server --appendonly yes --appendfsync always"
+                        : "redis: without --durable, start redis-server with --appendonly no")
             }
         }
     }
 
     private func isSet(_ control: ControlConnection, _ setting: String, _ value: String) throws(BenchError) -> Bool {
-        let answer = try control.ask(RedisRequest.command("CONFIG", "GET", setting))
+        let answer = try control.request(RedisRequest.command("CONFIG", "GET", setting))
         return ReplyText.end(of: "\r\n\(value)\r\n", in: answer[0]) != nil
     }
 }

@@ -48,7 +48,7 @@ struct Peer: Sendable {
         switch kind {
         case .larder, .floor: LarderRequest.set(path: path, namespace: namespace, json: json)
         case .redis: RedisRequest.command("SET", path, String(decoding: json, as: UTF8.self))
-        case .etcd: preconditionFailure("etcd takes strings only")
+        case .etcd: preconditionFailure("JSON values are not supported for etcd")
         }
     }
 
@@ -98,7 +98,7 @@ struct Peer: Sendable {
             case .larder, .floor: LarderRequest.isError(reply)
             case .etcd: EtcdRequest.isError(reply)
             }
-        return failed ? BenchError(.refused, "\(name) answered with an error: \(ReplyText.excerpt(reply))") : nil
+        return failed ? BenchError(.refused, "\(name) replied with an error: \(ReplyText.excerpt(reply))") : nil
     }
 
     /// The number of bytes at the start of a successful reply that do not depend on the value.

@@ -7,12 +7,12 @@ struct PeerOptions: ParsableArguments {
 
     @Option(
         name: .customLong("redis-socket"),
-        help: ArgumentHelp("Redis's Unix socket (unixsocket in its settings).", valueName: "path"))
+        help: ArgumentHelp("The Unix socket of Redis (setting unixsocket).", valueName: "path"))
     var redisSocket: String?
 
     @Option(
         name: .customLong("etcd-socket"),
-        help: ArgumentHelp("etcd's Unix socket (--listen-client-urls unix://…).", valueName: "path"))
+        help: ArgumentHelp("The Unix socket of etcd (option --listen-client-urls unix://…).", valueName: "path"))
     var etcdSocket: String?
 
     @Option(
@@ -23,7 +23,7 @@ struct PeerOptions: ParsableArguments {
     @Flag(name: .customLong("json"), help: "Print one JSON object instead of a table.")
     var printsJSON = false
 
-    /// The servers, in the order in which they take turns. The report compares the first with the second.
+    /// The servers in the order in which they are measured. The report compares the first with the second.
     var peers: [Peer] {
         [
             larderSocket.map { Peer(kind: .larder, socketPath: $0) },
@@ -35,6 +35,6 @@ struct PeerOptions: ParsableArguments {
 
     /// Rejects a command line without a server.
     func requireServer() throws {
-        guard !peers.isEmpty else { throw ValidationError("Name a server, such as --socket PATH.") }
+        guard !peers.isEmpty else { throw ValidationError("Pass the socket of a server, such as --socket PATH.") }
     }
 }

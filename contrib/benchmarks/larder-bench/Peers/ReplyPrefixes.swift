@@ -22,7 +22,7 @@ final class ReplyPrefixes {
                 }
             guard fits, let length else {
                 let excerpt = reply.withUnsafeBytes(ReplyText.excerpt)
-                throw BenchError(.unexpected, "\(peer.name) did not answer with the value that was set: \(excerpt)")
+                throw BenchError(.unexpected, "\(peer.name) did not return the value that was set: \(excerpt)")
             }
             prefixes.append(PreparedBytes(Array(reply[..<length])))
         }

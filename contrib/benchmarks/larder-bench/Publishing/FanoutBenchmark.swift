@@ -6,35 +6,36 @@ struct FanoutBenchmark: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fanout", abstract: "Publish one value to many subscribers.",
         discussion: """
-            One round: send a set, wait until the event has arrived at every subscriber and the publisher has its reply. \
-            Events are read and checked after the clock has stopped, except large ones, which cannot arrive in one piece. \
-            In Redis a round is a PUBLISH; with --durable, SET and PUBLISH in one write to a server that runs with \
-            appendfsync always, against a set in a namespace with durability "full". Several servers take turns, block \
-            by block, with a pause in which what one has put off can no longer disturb the other. Where this process may \
-            not hold all the connections at once, those of a server are closed after its turn.
+            A round sends a config.set, and waits until every subscriber has received the event and the publisher its \
+            reply. Events are read and checked after the clock has stopped, except for events over 16 KiB, which do not \
+            arrive in one piece. For Redis, a round is a PUBLISH. With --durable it is SET and PUBLISH in one write to a \
+            server with appendfsync always, compared with a config.set in a namespace with durability "full". Servers \
+            alternate, block by block, with a pause in which each finishes its background work. If the limit of open \
+            files does not allow connections to all servers at the same time, those of a server are closed after its \
+            block.
             """)
 
     @OptionGroup var servers: PeerOptions
 
-    @Option(help: "Subscribers, each with a connection of its own.")
+    @Option(help: "The number of subscribers. Each has a separate connection.")
     var subscribers = 1000
 
-    @Option(help: "Rounds for each server.")
+    @Option(help: "The number of rounds for each server.")
     var rounds = 200
 
-    @Option(help: "Blocks that the rounds are divided into.")
+    @Option(help: "The number of blocks into which the rounds are divided.")
     var blocks = 10
 
-    @Option(help: "Bytes of the published value.")
+    @Option(help: "The size of the published value in bytes.")
     var bytes = 100
 
-    @Flag(inversion: .prefixedNo, help: "Publish only what is on disk.")
+    @Flag(inversion: .prefixedNo, help: "Require that each value is on disk before it is published.")
     var durable = false
 
-    @Flag(help: "Subscribe to the whole document in place of the path.")
+    @Flag(help: "Subscribe to the whole document instead of the path.")
     var wholeDocument = false
 
-    @Option(help: "The path to publish; in Redis the channel and the key.")
+    @Option(help: "The path to publish; for Redis the channel and the key.")
     var path = "bench.fanout"
 
     @Option(help: "The namespace (default: relaxed; default with --durable).")
@@ -43,10 +44,11 @@ struct FanoutBenchmark: ParsableCommand {
     mutating func validate() throws {
         try servers.requireServer()
         guard subscribers >= 1, blocks >= 1, rounds >= blocks else {
-            throw ValidationError("There has to be a subscriber, and a round for every block.")
+            throw ValidationError(
+                "--subscribers and --blocks must be at least 1, --rounds at least the number of blocks.")
         }
         guard bytes >= FanoutMarker.length else {
-            throw ValidationError("--bytes has to be at least \(FanoutMarker.length).")
+            throw ValidationError("--bytes must be at least \(FanoutMarker.length).")
         }
     }
 
@@ -60,9 +62,9 @@ struct FanoutBenchmark: ParsableCommand {
         let peers = servers.peers
         let keepsConnections = OpenFileLimit.allows(peers.count * (subscribers + 1))
         try OpenFileLimit.raise(toAtLeast: (keepsConnections ? peers.count : 1) * (subscribers + 1))
-        let space = namespace ?? (durable ? "default" : "relaxed")
+        let usedNamespace = namespace ?? (durable ? "default" : "relaxed")
         let publication = FanoutGroup.Publication(
-            path: path, namespace: space, bytes: bytes, isDurable: durable, wholeDocument: wholeDocument)
+            path: path, namespace: usedNamespace, bytes: bytes, isDurable: durable, wholeDocument: wholeDocument)
         func group(_ peer: Peer) throws -> FanoutGroup {
             try FanoutGroup(peer, subscribers: subscribers, publication)
         }
@@ -83,7 +85,7 @@ struct FanoutBenchmark: ParsableCommand {
             parameters: [
                 ("subscribers", .count(subscribers)), ("rounds", .count(rounds)),
                 ("blocks", .count(blocks)), ("bytes", .count(bytes)), ("durable", .flag(durable)),
-                ("wholeDocument", .flag(wholeDocument)), ("path", .text(path)), ("namespace", .text(space)),
+                ("wholeDocument", .flag(wholeDocument)), ("path", .text(path)), ("namespace", .text(usedNamespace)),
             ],
             rows: zip(servers.peers, outcomes).map { row($0.name, $1) }, comparedMetric: "medianMicroseconds"
         )

@@ -26,7 +26,7 @@ final class FanoutGroup {
     private static let wholeArrivalBytes = 16 * 1024
 
     private let peer: Peer
-    private let crowd: SubscriberCrowd
+    private let subscriberGroup: SubscriberGroup
     private let publisher: Connection
     private let subscribers: Int
     private let serverProcess: Int32?
@@ -43,7 +43,7 @@ final class FanoutGroup {
     /// The last round whose event was read, for each subscriber.
     private var roundRead: [Int]
     private var round = 0
-    private var loop: EpollLoop { crowd.loop }
+    private var loop: EpollLoop { subscriberGroup.loop }
 
     /// Connects and subscribes, and checks that the server's settings suit the measurement.
     init(_ peer: Peer, subscribers: Int, _ publication: Publication) throws(BenchError) {
@@ -64,13 +64,13 @@ final class FanoutGroup {
         roundArrived = Array(repeating: 0, count: subscribers)
         roundRead = roundArrived
 
-        crowd = try SubscriberCrowd(
+        subscriberGroup = try SubscriberGroup(
             peer, count: subscribers,
             request: peer.subscribeRequest(
                 path: publication.wholeDocument ? nil : publication.path, namespace: publication.namespace,
                 channel: publication.path))
         publisher = try Connection(to: peer, index: subscribers)
-        try crowd.loop.add(publisher)
+        try subscriberGroup.loop.add(publisher)
     }
 
     /// Publishes `rounds` times, after a warm-up round that is not counted.
@@ -134,7 +134,7 @@ final class FanoutGroup {
     /// - Returns: the time at which the last event was complete if any was still incomplete; else nil.
     private func checkEvents() throws(BenchError) -> UInt64? {
         guard unread > 0 else { return nil }
-        for connection in crowd.connections { try readEvents(connection) }
+        for connection in subscriberGroup.connections { try readEvents(connection) }
         guard unread > 0 else { return nil }
         while unread > 0 {
             try loop.turn { (connection) throws(BenchError) in try readEvents(connection) }

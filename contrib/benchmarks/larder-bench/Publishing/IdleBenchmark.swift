@@ -4,44 +4,46 @@ import Glibc
 /// `larder-bench idle`: the memory of an idle server, and the memory that each subscriber adds.
 struct IdleBenchmark: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "idle", abstract: "Resident memory at rest, and for each idle subscriber.",
+        commandName: "idle", abstract: "Measure resident memory at rest, and per idle subscriber.",
         discussion: """
-            The server's process is asked from the socket, or given with --pid. Resident memory is what the kernel \
-            counts in /proc/PID/smaps_rollup, shared pages included. MB are 10^6 bytes.
+            The process of a server is found through its socket, unless --pid is given. Resident memory is Rss in \
+            /proc/PID/smaps_rollup, including shared pages. A MB is 10^6 bytes.
             """)
 
     @OptionGroup var servers: PeerOptions
 
-    @Option(help: "The process to look at, in place of the one that serves the socket.")
+    @Option(help: "The process to measure instead of the one that serves the socket.")
     var pid: Int32?
 
-    @Option(help: "Idle subscribers to add after the first look.")
+    @Option(help: "The number of idle subscribers to add after the first measurement.")
     var subscribers = 0
 
-    @Option(help: "The path they subscribe to; in Redis the channel.")
+    @Option(help: "The path that they subscribe to; for Redis the channel.")
     var path = "bench.idle"
 
-    @Option(help: "The namespace they subscribe to.")
+    @Option(help: "The namespace that they subscribe to.")
     var namespace = "default"
 
-    @Option(help: "Seconds to wait before each look.")
+    @Option(help: "The number of seconds to wait before each measurement.")
     var settle = 1.0
 
     mutating func validate() throws {
         if pid == nil { try servers.requireServer() }
         guard pid == nil || servers.peers.count <= 1 else {
-            throw ValidationError("--pid goes with one server at most.")
+            throw ValidationError("--pid can be used with one server only.")
         }
-        guard subscribers >= 0, settle >= 0 else { throw ValidationError("Numbers must not be negative.") }
+        guard subscribers >= 0, settle >= 0 else {
+            throw ValidationError("--subscribers and --settle must not be negative.")
+        }
         guard subscribers == 0 || !servers.peers.isEmpty else {
-            throw ValidationError("--subscribers needs a server's socket.")
+            throw ValidationError("--subscribers requires the socket of a server.")
         }
     }
 
     mutating func run() throws {
         try OpenFileLimit.raise(toAtLeast: subscribers)
         var rows: [Report.Row] = []
-        if servers.peers.isEmpty, let pid { rows.append(row("process", try rest(of: pid), nil)) }
+        if servers.peers.isEmpty, let pid { rows.append(row("process", try memory(of: pid), nil)) }
         for peer in servers.peers { rows.append(try measure(peer)) }
         Report(
             benchmark: "idle",
@@ -56,17 +58,18 @@ struct IdleBenchmark: ParsableCommand {
     private func measure(_ peer: Peer) throws -> Report.Row {
         let control = try ControlConnection(to: peer)
         guard let process = pid ?? control.serverProcess else {
-            throw BenchError(.system, "\(peer.name): the kernel does not say which process serves; name it with --pid")
+            throw BenchError(
+                .system, "\(peer.name): the kernel does not report the process of the server; pass it with --pid")
         }
-        guard subscribers > 0 else { return row(peer.name, try rest(of: process), nil) }
-        try control.ask(peer.setRequest(path: path, namespace: namespace, value: "idle"))
-        let before = try rest(of: process)
-        let crowd = try SubscriberCrowd(
+        guard subscribers > 0 else { return row(peer.name, try memory(of: process), nil) }
+        try control.request(peer.setRequest(path: path, namespace: namespace, value: "idle"))
+        let before = try memory(of: process)
+        let group = try SubscriberGroup(
             peer, count: subscribers, request: peer.subscribeRequest(path: path, namespace: namespace, channel: path))
-        return try withExtendedLifetime(crowd) { row(peer.name, before, try rest(of: process)) }
+        return try withExtendedLifetime(group) { row(peer.name, before, try memory(of: process)) }
     }
 
-    private func rest(of process: Int32) throws -> ResidentMemory {
+    private func memory(of process: Int32) throws -> ResidentMemory {
         usleep(UInt32(min(settle, 60) * 1_000_000))
         return try ResidentMemory.of(process: process)
     }

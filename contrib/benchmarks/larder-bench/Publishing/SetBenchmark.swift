@@ -3,32 +3,31 @@ import ArgumentParser
 /// `larder-bench set`: the number of changes per second.
 struct SetBenchmark: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set", abstract: "Set values over many connections, each waiting for its reply.",
+        commandName: "set", abstract: "Set values over many connections, each of which waits for its reply.",
         discussion: """
-            Every writer sets a path of its own to a value that it has not had, waits for the reply, and begins again. After \
-            each round it reads what it has written. The agent's namespace has to have durability "full", Redis to run with \
-            appendfsync always; etcd and contrib/benchmarks/floor with a journal need no more. Servers take turns, round by \
-            round.
+            Each writer repeatedly sets a separate path to a new value and waits for the reply. After each round it reads \
+            its value. The namespace of the agent must have durability "full", and Redis must have appendfsync always. \
+            etcd always writes to disk; the floor needs a journal. Servers alternate, round by round.
             """)
 
     @OptionGroup var servers: PeerOptions
 
-    @Option(help: "Writers at the same time.")
+    @Option(help: "The number of writers.")
     var writers = 1
 
-    @Option(help: "Rounds for each server.")
+    @Option(help: "The number of rounds for each server.")
     var rounds = 5
 
-    @Option(help: "Seconds for each round.")
+    @Option(help: "The length of a round in seconds.")
     var seconds = 2.0
 
-    @Option(help: "Bytes of a value.")
+    @Option(help: "The size of a value in bytes.")
     var bytes = 20
 
-    @Flag(inversion: .prefixedNo, help: "Replies come when the change is on disk.")
+    @Flag(inversion: .prefixedNo, help: "Require that each change is on disk before its reply.")
     var durable = true
 
-    @Option(help: "The path above those of the writers; in Redis and etcd the beginning of their keys.")
+    @Option(help: "The parent path of the writers; for Redis and etcd the prefix of their keys.")
     var path = "bench.writers"
 
     @Option(help: "The namespace (default: default; relaxed with --no-durable).")
@@ -37,18 +36,18 @@ struct SetBenchmark: ParsableCommand {
     mutating func validate() throws {
         try servers.requireServer()
         guard writers >= 1, rounds >= 1, seconds > 0 else {
-            throw ValidationError("Numbers have to be at least 1, --seconds above 0.")
+            throw ValidationError("--writers and --rounds must be at least 1, --seconds must be above 0.")
         }
         guard bytes >= FanoutMarker.length else {
-            throw ValidationError("--bytes has to be at least \(FanoutMarker.length).")
+            throw ValidationError("--bytes must be at least \(FanoutMarker.length).")
         }
     }
 
     mutating func run() throws {
         try OpenFileLimit.raise(toAtLeast: servers.peers.count * writers)
-        let space = namespace ?? (durable ? "default" : "relaxed")
+        let usedNamespace = namespace ?? (durable ? "default" : "relaxed")
         let loads = try servers.peers.map { peer in
-            try WriteLoad(peer, writers: writers, path: path, namespace: space, bytes: bytes, durable: durable)
+            try WriteLoad(peer, writers: writers, path: path, namespace: usedNamespace, bytes: bytes, durable: durable)
         }
         var outcomes = [[LoadOutcome]](repeating: [], count: loads.count)
         for _ in 0..<rounds {
@@ -64,7 +63,7 @@ struct SetBenchmark: ParsableCommand {
             parameters: [
                 ("writers", .count(writers)), ("rounds", .count(rounds)), ("seconds", .seconds(seconds)),
                 ("bytes", .count(bytes)), ("durable", .flag(durable)), ("path", .text(path)),
-                ("namespace", .text(space)),
+                ("namespace", .text(usedNamespace)),
             ],
             rows: rows, comparedMetric: "setsPerSecond"
         )

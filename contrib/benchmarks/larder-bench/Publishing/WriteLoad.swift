@@ -26,13 +26,13 @@ final class WriteLoad {
         control = try ControlConnection(to: peer)
         try peer.checkDurability(control, namespace: namespace, durable: durable)
         for index in 0..<count {
-            let own = "\(path).w\(index)"
+            let writerPath = "\(path).w\(index)"
             let request = MarkedRequest(valueBytes: bytes) {
-                peer.setRequest(path: own, namespace: namespace, value: $0)
+                peer.setRequest(path: writerPath, namespace: namespace, value: $0)
             }
             let connection = try Connection(to: peer, index: index)
             try loop.add(connection)
-            writers.append(Writer(connection: connection, path: own, request: request))
+            writers.append(Writer(connection: connection, path: writerPath, request: request))
         }
     }
 
@@ -44,12 +44,12 @@ final class WriteLoad {
         guard peer.kind != .floor else { return outcome }
         for writer in writers {
             let request = peer.getRequest(path: writer.path, namespace: namespace, id: 100)
-            let reply = try control.ask(request)[0]
+            let reply = try control.request(request)[0]
             let written = writer.request.marker.text
             guard ReplyText.end(of: written, in: reply) != nil else {
                 let excerpt = reply.withUnsafeBytes(ReplyText.excerpt)
                 throw BenchError(
-                    .unexpected, "\(peer.name) lost \(written), which it acknowledged: \(excerpt)")
+                    .unexpected, "\(peer.name) lost the acknowledged value \(written): \(excerpt)")
             }
         }
         return outcome

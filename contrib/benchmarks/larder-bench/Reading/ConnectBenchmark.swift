@@ -3,24 +3,24 @@ import ArgumentParser
 /// `larder-bench connect`: the number of clients per second that connect, read one value and disconnect.
 struct ConnectBenchmark: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "connect", abstract: "Connect, read one value, close; again and again.",
+        commandName: "connect", abstract: "Repeatedly connect, read one value and disconnect.",
         discussion: """
-            One after the other, or --parallel of them at the same time. A latency runs from before connect(2) to the \
-            reply. Several servers take turns, round by round.
+            Clients connect one at a time, or --parallel at a time. A latency is the time from before connect(2) to the \
+            reply. Servers alternate, round by round.
             """)
 
     @OptionGroup var servers: PeerOptions
 
-    @Option(help: "Clients at the same time.")
+    @Option(help: "The number of concurrent clients.")
     var parallel = 1
 
-    @Option(help: "Rounds for each server.")
+    @Option(help: "The number of rounds for each server.")
     var rounds = 5
 
-    @Option(help: "Seconds for each round.")
+    @Option(help: "The length of a round in seconds.")
     var seconds = 1.0
 
-    @Option(help: "The path to read. The benchmark sets it itself.")
+    @Option(help: "The path to read. The benchmark sets its value.")
     var path = "search.limit"
 
     @Option(help: "The namespace to read.")
@@ -29,7 +29,7 @@ struct ConnectBenchmark: ParsableCommand {
     mutating func validate() throws {
         try servers.requireServer()
         guard parallel >= 1, rounds >= 1, seconds > 0 else {
-            throw ValidationError("Numbers have to be at least 1, --seconds above 0.")
+            throw ValidationError("--parallel and --rounds must be at least 1, --seconds must be above 0.")
         }
     }
 

@@ -26,7 +26,7 @@ final class ConnectLoad {
             try loop.turn { (connection) throws(BenchError) in
                 var isAnswered = false
                 try connection.receive(into: loop.scratch) { (reply) throws(BenchError) in
-                    guard batch.expected.match(reply, at: 0) else { throw batch.surprise(reply) }
+                    guard batch.expected.match(reply, at: 0) else { throw batch.mismatchError(reply) }
                     isAnswered = true
                 }
                 guard isAnswered else { return }

@@ -11,7 +11,7 @@ struct GetBatch {
     /// Sets the value at `path`, and reads it once to learn the prefixes of the replies.
     init(peer: Peer, path: String, namespace: String, value: String, depth: Int) throws(BenchError) {
         let control = try ControlConnection(to: peer)
-        try control.ask(peer.setRequest(path: path, namespace: namespace, value: value))
+        try control.request(peer.setRequest(path: path, namespace: namespace, value: value))
         try self.init(control, of: peer, answering: value, depth: depth) { id in
             peer.getRequest(path: path, namespace: namespace, id: id)
         }
@@ -20,16 +20,16 @@ struct GetBatch {
     /// Sets the value at `path` to the JSON text `json`, and reads it once to learn the prefixes of the replies.
     init(peer: Peer, path: String, namespace: String, json: [UInt8]) throws(BenchError) {
         let control = try ControlConnection(to: peer)
-        try control.ask(peer.setRequest(path: path, namespace: namespace, json: json))
+        try control.request(peer.setRequest(path: path, namespace: namespace, json: json))
         try self.init(control, of: peer, answering: String(decoding: json, as: UTF8.self), depth: 1) { id in
             peer.getRequest(path: path, namespace: namespace, id: id)
         }
     }
 
-    /// Makes the agent cache the image at `url`, and requests it once more to learn the prefixes of the replies.
+    /// Makes the agent cache the image at `url`, and requests it again to learn the prefixes of the replies.
     init(peer: Peer, image url: String) throws(BenchError) {
         let control = try ControlConnection(to: peer)
-        try control.ask(LarderRequest.image(url, id: 100))
+        try control.request(LarderRequest.image(url, id: 100))
         try self.init(control, of: peer, answering: "\"source\":\"hit\"", depth: 1) { id in
             LarderRequest.image(url, id: id)
         }
@@ -46,12 +46,12 @@ struct GetBatch {
         let requests = (0..<depth).flatMap { request(firstID + $0) }
         bytes = PreparedBytes(requests)
         expected = try ReplyPrefixes(
-            try control.ask(requests, replies: depth), of: peer, value: value, firstID: firstID)
+            try control.request(requests, replies: depth), of: peer, value: value, firstID: firstID)
     }
 
     /// Returns the error for a reply that does not match.
-    func surprise(_ reply: UnsafeRawBufferPointer) -> BenchError {
+    func mismatchError(_ reply: UnsafeRawBufferPointer) -> BenchError {
         peer.failure(in: reply)
-            ?? BenchError(.unexpected, "\(peer.name) sent a reply out of turn: \(ReplyText.excerpt(reply))")
+            ?? BenchError(.unexpected, "\(peer.name) sent an unexpected reply: \(ReplyText.excerpt(reply))")
     }
 }

@@ -5,40 +5,40 @@ struct GetBenchmark: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get", abstract: "Read one value over many connections.",
         discussion: """
-            Every connection sends --depth requests in one write, waits for all their replies, and begins again. \
-            Several servers take turns, round by round. A latency is the time from a write to a reply of it.
+            Each connection repeatedly sends --depth requests in one write and waits for all replies. A latency is the \
+            time from the write to a reply. Servers alternate, round by round.
             """)
 
     @OptionGroup var servers: PeerOptions
 
-    @Option(help: "Connections open at the same time.")
+    @Option(help: "The number of open connections.")
     var connections = 50
 
-    @Option(help: "Requests that a connection sends in one write.")
+    @Option(help: "The number of requests that a connection sends in one write.")
     var depth = 1
 
-    @Option(help: "Rounds for each server.")
+    @Option(help: "The number of rounds for each server.")
     var rounds = 5
 
-    @Option(help: "Seconds for each round.")
+    @Option(help: "The length of a round in seconds.")
     var seconds = 2.0
 
-    @Option(help: "Requests for each round, in place of --seconds.")
+    @Option(help: "The length of a round in requests, instead of --seconds.")
     var requests: Int?
 
-    @Option(help: "The path to read. The benchmark sets it itself.")
+    @Option(help: "The path to read. The benchmark sets its value.")
     var path = "search.limit"
 
     @Option(help: "The namespace to read.")
     var namespace = "default"
 
-    @Option(help: "Bytes of the value.")
+    @Option(help: "The size of the value in bytes.")
     var valueBytes = 2
 
-    @Option(help: "Read an object of at least this many bytes in place of a string; in Redis, its text.")
+    @Option(help: "Read an object of at least this many bytes instead of a string; for Redis, its JSON text.")
     var subtreeBytes: Int?
 
-    @Flag(help: "Compare the median latency in place of the rate.")
+    @Flag(help: "Compare median latencies instead of rates.")
     var latency = false
 
     mutating func validate() throws {
@@ -46,7 +46,7 @@ struct GetBenchmark: ParsableCommand {
         guard connections >= 1, depth >= 1, rounds >= 1, valueBytes >= 1, seconds > 0, requests ?? 1 >= 1,
             subtreeBytes ?? 1 >= 1, subtreeBytes == nil || depth == 1
         else {
-            throw ValidationError("Numbers have to be at least 1, --seconds above 0; a subtree is read at --depth 1.")
+            throw ValidationError("Numbers must be at least 1, --seconds above 0. --subtree-bytes requires --depth 1.")
         }
     }
 

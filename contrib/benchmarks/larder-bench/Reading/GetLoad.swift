@@ -58,7 +58,9 @@ final class GetLoad {
                 let before = exchanges[connection.index].replies
                 var slot = before
                 try connection.receive(into: loop.scratch) { (reply) throws(BenchError) in
-                    guard slot < batch.depth, batch.expected.match(reply, at: slot) else { throw batch.surprise(reply) }
+                    guard slot < batch.depth, batch.expected.match(reply, at: slot) else {
+                        throw batch.mismatchError(reply)
+                    }
                     slot += 1
                 }
                 now = MonotonicClock.nanoseconds()

@@ -1,4 +1,4 @@
-/// Formats numbers for people.
+/// Formats numbers for tables.
 enum NumberText {
     /// `value` with a fixed number of decimals, and with the digits before the point in groups of three: "312,480.5".
     static func grouped(_ value: Double, decimals: Int) -> String {

@@ -73,7 +73,7 @@ extension Report.Row {
                 key: "clientMicrosecondsPer\(unit)", title: "client CPU µs", value: use.client / operations * 1e6,
                 decimals: 2)
         ]
-        if use.seesServer {
+        if use.isServerMeasured {
             metrics += [
                 Report.Metric(
                     key: "serverMicrosecondsPer\(unit)", title: "server CPU µs", value: use.server / operations * 1e6,
@@ -89,14 +89,14 @@ extension Report.Row {
 extension Report {
     /// The share of the machine above which other processes invalidate a measurement. Below it, they may be kernel
     /// threads that write to disk or close sockets for the server.
-    private static let tolerableOthersShare = 0.1
+    private static let maxOthersShare = 0.1
 
     /// Returns the report with a warning if other processes used too much of the machine.
     func warningAboutOthers(_ uses: [ProcessorUse]) -> Report {
-        guard let worst = uses.map(\.othersShare).max(), worst > Self.tolerableOthersShare else { return self }
+        guard let worst = uses.map(\.othersShare).max(), worst > Self.maxOthersShare else { return self }
         var report = self
         report.notes.append(
-            "other processes used \(Int((worst * 100).rounded())) % of the machine: measure again when it is idle")
+            "other processes used \(Int((worst * 100).rounded())) % of the machine; measure again when it is idle")
         return report
     }
 }

@@ -1,5 +1,5 @@
 extension Report {
-    /// The report as a table for people.
+    /// The report as a text table.
     func table() -> String {
         var lines = ["\(benchmark): \(headline)"]
         // If only some servers have a metric, the cells of the others are empty.

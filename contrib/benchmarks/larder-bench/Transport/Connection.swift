@@ -72,7 +72,7 @@ final class Connection {
                 throw .system("recv from \(peer.name)")
             }
             if received == 0 { throw closedByServer() }
-            try cut(
+            try split(
                 carriedBytes == 0
                     ? UnsafeRawBufferPointer(rebasing: scratch[..<received])
                     : UnsafeRawBufferPointer(rebasing: carry[..<(carriedBytes + received)]),
@@ -83,7 +83,7 @@ final class Connection {
 
     /// Splits `bytes` into replies, and keeps an incomplete one for the next read.
     @inline(__always)
-    private func cut(
+    private func split(
         _ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws(BenchError) -> Void
     ) throws(BenchError) {
         var rest = bytes
@@ -100,13 +100,13 @@ final class Connection {
                 keep(rest)
                 return
             case .malformed:
-                throw BenchError(.unexpected, "\(peer.name) sent what is no reply: \(ReplyText.excerpt(rest))")
+                throw BenchError(.unexpected, "\(peer.name) sent an invalid reply: \(ReplyText.excerpt(rest))")
             }
         }
         carriedBytes = 0
     }
 
-    /// Copies an incomplete reply to the start of the connection's own buffer. It may already be in this buffer.
+    /// Copies an incomplete reply to the start of the buffer of this connection. It may already be in this buffer.
     private func keep(_ bytes: UnsafeRawBufferPointer) {
         if carry.count < bytes.count { grow(to: bytes.count * 2) }
         if let from = bytes.baseAddress, let to = carry.baseAddress, from != UnsafeRawPointer(to) {
@@ -129,6 +129,6 @@ final class Connection {
     }
 
     private func closedByServer() -> BenchError {
-        BenchError(.closed, "\(peer.name) closed a connection that was in use (see its log; its limits may be too low)")
+        BenchError(.closed, "\(peer.name) closed a connection that was in use; check its log and its limits")
     }
 }

@@ -20,7 +20,7 @@ struct ControlConnection {
     /// Sends `request` and waits for `count` replies.
     /// - Throws: `.refused` if one of them is an error.
     @discardableResult
-    func ask(_ request: [UInt8], replies count: Int = 1) throws(BenchError) -> [[UInt8]] {
+    func request(_ request: [UInt8], replies count: Int = 1) throws(BenchError) -> [[UInt8]] {
         let bytes = PreparedBytes(request)
         try loop.send(bytes.buffer, on: connection)
         var replies: [[UInt8]] = []

@@ -61,7 +61,7 @@ final class EpollLoop {
         }
         if ready == 0 {
             throw BenchError(
-                .silent, "no reply for \(Self.stallMilliseconds / 1000) s: the server hangs or lost a request")
+                .silent, "no reply within \(Self.stallMilliseconds / 1000) s; the server hangs or lost a request")
         }
         for position in 0..<Int(ready) {
             let event = events[position]

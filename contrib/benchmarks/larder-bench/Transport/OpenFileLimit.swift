@@ -20,7 +20,9 @@ enum OpenFileLimit {
         guard limit.rlim_cur < needed else { return }
         guard limit.rlim_max >= needed else {
             throw BenchError(
-                .system, "\(connections) connections need ulimit -n \(needed); the hard limit is \(limit.rlim_max)")
+                .system,
+                "\(connections) connections require \(needed) open files, but the hard limit is \(limit.rlim_max); raise it (ulimit -Hn)"
+            )
         }
         limit.rlim_cur = needed
         guard setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { throw .system("setrlimit") }

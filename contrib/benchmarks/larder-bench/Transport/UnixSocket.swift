@@ -3,7 +3,7 @@ import Glibc
 /// Opens Unix domain stream sockets and identifies their peer.
 enum UnixSocket {
     /// The time after which a connection attempt to a listener with a full accept queue is abandoned.
-    static let connectPatienceNanoseconds: UInt64 = 10_000_000_000
+    static let connectTimeoutNanoseconds: UInt64 = 10_000_000_000
 
     /// Connects to the listener at `path` with a non-blocking socket (unix(7)).
     ///
@@ -13,12 +13,13 @@ enum UnixSocket {
             AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else {
             if errno == EMFILE {
-                throw BenchError(.system, "no descriptor left for another connection: raise the limit (ulimit -n)")
+                throw BenchError(
+                    .system, "the limit of open files does not allow another connection; raise it (ulimit -n)")
             }
             throw .system("socket")
         }
         var address = try address(of: path)
-        let giveUp = MonotonicClock.nanoseconds() &+ connectPatienceNanoseconds
+        let giveUp = MonotonicClock.nanoseconds() &+ connectTimeoutNanoseconds
         while true {
             let result = withUnsafePointer(to: &address) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -52,7 +53,8 @@ enum UnixSocket {
         let bytes = Array(path.utf8)
         let room = MemoryLayout.size(ofValue: address.sun_path) - 1
         guard !bytes.isEmpty, bytes.count <= room else {
-            throw BenchError(.unreachable, "a socket's path has 1 to \(room) bytes, this one \(bytes.count): \(path)")
+            throw BenchError(
+                .unreachable, "the socket path has \(bytes.count) bytes, but must have 1 to \(room): \(path)")
         }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
         return address

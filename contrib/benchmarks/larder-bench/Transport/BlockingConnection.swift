@@ -2,7 +2,7 @@ import CLinuxShims
 import Glibc
 
 /// A connection with blocking calls for one request at a time, as a simple client uses it.
-final class WaitingConnection {
+final class BlockingConnection {
     private let descriptor: Int32
     private let name: String
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1024, alignment: 4096)
@@ -10,12 +10,12 @@ final class WaitingConnection {
     /// Connects to a socket.
     /// - Parameters:
     ///   - name: the name of the server in error messages
-    ///   - patience: the number of seconds without input after which the server is considered to have failed
-    init(to path: String, name: String, patience: Int = 10) throws(BenchError) {
+    ///   - timeout: the number of seconds without input after which the server is considered to have failed
+    init(to path: String, name: String, timeout: Int = 10) throws(BenchError) {
         self.name = name
         descriptor = try UnixSocket.connect(to: path)
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
-        var limit = timeval(tv_sec: patience, tv_usec: 0)
+        var limit = timeval(tv_sec: timeout, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     }
 
@@ -74,8 +74,8 @@ final class WaitingConnection {
 
     private func check(_ received: Int) throws(BenchError) {
         if received > 0 { return }
-        if received == 0 { throw BenchError(.closed, "\(name) closed a connection that was in use (see its log)") }
-        if errno == EAGAIN { throw BenchError(.silent, "no answer from \(name)") }
+        if received == 0 { throw BenchError(.closed, "\(name) closed a connection that was in use; check its log") }
+        if errno == EAGAIN { throw BenchError(.silent, "\(name) did not reply in time") }
         throw .system("recv from \(name)")
     }
 }

@@ -1,5 +1,5 @@
 /// Connections whose subscriptions have been confirmed.
-final class SubscriberCrowd {
+final class SubscriberGroup {
     let loop: EpollLoop
     let connections: [Connection]
 
