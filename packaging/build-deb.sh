@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Builds the Debian package of this checkout: packaging/out/larder_VERSION_ARCHITECTURE.deb, and larder-dbgsym beside it.
+# Builds the Debian packages of this checkout: larder_VERSION_ARCHITECTURE.deb and larder-dbgsym.
 #
 #   packaging/build-deb.sh [--version V] [--out DIR] [--reuse]
 #
-#   --version V   a package of this version, of an agent that says so of itself (default: that of packaging/debian/changelog)
-#   --out DIR     put the packages there (default: packaging/out)
-#   --reuse       compile only what changed since the last package, whatever its version
+#   --version V   the version of the package and of the agent (default: that of packaging/debian/changelog)
+#   --out DIR     the directory for the packages (default: packaging/out)
+#   --reuse       compile only files that have changed since the last build
 #
-# Everything happens in packaging/out/build, in a copy of the files that git knows. Needs a Swift toolchain, and fetches the
-# packages that are linked in, in the versions of packaging/dependencies.json.
+# The build uses a copy of the files that git tracks, in packaging/out/build. It needs a Swift toolchain, and downloads the
+# dependencies in the versions of packaging/dependencies.json.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version='' out=packaging/out reuse=no
 while [ $# -gt 0 ]; do
   case $1 in
-    --version) version=${2:?--version needs one}; shift 2 ;;
+    --version) version=${2:?--version needs a version}; shift 2 ;;
     --out) out=${2:?--out needs a directory}; shift 2 ;;
     --reuse) reuse=yes; shift ;;
     *) sed -n '4p' "$0" | cut -c5- >&2; exit 2 ;;
@@ -28,14 +28,14 @@ contrib/install-needs.sh build-essential chrpath debhelper dh-apparmor dpkg-dev 
 checkout=$PWD
 tree=$PWD/packaging/out/build/larder
 mkdir -p packaging/out/build
-# One at a time.
+# Allow only one build at a time.
 exec 9>packaging/out/build/lock
 flock 9
 [ "$reuse" = yes ] || rm -rf "$tree"
 mkdir -p "$tree" "$out"
 out=$(cd "$out" && pwd)
 
-# A copy, in which only what is newer is written anew, so that --reuse compiles only that; and without what is no longer here.
+# Update the copy: write only files that are newer, so that --reuse compiles only these, and remove files that no longer exist.
 files() { git -c safe.directory="$PWD" ls-files -z "$@"; }
 copy() { xargs -0 cp --update --preserve=mode,timestamps --parents --target-directory="$1"; }
 find "$tree" -mindepth 1 -maxdepth 1 ! -name .build ! -name Sources ! -name Tests -exec rm -rf {} +
@@ -51,7 +51,7 @@ source_version=$(sed -n 's/^public let larderVersion = "\(.*\)"/\1/p' Sources/La
 cd "$tree"
 current=$(dpkg-parsechangelog -S Version)
 if [ -n "$version" ] && [ "$version" != "$current" ]; then
-  # The same moment as the entry before, and a second: nothing of the clock is in the package.
+  # The time of the previous entry plus one second, so that the package does not depend on the clock.
   moment=$(($(dpkg-parsechangelog -S Timestamp) + 1))
   {
     printf 'larder (%s) bookworm; urgency=medium\n\n  * Built as this version.\n\n -- %s  %s\n\n' \
@@ -60,11 +60,11 @@ if [ -n "$version" ] && [ "$version" != "$current" ]; then
   } >debian/changelog.new
   mv debian/changelog.new debian/changelog
 elif [ "$source_version" != "$current" ]; then
-  echo "packaging/debian/changelog is at $current, Sources/LarderProtocol/Version.swift at $source_version; make them agree" >&2
+  echo "packaging/debian/changelog has version $current, Sources/LarderProtocol/Version.swift $source_version; change one" >&2
   exit 1
 fi
 version=$(dpkg-parsechangelog -S Version)
-# Written only where it changes something: everything is compiled anew that sees it.
+# Write the file only if its content changes, because everything that depends on it is then recompiled.
 sed "s/^public let larderVersion = .*/public let larderVersion = \"$version\"/" \
   "$checkout/Sources/LarderProtocol/Version.swift" >../Version.swift
 cmp -s ../Version.swift Sources/LarderProtocol/Version.swift || cp ../Version.swift Sources/LarderProtocol/Version.swift

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes the manual pages and the completions for shells from the programs themselves.
+# Generates the manual pages and the shell completions with the programs.
 #
 #   packaging/build-docs.sh LARDER LARDERD OUTDIR
 #
-# OUTDIR/man gets the pages, OUTDIR/completions the files bash/NAME, zsh/_NAME and fish/NAME.fish of both programs. The day in
-# the pages is that of SOURCE_DATE_EPOCH, where it is set. With mandoc and man installed each page is checked.
+# Writes the pages to OUTDIR/man, and the completions of both programs to OUTDIR/completions, as bash/NAME, zsh/_NAME and
+# fish/NAME.fish. If SOURCE_DATE_EPOCH is set, it is the date of the pages. If mandoc or man is installed, it checks each page.
 set -euo pipefail
 [ $# -eq 3 ] || { sed -n '4p' "$0" | cut -c5- >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
@@ -20,19 +20,19 @@ for name in larder larderd; do
   "$program" --generate-completion-script fish >"$out/completions/fish/$name.fish"
 done
 
-wrong=
+failures=
 for page in "$out"/man/*; do
-  # A page of one line leads to another.
+  # A page of one line refers to another page.
   [ "$(wc -l <"$page")" -gt 1 ] || continue
   if command -v mandoc >/dev/null; then
-    problems=$(mandoc -T lint -W warning "$page" 2>&1) || wrong+="$problems"$'\n'
+    problems=$(mandoc -T lint -W warning "$page" 2>&1) || failures+="$problems"$'\n'
   fi
   if command -v man >/dev/null && command -v groff >/dev/null; then
     problems=$(LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null) || true
-    [ -z "$problems" ] || wrong+="$page: $problems"$'\n'
+    [ -z "$problems" ] || failures+="$page: $problems"$'\n'
   fi
 done
-if [ -n "$wrong" ]; then
-  printf 'a manual page is not as it should be:\n%s' "$wrong" >&2
+if [ -n "$failures" ]; then
+  printf 'manual pages have errors:\n%s' "$failures" >&2
   exit 1
 fi

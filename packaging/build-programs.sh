@@ -1,23 +1,22 @@
 #!/usr/bin/env bash
-# Compiles the program of the package, .build/release/larderd, and gives it its other name, .build/names/larder. Everything that
-# SwiftPM and the compiler write is below .build. Run it at the top of a checkout, or of the copy that packaging/build-deb.sh
-# makes.
+# Compiles the program of the package, .build/release/larderd, and links its second name, .build/names/larder, to it. SwiftPM and
+# the compiler write only below .build. Run it at the top of a checkout, or of the copy that packaging/build-deb.sh makes.
 #
-# Beside the flags of every release build, there are those of a package:
+# A package needs these flags in addition to those of every release build. The first three make builds reproducible:
 #
-#   file prefixes        no path of the machine that built it is in the programs
-#   no breadcrumbs       nor the paths of compiled C headers, whose names depend on the directory
-#   no incremental code  nor a hash of all that was compiled, debug information included, which would show them, too
-#   line tables only     the debug information says which line a function is in, as backtraces want it; the types of variables
-#                        would make it, and the time to link, many times as large
-#   stack protector, FORTIFY_SOURCE   for the C in it: BoringSSL, llhttp, zlib, our own few functions
+#   file prefixes        keep the paths of the build machine out of the program
+#   no breadcrumbs       keep out the paths of compiled C headers, whose names depend on the directory
+#   no incremental code  keep out a hash of the compiled code, which includes debug information and therefore the paths
+#   line tables only     enough debug information for backtraces; with the types of variables, its size and the time to link
+#                        would be many times as large
+#   stack protector, FORTIFY_SOURCE   for C code: BoringSSL, llhttp, zlib and a few functions of Larder
 set -euo pipefail
 source contrib/release-flags.sh
 
 scratch=$PWD/.build
 export HOME=$scratch/home XDG_CACHE_HOME=$scratch/home/.cache TMPDIR=$scratch/tmp
 mkdir -p "$HOME" "$TMPDIR"
-# The environment of debhelper is for gcc; and what git finds above this directory is another repository's.
+# debhelper sets these variables for gcc.
 unset CFLAGS CXXFLAGS CPPFLAGS LDFLAGS
 
 arguments=(
@@ -30,6 +29,6 @@ arguments=(
   -Xcc "-ffile-prefix-map=$PWD=." -Xcc -fstack-protector-strong -Xcc -D_FORTIFY_SOURCE=2 -Xcc -gline-tables-only
 )
 swift build "${arguments[@]}" --product larderd
-# Started by this name it is the command line.
+# The program is the command line if it is started by this name.
 mkdir -p .build/names
 ln -sf ../release/larderd .build/names/larder

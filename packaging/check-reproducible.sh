@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds the package twice, in two directories, and fails where the two differ in a single byte.
+# Builds the package twice, in different directories, and fails if the results differ.
 #
 #   packaging/check-reproducible.sh [PACKAGE]
 #
-# With the path of a package that was built before from the same commit, only the second is built. With diffoscope installed it
-# says what differs.
+# PACKAGE is an existing package of the same commit, which replaces the first build; larder-dbgsym must be in the same directory.
+# If diffoscope is installed, it prints the differences.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -15,15 +15,15 @@ if [ -z "$first" ]; then
   packaging/build-deb.sh --out "$work/first"
   first=$(ls "$work"/first/larder_*.deb)
 fi
-# Another directory, of another length; and the programs' clock and language differ, too.
-other=$work/a/directory/with-quite-another-name
+# Use a path of another length, another time zone and another language.
+other=$work/another/directory/with-a-longer-name
 git -c safe.directory="$PWD" clone --quiet . "$other"
 (cd "$other" && TZ=Pacific/Chatham LC_ALL=C packaging/build-deb.sh --out "$work/second")
 status=0
 for second in "$work"/second/*.deb; do
   before=$(dirname "$first")/$(basename "$second")
   if cmp "$before" "$second"; then
-    echo "$(basename "$second"): the same, byte for byte: $(sha256sum <"$second" | cut -c1-16)"
+    echo "$(basename "$second"): identical: $(sha256sum <"$second" | cut -c1-16)"
   else
     status=1
     if command -v diffoscope >/dev/null; then diffoscope --max-report-size 200000 "$before" "$second" || true; fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the notices of the packages that are linked into the programs, as section 4 (d) of the Apache License asks for.
+# Prints the notices of the dependencies that are linked into the programs, as section 4 (d) of the Apache License requires.
 set -euo pipefail
 for name in $(packaging/linked-packages.sh); do
   for file in .build/checkouts/"$name"/NOTICE*; do

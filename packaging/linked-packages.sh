@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Prints the names of the packages, one a line, of which the program that was compiled has something in them.
+# Prints the names of the dependencies that are linked into the compiled program, one per line.
 set -euo pipefail
-# Each module of a package has a directory of this name among what was linked.
+# The list of linked object files has a directory NAME.build for each module.
 modules=$(cat .build/release/larderd.product/Objects.LinkFileList |
   sed -nE 's|.*/release/([^/]+)\.build/.*|\1|p' | LC_ALL=C sort -u)
 for checkout in .build/checkouts/*/; do

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Boots Debian with a real systemd in a container, installs the package there as README.md says, and shows that it
-# does what it promises: activation, rights, refreshes, reloads, crashes, the watchdog, an upgrade under load, removal.
+# Boots Debian with systemd in a container, installs the package with the commands of README.md, and tests it: socket activation,
+# rights, refreshes, reloads, crashes, the watchdog, an upgrade under load, and removal.
 #
 #   packaging/test-in-container.sh               build the package and test it
-#   packaging/test-in-container.sh --deb FILE    test this one
-#     --suite NAME           bookworm (Debian 12, the default) or trixie (Debian 13)
-#     --upgrade FILE         the package to upgrade to; default: the same content under a higher version
-#     --debug-program FILE   a debug build of larderd, for what only that can do; built if none is given
-#     --image FILE           a tar of the container's root, of that suite, made if it does not exist; else a new one each time
+#   packaging/test-in-container.sh --deb FILE    test this package
+#     --suite NAME           bookworm (Debian 12, default) or trixie (Debian 13)
+#     --upgrade FILE         the package to upgrade to (default: the same content with a higher version)
+#     --debug-program FILE   a debug build of larderd, for checks that need one (default: build it)
+#     --image FILE           a tar file that keeps the container's root for later runs; created if it does not exist
 #
-# Needs root. Prints a table at the end. Exit status: 0 all passed, 1 something failed, 2 wrong usage, 77 no container
-# can run here (the last line says why).
+# Needs root. Prints a table of the results. Exit status: 0 all checks passed, 1 a check failed, 2 invalid arguments, 77 this
+# machine cannot run the container (the last line has the reason).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,20 +37,20 @@ case "$suite" in
   bookworm) release='Debian 12' ;;
   trixie) release='Debian 13' ;;
   *)
-    echo "test-in-container.sh: there is no suite '$suite'; choose bookworm or trixie" >&2
+    echo "test-in-container.sh: unknown suite '$suite'; use bookworm or trixie" >&2
     exit 2
     ;;
 esac
 if [ -n "$upgrade" ] && [ -z "$deb" ]; then
-  echo "test-in-container.sh: --upgrade goes with --deb" >&2
+  echo "test-in-container.sh: --upgrade requires --deb" >&2
   exit 2
 fi
 
 cannot() {
-  echo "test-in-container.sh: no container can run here: $*" >&2
+  echo "test-in-container.sh: cannot run the container: $*" >&2
   exit 77
 }
-[ "$(id -u)" -eq 0 ] || cannot "it takes root"
+[ "$(id -u)" -eq 0 ] || cannot "root is required"
 contrib/install-needs.sh mmdebstrap systemd-container python3
 packages=(
   systemd systemd-sysv dbus dbus-user-session libpam-systemd apparmor adduser sudo man-db procps # a Debian host
@@ -71,7 +71,7 @@ stop() {
     kill "$follow" 2>/dev/null || true
     wait "$follow" 2>/dev/null || true
   fi
-  # A profile that the container loaded is the host's as well.
+  # The container and the host share AppArmor profiles.
   if [ -f "$work/profile" ]; then apparmor_parser --remove "$work/profile" 2>/dev/null || true; fi
   umount --lazy "$work" 2>/dev/null || true
   rm -rf --one-file-system "$work"
@@ -79,12 +79,12 @@ stop() {
 }
 trap stop EXIT
 trap 'exit 130' INT
-# In memory, where it can be: dpkg syncs thousands of files that nobody will miss.
+# Use a tmpfs if possible, because dpkg syncs thousands of temporary files.
 mount -t tmpfs -o size=3G,mode=700 larder-container "$work" 2>/dev/null || true
 trap 'exit 143' TERM
 note() { printf '%(%H:%M:%S)T %s\n' -1 "$*"; }
 
-# --- the packages
+# --- packages
 if [ -z "$deb" ]; then
   note "building the package"
   packaging/build-deb.sh --out "$work/first"
@@ -99,12 +99,12 @@ if [ -z "$upgrade" ]; then
   rm -rf "$work/second"
 fi
 if [ -z "$debug" ]; then
-  note "building larderd for debugging"
+  note "building a debug build of larderd"
   swift build --product larderd 2>&1 | tail -n 1
   debug=$(swift build --show-bin-path)/larderd
 fi
 
-# --- the container's root. There is no network inside: what the package depends on is installed beforehand.
+# --- root of the container; there is no network inside, so the dependencies of the package are installed now
 mapfile -t depends < <(dpkg-deb --field "$deb" Pre-Depends Depends | sed 's/^[A-Za-z-]*: //; s/,/\n/g' |
   sed 's/|.*//; s/(.*//; s/:any//; s/ //g' | grep -v '^$')
 make_root() {
@@ -114,17 +114,17 @@ root=$work/root
 mkdir -p "$root" "$work/results/first" "$work/results/second"
 if [ -n "$image" ]; then
   if [ ! -s "$image" ]; then
-    note "making $image"
+    note "creating $image"
     make_root "$image"
   fi
   tar -C "$root" -xf "$image" --exclude='./dev/*'
   found=$(sed -n 's/^VERSION_CODENAME=//p' "$root/etc/os-release")
   if [ "$found" != "$suite" ]; then
-    echo "test-in-container.sh: $image is of the suite '$found', not '$suite'; give --suite $found, or another --image" >&2
+    echo "test-in-container.sh: $image has the suite '$found', not '$suite'; use --suite $found or another --image" >&2
     exit 2
   fi
 else
-  note "making a $release"
+  note "installing $release"
   make_root "$root" || cannot "mmdebstrap failed"
 fi
 
@@ -136,7 +136,7 @@ install -m 755 packaging/container/*.py contrib/larder_client.py "$work/test/"
 install -m 755 packaging/container/container-test.service "$root/etc/systemd/system/"
 mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
 ln -s ../container-test.service "$root/etc/systemd/system/multi-user.target.wants/"
-# Images of minbase may start a daemon when its package is installed; there, too, units decide.
+# policy-rc.d, if the image has one, keeps packages from starting their services. The tests need them to start.
 rm -f "$root/usr/sbin/policy-rc.d"
 : >"$root/etc/machine-id"
 echo larder-test >"$root/etc/hostname"
@@ -147,7 +147,7 @@ binds=(
   --bind-ro="$(readlink -f "$debug"):/opt/larder-debug/larderd"
 )
 if [ -d packaging/debian/tests ]; then binds+=(--bind-ro="$PWD/packaging/debian:/package/debian"); fi
-# A debug build has its Swift libraries where the toolchain is.
+# A debug build uses the Swift libraries of the toolchain.
 runtime=$(readelf --dynamic "$debug" | sed -n 's/.*runpath: \[\([^]:]*\).*/\1/p')
 if [ -d "$runtime" ]; then binds+=(--bind-ro="$runtime"); fi
 if [ -d /sys/kernel/security/apparmor ]; then
@@ -155,16 +155,16 @@ if [ -d /sys/kernel/security/apparmor ]; then
   dpkg-deb --fsys-tarfile "$deb" | tar -xO --wildcards './etc/apparmor.d/*larderd' >"$work/profile" 2>/dev/null || true
 fi
 spawn=(
-  # Also where the host is not yet at version 2 of control groups: with version 1 systemd learns late that a group is empty,
-  # and may remove it from under the next process of the service.
+  # Use control groups version 2 even if the host uses version 1. With version 1, systemd is notified late that a group is
+  # empty, and may remove the group while the next process of the service starts.
   env SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1
   systemd-nspawn --quiet --directory="$root" --machine="$machine" --private-network --register=no --keep-unit
   --console=read-only --link-journal=no
 )
-"${spawn[@]}" --as-pid2 /bin/true </dev/null >"$work/probe" 2>&1 || cannot "systemd-nspawn says: $(tail -n 1 "$work/probe")"
+"${spawn[@]}" --as-pid2 /bin/true </dev/null >"$work/probe" 2>&1 || cannot "systemd-nspawn failed: $(tail -n 1 "$work/probe")"
 
-# --- the test
-note "booting it"
+# --- test
+note "booting the container"
 : >"$work/results/output"
 tail -n +1 --follow "$work/results/output" &
 follow=$!
@@ -173,18 +173,18 @@ timeout --kill-after=30 480 "${spawn[@]}" "${binds[@]}" --boot systemd.show_stat
 nspawn=$!
 wait "$nspawn" || true
 nspawn=''
-sleep 0.5 # tail looks twice a second
+sleep 0.5 # lets tail print the rest of the output
 kill "$follow"
 wait "$follow" 2>/dev/null || true
 follow=''
 
 if [ ! -s "$work/results/output" ]; then
   tail -n 30 "$work/console" >&2
-  cannot "systemd did not come up in it (its console is above)"
+  cannot "systemd did not start in the container; see its console above"
 fi
 if [ ! -f "$work/results/status" ]; then
   tail -n 30 "$work/console" >&2
-  echo "test-in-container.sh: the test did not come to its end" >&2
+  echo "test-in-container.sh: the test did not finish; see the console above" >&2
   exit 1
 fi
 note "done"

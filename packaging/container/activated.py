@@ -1,4 +1,4 @@
-"""The service: started by the first client, quick, confined."""
+"""Socket activation of the service, its startup time and its sandbox."""
 
 import json
 import os
@@ -16,55 +16,55 @@ from harness import SOCKET, active, check, eventually, expect, larder, main_pid,
 from larder_client import Connection, call
 
 
-def restarted_afresh():
-    """Stops the service and forgets how often it was started of late, of which systemd allows only so much."""
+def stop_service():
+    """Stops the service, and resets the counter with which systemd limits how often it starts."""
     run("systemctl", "stop", "larder.service")
     run("systemctl", "reset-failed", "larder.service", "larder.socket", status=None)
-    eventually(lambda: not active(), "the service ends")
+    eventually(lambda: not active(), "waiting for the service to stop")
 
 
 @check(needed=True)
 def the_first_larder_ping_starts_the_service():
-    expect(not active(), "the service runs already")
+    expect(not active(), "the service is already running")
     began = time.monotonic()
-    said = larder("ping")
+    output = larder("ping")
     took = time.monotonic() - began
-    eventually(active, "the service is active")
-    return f"{said.splitlines()[0]}, after {milliseconds(took)} in all"
+    eventually(active, "waiting for the service to become active")
+    return f"{output.splitlines()[0]}, in {milliseconds(took)} including the start of larder"
 
 
 @check
-def the_first_client_of_a_stopped_service_has_its_reply_soon():
+def a_stopped_service_replies_to_its_first_client():
     times = []
     for _ in range(7):
-        restarted_afresh()
+        stop_service()
         began = time.monotonic()
         call("agent.ping")
         times.append(time.monotonic() - began)
     best, middle, worst = (milliseconds(pick(times)) for pick in (min, median, max))
-    return f"connect → reply {middle} median, {best} at best, {worst} at worst (wanted: < 150 ms)"
+    return f"connect → reply: median {middle}, minimum {best}, maximum {worst} (target: < 150 ms)"
 
 
-def own_start(directory, namespaces):
-    """How long larderd takes from its fork to READY=1, as the median of some starts."""
+def measure_startup(directory, namespaces):
+    """Returns the median time from fork to READY=1 in seconds, for seven starts of larderd with existing state."""
     settings = {"namespaces": {f"n{number:03}": {} for number in range(namespaces)}}
     Path(directory, "larder.json").write_text(json.dumps(settings), encoding="utf-8")
     command = ["/usr/sbin/larderd", "--settings", f"{directory}/larder.json", "--socket", f"{directory}/l.sock"]
     command += ["--state-directory", f"{directory}/state", "--cache-directory", f"{directory}/cache"]
     times = []
     for number in range(8):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notification_socket:
             Path(directory, "notify").unlink(missing_ok=True)
-            notified.bind(f"{directory}/notify")
-            notified.settimeout(30)
+            notification_socket.bind(f"{directory}/notify")
+            notification_socket.settimeout(30)
             began = time.monotonic()
             environment = {"PATH": "/usr/bin", "NOTIFY_SOCKET": f"{directory}/notify"}
             agent = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
             try:
-                while "READY=1" not in notified.recv(4096).decode().splitlines():
+                while "READY=1" not in notification_socket.recv(4096).decode().splitlines():
                     pass
                 times.append(time.monotonic() - began)
-                if number == 0:  # so that those to come find something on the disk
+                if number == 0:  # the first start is not counted; it creates the state for the others
                     for name in settings["namespaces"]:
                         call("config.set", f"{directory}/l.sock", namespace=name, path="a.b", value="c" * 100)
             finally:
@@ -74,12 +74,12 @@ def own_start(directory, namespaces):
 
 
 @check
-def larderd_itself_is_ready_soon():
+def larderd_starts_with_an_empty_state_and_with_100_namespaces():
     figures = []
     for namespaces in (0, 100):
         directory = tempfile.mkdtemp()
         try:
-            took = own_start(directory, namespaces)
+            took = measure_startup(directory, namespaces)
         finally:
             shutil.rmtree(directory)
         figures.append(f"{milliseconds(took)} {'with 100 namespaces' if namespaces else 'with an empty state'}")
@@ -87,7 +87,7 @@ def larderd_itself_is_ready_soon():
     stamps = properties("larder.service", "ExecMainStartTimestampMonotonic", "ActiveEnterTimestampMonotonic")
     forked, ready = (int(stamps[f"{name}TimestampMonotonic"]) for name in ("ExecMainStart", "ActiveEnter"))
     unit = milliseconds((ready - forked) / 1e6)
-    return f"start → READY=1 {', '.join(figures)} (wanted: < 40 ms); the unit, sandbox included, {unit}"
+    return f"start → READY=1: {', '.join(figures)} (target: < 40 ms); as a unit with its sandbox {unit}"
 
 
 def status_of(pid):
@@ -96,13 +96,13 @@ def status_of(pid):
 
 
 def mounts_of(pid):
-    """Options by mount point, of the topmost mount there."""
+    """Returns the options of the topmost mount at each mount point."""
     lines = Path(f"/proc/{pid}/mountinfo").read_text(encoding="utf-8").splitlines()
     return {line.split()[4]: set(line.split()[5].split(",")) | set(line.split()[-1].split(",")) for line in lines}
 
 
 def cgroup_limits(unit):
-    """Directives of the unit that only a control group enforces, each with whether it is enforced here."""
+    """Returns the directives of a unit that need a control group, with True if they are enforced in this container."""
     facts = properties(unit, "ControlGroup", "MemoryMax", "TasksMax", "IPAddressDeny", "DevicePolicy")
     unified = Path("/sys/fs/cgroup/cgroup.controllers").exists()
     group = Path("/sys/fs/cgroup" + facts["ControlGroup"])
@@ -119,7 +119,7 @@ def cgroup_limits(unit):
 
 
 @check
-def the_confinement_is_in_force():
+def the_sandbox_is_in_force():
     call("agent.ping")
     pid = main_pid()
     status, mounts = status_of(pid), mounts_of(pid)
@@ -127,22 +127,22 @@ def the_confinement_is_in_force():
     expect(status["NoNewPrivs"] == "1", "NoNewPrivileges is not in force")
     expect(status["Seccomp"] == "2", "SystemCallFilter is not in force")
     sets = {status[name].strip("0") for name in ("CapEff", "CapPrm", "CapBnd", "CapAmb")}
-    expect(sets == {""}, f"it has capabilities: {status['CapEff']}, {status['CapBnd']}")
+    expect(sets == {""}, f"the process has capabilities: {status['CapEff']}, {status['CapBnd']}")
     expect("ro" in mounts["/"], "ProtectSystem=strict is not in force")
     for place, directive in (("/tmp", "PrivateTmp"), ("/dev", "PrivateDevices"), ("/home", "ProtectHome")):
-        expect(place in mounts, f"{directive} is not in force: nothing is mounted at {place}")
-    hidden = "subset=pid" in mounts["/proc"]  # with ProcSubset=pid there are no tunables to protect
+        expect(place in mounts, f"{directive} is not in force: {place} is not a mount point")
+    hidden = "subset=pid" in mounts["/proc"]  # ProcSubset=pid hides /proc/sys
     expect(hidden or "ro" in mounts.get("/proc/sys", ()), "neither ProcSubset nor ProtectKernelTunables is in force")
     for directory in ("/var/lib/larder", "/var/cache/larder", "/run/larder"):
-        expect("rw" in mounts.get(directory, ()), f"{directory} cannot be written")
+        expect("rw" in mounts.get(directory, ()), f"{directory} is not writable")
     limits = cgroup_limits("larder.service")
-    without = [name for name, enforced in limits.items() if not enforced]
-    missing = f"; not enforced in this container: {', '.join(without)}" if without else ""
-    return f"seccomp, no capabilities, own mounts, {len(mounts)} of them{missing}"
+    unenforced = [name for name, enforced in limits.items() if not enforced]
+    note = f"; not enforced in this container: {', '.join(unenforced)}" if unenforced else ""
+    return f"seccomp, no capabilities, {len(mounts)} private mounts{note}"
 
 
 @check
-def its_directories_have_the_modes_that_are_promised():
+def the_directories_have_the_documented_modes():
     found = {}
     for path, wanted in (("lib", 0o750), ("cache", 0o750)):
         facts = os.stat(f"/var/{path}/larder")
@@ -157,14 +157,14 @@ def its_directories_have_the_modes_that_are_promised():
 
 
 @check
-def thousands_of_connections_fit_into_the_limit_of_descriptors():
+def the_descriptor_limit_allows_thousands_of_connections():
     limit = int(properties("larder.service", "LimitNOFILE")["LimitNOFILE"])
-    promised = call("agent.info")["limits"]["connections"]
-    expect(limit > promised, f"LimitNOFILE={limit} is too little for {promised} connections")
+    allowed = call("agent.info")["limits"]["connections"]
+    expect(limit > allowed, f"LimitNOFILE={limit} is too low for {allowed} connections")
     resource.setrlimit(resource.RLIMIT_NOFILE, (16384, max(16384, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
     connections = [Connection(SOCKET) for _ in range(4000)]
     for connection in connections:
         connection.call("agent.ping")
     for connection in connections:
         connection.close()
-    return f"LimitNOFILE={limit}, {promised} connections promised, {len(connections)} at once answered"
+    return f"LimitNOFILE={limit}, {allowed} connections allowed, {len(connections)} concurrent connections served"

@@ -1,4 +1,4 @@
-"""The agent with the settings of an administrator, and an origin."""
+"""The agent with a settings file, a credential and an origin."""
 
 import json
 import os
@@ -14,12 +14,12 @@ from harness import (
     eventually,
     expect,
     journal,
+    journal_cursor,
     larder,
-    logged,
     main_pid,
-    now,
     properties,
     run,
+    wait_for_entry,
     write,
 )
 from prepared import ORIGIN, TOKEN
@@ -29,7 +29,7 @@ from larder_client import Connection
 SETTINGS = "/etc/larder/larder.json"
 DROP_IN = "/etc/systemd/system/larder.service.d/50-token.conf"
 ORIGIN_LOG = Path("/var/log/nginx/origin.log")
-CONTENT = f"""// of the container test
+CONTENT = f"""// for the container test
 {{
   access: {{
     users: {{ bob: ["read", "write"] }},
@@ -47,106 +47,106 @@ CONTENT = f"""// of the container test
 """
 
 
-def asked(path):
-    """The statuses with which the origin answered requests for a path."""
+def origin_statuses(path):
+    """Returns the HTTP statuses of all responses of the origin for a path."""
     lines = ORIGIN_LOG.read_text(encoding="utf-8").splitlines()
     return [line.split('" ')[1].split()[0] for line in lines if f" {path} " in line]
 
 
 @check
-def a_drop_in_of_the_administrator_hands_over_a_credential():
+def the_service_starts_with_a_credential_from_a_drop_in():
     write("/etc/larder/origin.token", TOKEN, 0o600)
     write(DROP_IN, "[Service]\nLoadCredential=origin:/etc/larder/origin.token\n")
     run("systemctl", "daemon-reload")
     run("systemctl", "restart", "larder.service")
-    eventually(active, "the service is active")
+    eventually(active, "waiting for the service to become active")
 
 
 @check
-def the_commands_of_the_README_load_other_settings_without_a_restart():
+def the_commands_of_the_README_reload_the_settings_without_a_restart():
     pid = main_pid()
     write("/root/settings", CONTENT)
     write("/usr/local/bin/editor", '#!/bin/sh\nsudo cat /root/settings >"$1"\n', 0o755)
     try:
-        said = run(*login("export SUDO_EDITOR=/usr/local/bin/editor\n" + block("sudoedit")))
+        output = run(*login("export SUDO_EDITOR=/usr/local/bin/editor\n" + block("sudoedit")))
     except Failed:
         write(SETTINGS, "{}")  # so that the agent can start
         raise
-    namespaces = eventually(lambda: "vault" in (names := larder("status", "--json")) and names, "the namespace vault")
-    expect(main_pid() == pid, "the agent was started anew")
-    expect(TOKEN not in said + namespaces, "the token was shown")
+    namespaces = eventually(lambda: "vault" in (names := larder("status", "--json")) and names, "waiting for the namespace vault")
+    expect(main_pid() == pid, "the agent was restarted")
+    expect(TOKEN not in output + namespaces, "the output contains the token")
     return f"process {pid} before and after"
 
 
 @check
 def a_namespace_is_refreshed_from_nginx():
     larder("refresh", "--namespace", "shop")
-    expect(larder("get", "--namespace", "shop", "checkout.enabled") == "false", "the first document is not there")
+    expect(larder("get", "--namespace", "shop", "checkout.enabled") == "false", "the first document is not served")
     larder("refresh", "--namespace", "shop")
-    since = now()
+    since = journal_cursor()
     write("/srv/origin/shop.json", '{"version": 2, "checkout": {"enabled": true}, "seen": "by its length as well"}\n')
     larder("refresh", "--namespace", "shop")
-    expect(larder("get", "--namespace", "shop", "checkout.enabled", user="anna") == "true", "the second is not there")
+    expect(larder("get", "--namespace", "shop", "checkout.enabled", user="anna") == "true", "the second document is not served")
     revision = json.loads(larder("call", "config.get", '{"namespace":"shop"}'))["revision"]
-    entry = logged(since, LARDER_NAMESPACE="shop", LARDER_REVISION=revision)
+    entry = wait_for_entry(since, LARDER_NAMESPACE="shop", LARDER_REVISION=revision)
     expect("shop" in entry["MESSAGE"] and str(revision) in entry["MESSAGE"], entry["MESSAGE"])
-    answers = asked("/shop.json")
-    expect("304" in answers and answers[-1] == "200", f"nginx answered {answers}")
-    return f"nginx answered {', '.join(answers)}; journal: {entry['MESSAGE']}"
+    answers = origin_statuses("/shop.json")
+    expect("304" in answers and answers[-1] == "200", f"nginx responded with {answers}")
+    return f"responses of nginx: {', '.join(answers)}; journal: {entry['MESSAGE']}"
 
 
 @check
-def the_credential_reaches_an_origin_that_demands_it():
+def the_agent_sends_the_credential_to_an_origin_that_requires_it():
     larder("refresh", "--namespace", "private")
-    expect(larder("get", "--namespace", "private", "key") == "for those with a token", "the document is not there")
-    answers = asked("/private/config.json")
-    expect(answers and set(answers) <= {"200", "304"}, f"nginx answered {answers}")
+    expect(larder("get", "--namespace", "private", "key") == "for those with a token", "the document is not served")
+    answers = origin_statuses("/private/config.json")
+    expect(answers and set(answers) <= {"200", "304"}, f"nginx responded with {answers}")
     expect(TOKEN not in run("journalctl", "--all", "--output=json"), "the token is in the journal")
-    return f"nginx answered {', '.join(answers)}"
+    return f"responses of nginx: {', '.join(answers)}"
 
 
 @check
-def an_origin_that_is_gone_and_back_makes_two_lines_in_the_journal():
-    since = now()
+def an_outage_of_the_origin_logs_one_failure_and_one_recovery():
+    since = journal_cursor()
     run("systemctl", "stop", "nginx.service")
     try:
         for _ in range(3):
             larder("refresh", "--namespace", "shop", status=7)
-        gone = logged(since, LARDER_NAMESPACE="shop", LARDER_STATE="stale")
+        gone = wait_for_entry(since, LARDER_NAMESPACE="shop", LARDER_STATE="stale")
     finally:
         run("systemctl", "start", "nginx.service")
     larder("refresh", "--namespace", "shop")
-    logged(since, LARDER_NAMESPACE="shop", LARDER_STATE="fresh")
+    wait_for_entry(since, LARDER_NAMESPACE="shop", LARDER_STATE="fresh")
     entries = [entry for entry in journal(since) if entry.get("LARDER_NAMESPACE") == "shop"]
     states = [entry["LARDER_STATE"] for entry in entries if "LARDER_STATE" in entry]
     expect(states == ["stale", "fresh"], f"states in the journal: {states}")
-    expect(larder("get", "--namespace", "shop", "checkout.enabled") == "true", "the last good document is gone")
+    expect(larder("get", "--namespace", "shop", "checkout.enabled") == "true", "the last good document is not served")
     return gone["MESSAGE"]
 
 
 @check
-def broken_settings_are_refused_and_the_running_ones_stay():
-    pid, since = main_pid(), now()
+def invalid_settings_are_rejected_and_the_running_ones_stay_in_force():
+    pid, since = main_pid(), journal_cursor()
     try:
         write(SETTINGS, CONTENT.replace("intervalSeconds", "intervalSecond", 1))
         checked = run("larderd", "--check-settings", status=78)
         run("systemctl", "reload", "larder.service", status=1)
         eventually(
             lambda: any("intervalSecond" in str(entry.get("MESSAGE")) for entry in journal(since)),
-            "the reason of the failed reload in the journal",
+            "waiting for the reason of the failed reload in the journal",
         )
-        # The agent refuses them as well.
-        since = now()
+        # The agent itself rejects them, too.
+        since = journal_cursor()
         run("systemctl", "kill", "--signal=HUP", "--kill-who=main", "larder.service")
-        entry = logged(since, PRIORITY="3")
-        expect("intervalSecond" in entry["MESSAGE"], f"the journal does not say what is wrong: {entry['MESSAGE']}")
+        entry = wait_for_entry(since, PRIORITY="3")
+        expect("intervalSecond" in entry["MESSAGE"], f"the entry does not name the mistake: {entry['MESSAGE']}")
         eventually(
             lambda: "intervalSecond" in properties("larder.service", "StatusText")["StatusText"],
-            "the reason in the status line",
+            "waiting for the reason in the status of the service",
         )
-        eventually(active, "the service is active")
-        expect(main_pid() == pid, "the agent did not go on")
-        expect(larder("get", "--namespace", "shop", "checkout.enabled") == "true", "the running settings did not stay")
+        eventually(active, "waiting for the service to become active")
+        expect(main_pid() == pid, "the agent was restarted")
+        expect(larder("get", "--namespace", "shop", "checkout.enabled") == "true", "the running settings are no longer in force")
     finally:
         write(SETTINGS, CONTENT)
         run("systemctl", "reload", "larder.service")
@@ -155,7 +155,7 @@ def broken_settings_are_refused_and_the_running_ones_stay():
 
 
 @check
-def the_settings_say_who_may_write_and_read_which_namespace():
+def the_settings_control_who_can_read_and_write_a_namespace():
     for user in ("bob", "carl"):
         run("adduser", "--quiet", user, "larder")
     run("adduser", "--quiet", "carl", "vault")
@@ -167,8 +167,8 @@ def the_settings_say_who_may_write_and_read_which_namespace():
     shown = json.loads(larder("info", "--json", user="carl"))
     expect(shown.get("namespaceRights") == {"vault": ["read"]}, f"namespaceRights: {shown.get('namespaceRights')}")
     copy = Path("/run/larder/current/vault.json")
-    expect(not copy.exists() or copy.stat().st_mode & 0o077 == 0, "the plain copy is open to others")
-    expect("vault" not in larder("status", "--json", user="bob"), "the status tells of a namespace that Bob may not read")
+    expect(not copy.exists() or copy.stat().st_mode & 0o077 == 0, "others can access the plain copy")
+    expect("vault" not in larder("status", "--json", user="bob"), "the status lists a namespace that Bob cannot read")
     return refused.splitlines()[0]
 
 
@@ -182,32 +182,32 @@ def png(width, height):
 
 
 @check
-def an_image_is_fetched_once_for_all_and_its_file_is_the_group_s():
+def an_image_is_downloaded_once_and_only_the_group_can_read_its_file():
     Path("/srv/origin/logo.png").write_bytes(png(64, 48))
-    held = larder("image", "get", f"{ORIGIN}/logo.png", user="anna")
+    path = larder("image", "get", f"{ORIGIN}/logo.png", user="anna")
     larder("image", "get", f"{ORIGIN}/logo.png", user="bob", status=0)
-    expect(asked("/logo.png") == ["200"], f"nginx answered {asked('/logo.png')}")
-    expect(Path(held).read_bytes() == png(64, 48), "the file has other bytes")
-    run("cmp", held, "/srv/origin/logo.png", user="anna")
-    run("cat", held, user="eve", status=1)
-    facts = os.stat(held)
+    expect(origin_statuses("/logo.png") == ["200"], f"nginx responded with {origin_statuses('/logo.png')}")
+    expect(Path(path).read_bytes() == png(64, 48), "the file differs from the image")
+    run("cmp", path, "/srv/origin/logo.png", user="anna")
+    run("cat", path, user="eve", status=1)
+    facts = os.stat(path)
     return f"mode {facts.st_mode & 0o777:04o}, {pwd.getpwuid(facts.st_uid).pw_name}"
 
 
 @check
-def larder_doctor_finds_all_well():
+def larder_doctor_finds_no_problems():
     with Connection():
         return larder("doctor").splitlines()[-1]
 
 
 @check
-def the_journal_has_nothing_that_the_agent_did_not_log_itself():
+def the_journal_has_only_entries_that_the_agent_logged():
     foreign = ("_TRANSPORT=stdout", "_TRANSPORT=syslog")
     entries = run("journalctl", "--output=json", "--unit=larder.service", *foreign, status=None).splitlines()
     lines = [json.loads(line)["MESSAGE"] for line in entries if line.startswith("{")]
-    # What the check before a reload found, above.
+    # Except for the error that --check-settings reported before the failed reload.
     lines = [line for line in lines if not line.startswith(f"larderd: {SETTINGS}:")]
-    expect(not lines, f"{len(lines)} lines came by standard error or syslog:\n" + "\n".join(sorted(set(lines))[:10]))
+    expect(not lines, f"{len(lines)} entries came from standard error or syslog:\n" + "\n".join(sorted(set(lines))[:10]))
     lines = run("journalctl", "--unit=larder.service", "--output=cat", "_TRANSPORT=journal").splitlines()
     expect(lines, "the agent logged nothing")
-    return f"{len(lines)} lines of the agent's own"
+    return f"{len(lines)} entries of the agent"

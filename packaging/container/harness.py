@@ -1,7 +1,7 @@
-"""The checks, the table they make, and what they have in common.
+"""Runs the checks, prints the table of their results, and has the functions that they share.
 
-A check is a function with the decorator `check`; its name is the sentence that the table shows, what it returns the
-figure beside it. It fails by raising anything, and says by `NotHere` that this container cannot show it.
+A check is a function with the decorator `check`. Its name is the sentence in the table, and its return value is the figure
+next to it. A check that raises an exception has failed, except for `Skipped`: then the container cannot run it.
 """
 
 import json
@@ -12,21 +12,21 @@ import time
 import traceback
 
 SOCKET = "/run/larder/larder.sock"
-RESULTS = "/results"  # bound from the host: the packages, this table
+RESULTS = "/results"  # shared with the host: the packages and the output of the checks
 
 checks = []
 
 
 class Failed(Exception):
-    """What was found is not what must be."""
+    """A check found an unexpected result."""
 
 
-class NotHere(Exception):
-    """The container cannot show it, for the reason given."""
+class Skipped(Exception):
+    """The container cannot run a check. The message is the reason."""
 
 
 def check(function=None, *, needed=False):
-    """Registers a check. Nothing after one that is `needed` makes sense when it fails."""
+    """Registers a check. If a check with `needed` fails, the remaining ones are not run."""
     if function is None:
         return lambda decorated: check(decorated, needed=needed)
     checks.append((function, needed))
@@ -39,7 +39,10 @@ def expect(condition, message):
 
 
 def run(*command, user=None, status=0, timeout=60, **options):
-    """Runs a command as root or `user` and returns what it printed; `status` is what it must exit with, None anything."""
+    """Runs a command as root or `user`, and returns its output.
+
+    status: the expected exit status; any other raises Failed. None accepts any.
+    """
     if user:
         command = ("runuser", "-u", user, "--", *command)
     options.setdefault("stdin", None if "input" in options else subprocess.DEVNULL)
@@ -49,7 +52,7 @@ def run(*command, user=None, status=0, timeout=60, **options):
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout, errors="replace", **options
     )
     if status is not None and done.returncode != status:
-        raise Failed(f"{' '.join(command)}: exit status {done.returncode} in place of {status}:\n{done.stdout.strip()}")
+        raise Failed(f"{' '.join(command)}: exit status {done.returncode} instead of {status}:\n{done.stdout.strip()}")
     return done.stdout
 
 
@@ -58,7 +61,7 @@ def larder(*arguments, **options):
 
 
 def properties(unit, *names):
-    """Properties of a unit as systemd has them."""
+    """Returns properties of a unit as reported by systemd."""
     lines = run("systemctl", "show", unit, "-p", ",".join(names)).splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line)
 
@@ -67,15 +70,15 @@ def main_pid(unit="larder.service"):
     return int(properties(unit, "MainPID")["MainPID"])
 
 
-def eventually(probe, what, seconds=30):
-    """Waits until `probe` gives something true, and returns that."""
+def eventually(probe, description, seconds=30):
+    """Calls `probe` until it returns a true value, and returns that value. Raises Failed after `seconds`."""
     end = time.monotonic() + seconds
     while True:
         found = probe()
         if found:
             return found
         if time.monotonic() > end:
-            raise Failed(f"not within {seconds} s: {what}")
+            raise Failed(f"timed out after {seconds} s: {description}")
         time.sleep(0.02)
 
 
@@ -83,33 +86,33 @@ def active(unit="larder.service"):
     return properties(unit, "ActiveState")["ActiveState"] == "active"
 
 
-def now():
-    """A moment for `journal`: what is logged from here on."""
+def journal_cursor():
+    """Returns the current end of the journal, for `journal()` and `wait_for_entry()`."""
     run("journalctl", "--sync")
     shown = run("journalctl", "--lines=0", "--show-cursor")
     return shown.strip().split("-- cursor: ")[-1]
 
 
 def journal(since, unit="larder.service"):
-    """Entries of a unit, systemd's about it included, after the moment `since`, as dictionaries of their fields."""
+    """Returns the entries of a unit, and those of systemd about it, after a cursor. An entry is a dictionary of fields."""
     run("journalctl", "--sync")
-    # Not --unit: with --after-cursor, journalctl 252 passes over the first entry that matches.
+    # Without --unit: with --after-cursor, journalctl 252 then skips the first matching entry.
     lines = run("journalctl", "--output=json", "--all", f"--after-cursor={since}", status=None).splitlines()
     entries = [json.loads(line) for line in lines if line.startswith("{")]
     return [entry for entry in entries if unit in (entry.get("_SYSTEMD_UNIT"), entry.get("UNIT"))]
 
 
-def logged(since, seconds=10, **fields):
-    """Waits for an entry of the agent with these fields; the value True stands for any."""
+def wait_for_entry(since, seconds=10, **fields):
+    """Waits for an entry of the agent with these fields, and returns it. The value True matches any value."""
 
-    def fits(entry):
+    def matches(entry):
         return all(name in entry and (wanted is True or entry[name] == str(wanted)) for name, wanted in fields.items())
 
     try:
-        return eventually(lambda: next(filter(fits, journal(since)), None), f"a line in the journal with {fields}", seconds)
+        return eventually(lambda: next(filter(matches, journal(since)), None), f"a journal entry with {fields}", seconds)
     except Failed as fault:
-        own = [{key: entry[key] for key in entry if key.startswith(("LARDER_", "MESSAGE"))} for entry in journal(since)]
-        raise Failed("\n".join([str(fault), "these came:", *map(str, own)])) from None
+        entries = [{key: entry[key] for key in entry if key.startswith(("LARDER_", "MESSAGE"))} for entry in journal(since)]
+        raise Failed("\n".join([str(fault), "entries:", *map(str, entries)])) from None
 
 
 def write(path, text, mode=0o644):
@@ -128,23 +131,23 @@ def median(values):
 
 
 def perform():
-    """Runs all checks in order, prints each as it ends, then the table; whether none failed."""
+    """Runs all checks in order, prints each result, and then the table. Returns True if no check failed."""
     rows = []
     for function, needed in checks:
         sentence = function.__name__.replace("_", " ")
-        began, since = time.monotonic(), now()
+        began, since = time.monotonic(), journal_cursor()
         result, figure = "passed", ""
         try:
             figure = function() or ""
-        except NotHere as reason:
-            result, figure = "not here", str(reason)
+        except Skipped as reason:
+            result, figure = "skipped", str(reason)
         except Exception as fault:  # pylint: disable=broad-except
             result, figure = "FAILED", str(fault).splitlines()[0] if str(fault) else repr(fault)
             explain(fault, since)
         rows.append((sentence, result, figure, time.monotonic() - began))
         print(f"{result:>8}  {sentence}{': ' if figure else ''}{figure}", flush=True)
         if result == "FAILED" and needed:
-            print("          nothing after this can be shown without it", flush=True)
+            print("          the remaining checks need this one and were not run", flush=True)
             break
     table(rows)
     return all(result != "FAILED" for _, result, _, _ in rows) and len(rows) == len(checks)
@@ -168,6 +171,6 @@ def table(rows):
     print(f"{'-' * width}  {'-' * 8}  {'-' * 6}  {'-' * 6}")
     for sentence, result, figure, seconds in rows:
         print(f"{sentence:<{width}}  {result:<8}  {seconds:4.1f} s  {figure}")
-    counts = {name: sum(row[1] == name for row in rows) for name in ("passed", "FAILED", "not here")}
-    passed, failed, absent = counts.values()
-    print(f"\n{passed} passed, {failed} failed, {absent} could not be shown here, of {len(checks)}")
+    counts = {name: sum(row[1] == name for row in rows) for name in ("passed", "FAILED", "skipped")}
+    passed, failed, skipped = counts.values()
+    print(f"\n{passed} passed, {failed} failed, {skipped} skipped, of {len(checks)} checks")

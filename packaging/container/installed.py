@@ -1,4 +1,4 @@
-"""The package as it lies on the disk, before the first client."""
+"""The installed package, before its first client."""
 
 import grp
 import os
@@ -7,14 +7,14 @@ import stat
 import time
 from pathlib import Path
 
-from harness import RESULTS, SOCKET, NotHere, active, check, expect, properties, run
+from harness import RESULTS, SOCKET, Skipped, active, check, expect, properties, run
 from readme import block, login
 
 UNITS = Path("/lib/systemd")
 
 
 def files():
-    """The package's files."""
+    """Returns the files of the package."""
     listed = run("dpkg-query", "--listfiles", "larder").splitlines()
     return [Path(path) for path in listed if os.path.lexists(path) and not os.path.isdir(path)]
 
@@ -29,12 +29,12 @@ def the_commands_of_the_README_install_the_package():
 
 
 @check(needed=True)
-def the_socket_listens_and_the_service_has_not_run():
+def the_socket_listens_and_the_service_has_not_started():
     socket = properties("larder.socket", "ActiveState", "SubState", "UnitFileState")
     expect(socket == {"ActiveState": "active", "SubState": "listening", "UnitFileState": "enabled"}, f"{socket}")
     service = properties("larder.service", "ActiveState", "ExecMainStartTimestampMonotonic")
     expect(service == {"ActiveState": "inactive", "ExecMainStartTimestampMonotonic": "0"}, f"{service}")
-    expect(not active(), "the service runs")
+    expect(not active(), "the service is running")
     facts = os.stat(SOCKET)
     mode, group = stat.S_IMODE(facts.st_mode), grp.getgrgid(facts.st_gid).gr_name
     expect(stat.S_ISSOCK(facts.st_mode) and mode == 0o660 and group == "larder", f"mode {mode:o}, group {group}")
@@ -42,50 +42,50 @@ def the_socket_listens_and_the_service_has_not_run():
 
 
 @check
-def systemd_analyze_verify_has_nothing_to_say():
+def systemd_analyze_verify_reports_no_problems():
     verify = ("verify", "--recursive-errors=no", "larder.service", "larder.socket")
-    said = run("systemd-analyze", *verify)
-    said += run("env", "HOME=/root", "XDG_RUNTIME_DIR=/run", "systemd-analyze", "--user", *verify)
-    expect(not said.strip(), said)
+    output = run("systemd-analyze", *verify)
+    output += run("env", "HOME=/root", "XDG_RUNTIME_DIR=/run", "systemd-analyze", "--user", *verify)
+    expect(not output.strip(), output)
 
 
 @check
-def the_exposure_is_within_its_limit():
-    said = run("systemd-analyze", "security", "--offline=true", "--no-pager", str(UNITS / "system/larder.service"))
-    line = said.strip().splitlines()[-1]
+def the_exposure_level_is_within_its_limit():
+    output = run("systemd-analyze", "security", "--offline=true", "--no-pager", str(UNITS / "system/larder.service"))
+    line = output.strip().splitlines()[-1]
     level = re.search(r"larder\.service: ([0-9.]+) ", line)
-    expect(level and float(level[1]) <= 1.2, f"it is above 1.2: {line}\n{said}")
+    expect(level and float(level[1]) <= 1.2, f"the exposure level is above 1.2: {line}\n{output}")
     return line.removeprefix("→ ")
 
 
 @check
-def the_AppArmor_profile_parses_and_is_loaded_where_the_kernel_can():
+def the_AppArmor_profile_parses_and_loads_if_the_kernel_has_AppArmor():
     profiles = [path for path in files() if path.parent == Path("/etc/apparmor.d")]
     expect(len(profiles) == 1, f"profiles: {profiles}")
     run("apparmor_parser", "--skip-kernel-load", "--skip-cache", str(profiles[0]))
     loaded = Path("/sys/kernel/security/apparmor/profiles")
     if not loaded.exists():
-        return f"{profiles[0].name} parses; this kernel has no AppArmor to load it into"
+        return f"{profiles[0].name} parses; this kernel has no AppArmor"
     run("apparmor_parser", "--replace", "--skip-cache", str(profiles[0]))
-    mine = [line for line in loaded.read_text(encoding="utf-8").splitlines() if "larderd" in line]
-    expect(mine, "it is not among the kernel's profiles")
-    return "; ".join(mine)
+    lines = [line for line in loaded.read_text(encoding="utf-8").splitlines() if "larderd" in line]
+    expect(lines, "the kernel does not list the profile")
+    return "; ".join(lines)
 
 
 @check
-def the_sizes_are_within_their_limits_and_ICU_is_not_inside():
+def the_sizes_are_within_their_limits_and_ICU_is_not_included():
     deb = next(Path(RESULTS, "first").glob("larder_*.deb")).stat().st_size
     daemon = Path("/usr/sbin/larderd")
     size = daemon.stat().st_size
     expect(size < 40e6, f"larderd has {size / 1e6:.1f} MB")
     expect(deb < 14e6, f"the package has {deb / 1e6:.1f} MB")
-    expect("libicu" not in run("ldd", str(daemon)) and b"icudt" not in daemon.read_bytes(), "ICU is inside")
+    expect("libicu" not in run("ldd", str(daemon)) and b"icudt" not in daemon.read_bytes(), "larderd contains ICU")
     return f"package {deb / 1e6:.1f} MB, larderd {size / 1e6:.1f} MB"
 
 
 @check
-def manual_pages_completions_schemas_and_examples_are_there():
-    # Links to what is not there are no files.
+def manual_pages_completions_schemas_and_examples_are_installed():
+    # Excludes dangling links.
     present = [str(path) for path in files() if path.exists()]
     wanted = [r"man8/larderd\.8", r"man5/larder\.json\.5", r"man7/larder-protocol\.7", r"man1/larder\.1"]
     wanted += [rf"man1/larder-{verbs}\.1" for verbs in ("config", "render", "exec", "image", "doctor")]
@@ -96,16 +96,16 @@ def manual_pages_completions_schemas_and_examples_are_there():
     missing = [one for one in wanted if not any(re.search(one, path) for path in present)]
     expect(not missing, f"not in the package: {', '.join(missing)}")
     if not os.access("/usr/bin/man", os.X_OK):
-        raise NotHere("there is no man")
+        raise Skipped("man is not installed")
     for page in ("8 larderd", "1 larder", "5 larder.json", "7 larder-protocol"):
-        expect(len(run("man", "--warnings", *page.split())) > 500, f"man {page} shows little")
+        expect(len(run("man", "--warnings", *page.split())) > 500, f"man {page} is too short")
     return f"{len(present)} files"
 
 
 @check
-def files_belong_to_root_and_nobody_else_writes_them():
+def files_belong_to_root_and_only_root_can_write_them():
     for path in files():
         facts = path.lstat()
-        loose = not path.is_symlink() and facts.st_mode & 0o022
-        expect(facts.st_uid == 0 and not loose, f"{path}: user {facts.st_uid}, mode {facts.st_mode:o}")
+        is_writable = not path.is_symlink() and facts.st_mode & 0o022
+        expect(facts.st_uid == 0 and not is_writable, f"{path}: user {facts.st_uid}, mode {facts.st_mode:o}")
     run("dpkg", "--verify", "larder")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Readers, a writer and subscribers that all go on when the agent closes their connections.
+"""Puts load on the agent with readers, a writer and subscribers, all of which reconnect when the agent closes a connection.
 
-Prints "running" once all of them have been answered, works until its standard input ends, and prints what it counted
-as one JSON object. A request is lost when no connection can be made for it or when it is answered with an error; one
-whose connection was closed is asked again on a new one. The writer sets the next value only when every subscriber has
-seen the last: so each of them must see each of its revisions, or it is counted as missed.
+Prints "running" once all of them have had a reply, runs until its standard input ends, and prints its counts as one JSON
+object. A request is lost if it cannot be sent for lack of a connection, or if the reply is an error or does not arrive. If
+its connection is closed, it is retried on a new one. The writer sets the next value when every subscriber has the previous
+one, so each subscriber must see each revision of the writer; one that it does not see is counted as missed.
 """
 
 import argparse
@@ -15,14 +15,14 @@ import time
 
 from larder_client import AgentError, Connection
 
-GIVE_UP = 30  # seconds until a revision that a subscriber has not seen counts as missed
+MISSED_AFTER = 30  # seconds after which a revision that a subscriber has not seen counts as missed
 
 
 class Load:
-    """What the threads share."""
+    """The state that the threads share."""
 
     def __init__(self):
-        self.enough = threading.Event()  # the writer ends first, so that its last revision still reaches everybody
+        self.stop_writer = threading.Event()  # set first, so that the last revision still reaches all subscribers
         self.stop = threading.Event()
         self.changed = threading.Condition()
         self.counts = dict.fromkeys(("requests", "retried", "lost", "wentBack", "writes", "events", "resumed", "missed"), 0)
@@ -45,10 +45,10 @@ class Load:
 
 
 class Client:
-    """Asks until it has an answer."""
+    """A client that retries a request if its connection is closed."""
 
-    def __init__(self, load, keeps):
-        self.load, self.keeps, self.connection = load, keeps, None
+    def __init__(self, load, keeps_connection):
+        self.load, self.keeps_connection, self.connection = load, keeps_connection, None
 
     def close(self):
         if self.connection:
@@ -56,7 +56,7 @@ class Client:
         self.connection = None
 
     def call(self, method, **params):
-        """The result; None when the request is lost, or when it is time to stop and the agent has not come back."""
+        """Returns the result of a request, or None if it is lost."""
         began = time.monotonic()
         try:
             while True:
@@ -81,15 +81,15 @@ class Client:
                         return None
                     self.load.count("retried")
         finally:
-            if not self.keeps:
+            if not self.keeps_connection:
                 self.close()
             with self.load.changed:
                 self.load.longest = max(self.load.longest, time.monotonic() - began)
 
 
-def read(load, keeps):
-    """Reads the counter for as long as the load lasts; neither it nor the revision may go back."""
-    client, revision, value = Client(load, keeps), 0, 0
+def read(load, keeps_connection):
+    """Reads the counter repeatedly. Neither its value nor the revision may decrease."""
+    client, revision, value = Client(load, keeps_connection), 0, 0
     first = True
     while not load.stop.is_set():
         result = client.call("config.get", path="load.counter")
@@ -105,22 +105,22 @@ def read(load, keeps):
 
 
 class Subscriber:
-    """Subscribes, and again with what it holds whenever it is ended."""
+    """Subscribes to the counter. After a disconnect, it resubscribes from the revision that it has."""
 
     def __init__(self, load):
-        self.load, self.value, self.held = load, None, {}
+        self.load, self.value, self.position = load, None, {}
 
     def follow(self):
         began = False
         while not self.load.stop.is_set():
             try:
                 with Connection() as connection:
-                    connection.call("config.subscribe", path="load.counter", **self.held)
+                    connection.call("config.subscribe", path="load.counter", **self.position)
                     if began:
                         self.load.count("resumed")
                     self.listen(connection, self.load.began if not began else None)
             except TimeoutError:
-                self.load.count("lost", "a subscriber was not answered")
+                self.load.count("lost", "a subscriber had no reply in time")
             except AgentError as fault:
                 self.load.count("lost", f"config.subscribe: {fault}")
             except ConnectionError as fault:
@@ -142,24 +142,24 @@ class Subscriber:
                 continue
             sequence += 1
             if event["sequence"] != sequence:
-                self.load.count("missed", f"event {event['sequence']} in place of {sequence}")
+                self.load.count("missed", f"event {event['sequence']} instead of {sequence}")
             if event["kind"] == "end":
                 return
-            if event["revision"] <= self.held.get("since", -1):
-                self.load.count("wentBack", f"event of {event['revision']} after {self.held['since']}")
+            if event["revision"] <= self.position.get("since", -1):
+                self.load.count("wentBack", f"event of revision {event['revision']} after {self.position['since']}")
             with self.load.changed:
                 self.load.counts["events"] += 1
                 self.load.epochs.add(event["epoch"])
                 self.value = event.get("value")
-                self.held = {"since": event["revision"], "epoch": event["epoch"]}
+                self.position = {"since": event["revision"], "epoch": event["epoch"]}
                 self.load.changed.notify_all()
 
 
 def change(load, subscribers):
-    """Sets the next value once every subscriber has the last."""
-    client, value = Client(load, keeps=True), 0
+    """Changes the counter whenever every subscriber has its current value."""
+    client, value = Client(load, keeps_connection=True), 0
     first = True
-    while not load.enough.is_set():
+    while not load.stop_writer.is_set():
         value += 1
         result = client.call("config.set", path="load.counter", value=value)
         if result is None:
@@ -169,7 +169,7 @@ def change(load, subscribers):
             load.counts["writes"] += 1
             load.first = load.first or result["revision"]
             load.last = result["revision"]
-            end = time.monotonic() + GIVE_UP
+            end = time.monotonic() + MISSED_AFTER
             while True:
                 late = [one for one in subscribers if one.value != value]
                 if not late or time.monotonic() > end:
@@ -177,7 +177,7 @@ def change(load, subscribers):
                 load.changed.wait(1)
             load.counts["missed"] += len(late)
             if late:
-                load.faults.append(f"revision {result['revision']} was not seen by {len(late)} subscribers")
+                load.faults.append(f"{len(late)} subscribers did not see revision {result['revision']}")
         if first:
             first = False
             load.began()
@@ -190,7 +190,7 @@ def main():
     parser.add_argument("--subscribers", type=int, default=32)
     arguments = parser.parse_args()
     load = Load()
-    Client(load, keeps=False).call("config.set", path="load.counter", value=0)
+    Client(load, keeps_connection=False).call("config.set", path="load.counter", value=0)
     subscribers = [Subscriber(load) for _ in range(arguments.subscribers)]
     threads = [threading.Thread(target=one.follow) for one in subscribers]
     threads += [threading.Thread(target=read, args=(load, number % 2 == 0)) for number in range(arguments.readers)]
@@ -201,7 +201,7 @@ def main():
         load.changed.wait_for(lambda: load.answered >= len(threads) + 1, timeout=60)
     print("running", flush=True)
     sys.stdin.read()
-    load.enough.set()
+    load.stop_writer.set()
     writer.join()
     load.stop.set()
     for thread in threads:

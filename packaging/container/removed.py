@@ -1,4 +1,4 @@
-"""What removing the package leaves, and purging it."""
+"""Removing the package, and purging it."""
 
 import os
 import pwd
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from configured import DROP_IN, SETTINGS
 from harness import check, eventually, expect, properties, run
-from prepared import traces
+from prepared import larder_files
 from readme import block, login
 from larder_client import call
 
@@ -22,31 +22,31 @@ def removing_the_package_keeps_state_and_settings():
     pid = call("agent.info")["pid"]
     run(*login(block("sudo apt remove")), input="y\n", timeout=120)
     for path in (SETTINGS, "/var/lib/larder"):
-        expect(os.path.exists(path), f"{path} is gone")
-    expect(any(Path("/var/lib/larder").iterdir()), "the state is gone")
-    expect(not os.path.exists("/usr/sbin/larderd"), "the program is still there")
-    eventually(lambda: not os.path.exists(f"/proc/{pid}"), "the agent ends", 10)
-    expect(not os.path.exists("/run/larder/larder.sock"), "the socket is still there")
+        expect(os.path.exists(path), f"{path} was removed")
+    expect(any(Path("/var/lib/larder").iterdir()), "the state was removed")
+    expect(not os.path.exists("/usr/sbin/larderd"), "the program was not removed")
+    eventually(lambda: not os.path.exists(f"/proc/{pid}"), "waiting for the agent to exit", 10)
+    expect(not os.path.exists("/run/larder/larder.sock"), "the socket was not removed")
     return ", ".join(sorted(path.name for path in Path("/var/lib/larder").iterdir()))
 
 
 @check
 def purging_the_package_leaves_nothing():
-    # What the administrator wrote beside the package goes first; its files in /etc/larder go with it.
+    # The drop-in is not part of the package and must be removed separately. Purging removes the files in /etc/larder.
     Path(DROP_IN).unlink()
     os.rmdir(os.path.dirname(DROP_IN))
     run("systemctl", "daemon-reload")
     uid = next((one.pw_uid for one in pwd.getpwall() if one.pw_name == "larder"), None)
     run(*login(block("sudo apt purge")), input="y\n", timeout=120)
     run("systemctl", "daemon-reload")
-    left = [path for path in traces() if path]
-    expect(not left, f"left: {', '.join(left)}")
+    left = [path for path in larder_files() if path]
+    expect(not left, f"files remain: {', '.join(left)}")
     if uid is not None:
         owned = run("find", "/", "-xdev", "-path", "/proc", "-prune", "-o", "-uid", str(uid), "-print", status=None).split()
-        expect(not owned, f"files of its user are left: {', '.join(owned)}")
-    # systemd forgets those that are not there any more when it comes to it.
-    eventually(lambda: not units().strip(), "systemd knows no unit of the package")
+        expect(not owned, f"files of the user remain: {', '.join(owned)}")
+    # systemd unloads units that no longer exist after a delay.
+    eventually(lambda: not units().strip(), "waiting for systemd to unload the units of the package")
     failed = run("systemctl", "list-units", "--failed", "--no-legend", "--plain", "larder*", status=None)
     expect(not failed.strip() and properties("larder.service", "LoadState")["LoadState"] == "not-found", failed)
-    account = "its account is left" if any(one.pw_name == "larder" for one in pwd.getpwall()) else "no account"
-    return f"no files, no files of its user, no units, no sockets, {account}"
+    account = "the account remains" if any(one.pw_name == "larder" for one in pwd.getpwall()) else "no account"
+    return f"no files, units or sockets remain, {account}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Performs all checks inside the container, in the order of the imports below: each part builds on those before it."""
+"""Runs all checks in the container, in the order of the imports below. Each module relies on the previous ones."""
 
 import sys
 from pathlib import Path
@@ -19,11 +19,11 @@ import removed
 
 # isort: on
 
-# These belong together and to different times: the idle minute passes while the other checks run.
+# Move these checks of personal.py to the end. The minute until the idle agent exits then passes during the other checks.
 order = [function for function, _ in harness.checks]
 for late in (
-    personal.the_commands_of_the_README_give_a_user_an_agent_of_their_own,
-    personal.after_a_minute_without_clients_it_has_ended_and_the_next_client_starts_it,
+    personal.the_commands_of_the_README_start_an_agent_for_one_user,
+    personal.an_idle_agent_exits_after_a_minute_and_the_next_client_starts_it,
 ):
     entry = harness.checks.pop(order.index(late))
     order.remove(late)

@@ -1,4 +1,4 @@
-"""What systemd does for the agent when it dies, hangs, or is restarted."""
+"""Crashes, hangs and restarts of the agent under systemd."""
 
 import ctypes
 import json
@@ -10,42 +10,45 @@ import sys
 import time
 from pathlib import Path
 
-from activated import restarted_afresh
+from activated import stop_service
 from configured import CONTENT, SETTINGS
-from harness import active, check, eventually, expect, journal, larder, logged, main_pid, milliseconds, now, properties, run
-from harness import write
+from harness import active, check, eventually, expect, journal, journal_cursor, larder, main_pid, milliseconds, properties
+from harness import run, wait_for_entry, write
 from larder_client import Connection, call
 
 DEBUG = "/etc/systemd/system/larder.service.d/90-debug.conf"
 
 
 def threads(pid):
-    """The names of a process's threads by their ids."""
+    """Returns the names of the threads of a process, by thread ID."""
     return {int(one.name): (one / "comm").read_text(encoding="utf-8").strip() for one in Path(f"/proc/{pid}/task").iterdir()}
 
 
-def killed(number, thread=None):
-    """Kills the agent, by a signal to a thread whose name begins so or to any; how long until another process answers."""
+def kill_agent(number, thread=None):
+    """Sends a signal to the agent, or to a thread whose name begins with `thread`.
+
+    Returns the number of seconds until a new process serves requests.
+    """
     run("systemctl", "reset-failed", "larder.service", "larder.socket", status=None)
     call("agent.ping")
     pid, began = main_pid(), time.monotonic()
     if thread:
         target = next(number for number, name in threads(pid).items() if name.startswith(thread))
-        expect(ctypes.CDLL(None).tgkill(pid, target, int(number)) == 0, f"there is no thread {target}")
+        expect(ctypes.CDLL(None).tgkill(pid, target, int(number)) == 0, f"thread {target} does not exist")
     else:
         os.kill(pid, number)
-    eventually(lambda: main_pid() not in (0, pid) and active(), "another process after the one that was killed", 60)
+    eventually(lambda: main_pid() not in (0, pid) and active(), "waiting for a new process after the kill", 60)
     call("agent.ping")
     return time.monotonic() - began
 
 
-def all_revisions():
-    """The revision of each namespace."""
+def published_revisions():
+    """Returns the revision of each namespace."""
     return {name: one["revision"] for name, one in call("agent.stats")["namespaces"].items()}
 
 
 @check
-def after_kill_9_it_is_restarted_with_the_same_content_and_no_revision_twice():
+def after_SIGKILL_the_agent_restarts_with_the_same_content_and_reuses_no_revision():
     larder("set", "search.limit", "31")
     write("/srv/origin/shop.json", '{"version": 5, "checkout": {"enabled": true}, "seen": "before the agent is killed"}\n')
     larder("refresh", "--namespace", "shop")
@@ -53,38 +56,38 @@ def after_kill_9_it_is_restarted_with_the_same_content_and_no_revision_twice():
     def content():
         return {name: call("config.get", namespace=name)["value"] for name in ("default", "shop")}
 
-    before, revisions = content(), all_revisions()
-    # A document of a source is published before it is on disk; a kill in between loses it until it is fetched again.
+    before, revisions = content(), published_revisions()
+    # A document from a source is published before it is on disk. A kill in between would lose it until the next refresh.
     generation = f"shop/generations/{revisions['shop']:016}.json"
-    eventually(lambda: list(Path("/var/lib/larder").glob(f"**/{generation}")), f"{generation} on disk")
+    eventually(lambda: list(Path("/var/lib/larder").glob(f"**/{generation}")), f"waiting for {generation}")
     restarts = int(properties("larder.service", "NRestarts")["NRestarts"])
-    took = killed(signal.SIGKILL)
-    after, again = content(), all_revisions()
+    took = kill_agent(signal.SIGKILL)
+    after, again = content(), published_revisions()
     expect(after == before, f"{before} before, {after} after")
     expect(all(again[name] >= revision for name, revision in revisions.items()), f"{revisions} before, {again} after")
-    # What came from a source was published under a reserved number, which is never used again.
+    # Documents from a source are published under reserved revisions, which are never reused.
     expect(again["shop"] > revisions["shop"], f"shop: {revisions['shop']} before, {again['shop']} after")
     found = int(properties("larder.service", "NRestarts")["NRestarts"])
     expect(found >= restarts + 1, f"systemd restarted it {found - restarts} times")
-    return f"{len(again)} namespaces with the same content, answered after {milliseconds(took)}"
+    return f"{len(again)} namespaces with the same content, available after {milliseconds(took)}"
 
 
 @check
-def a_crash_leaves_a_backtrace_with_names_of_functions_in_the_journal():
-    since = now()
-    killed(signal.SIGSEGV, thread="NIO")
+def a_crash_logs_a_backtrace_with_function_names():
+    since = journal_cursor()
+    kill_agent(signal.SIGSEGV, thread="NIO")
 
     def lines(pattern):
         messages = [entry["MESSAGE"] for entry in journal(since) if isinstance(entry.get("MESSAGE"), str)]
         return [line for line in messages if re.search(pattern, line)]
 
-    found = eventually(lambda: lines(r"^\s*\d+ .* in larderd"), "frames of larderd in the journal", 20)
-    # What the watchdog ends says nothing in the thread that its signal comes to.
-    eventually(lambda: len(lines(r'^Thread \d+ "')) > 3, "the other threads of larderd in the journal", 20)
+    found = eventually(lambda: lines(r"^\s*\d+ .* in larderd"), "waiting for stack frames of larderd in the journal", 20)
+    # After a watchdog timeout, the signal arrives at an arbitrary thread, so the other threads must be in the backtrace.
+    eventually(lambda: len(lines(r'^Thread \d+ "')) > 3, "waiting for the other threads of larderd in the journal", 20)
     threads = len(lines(r'^Thread \d+ "'))
     named = [line for line in found if not re.search(r"<unknown>|\?\?\?", line)]
     swift = [line for line in named if "NIO" in line or "Selector" in line or "Loop" in line]
-    expect(swift, "no frame has the name of a function of Swift's:\n" + "\n".join(found))
+    expect(swift, "no frame has the name of a Swift function:\n" + "\n".join(found))
     return (
         f"{len(named)} of {len(found)} frames in {threads} threads have names, such as: "
         f"{' '.join(swift[-1].split())[:100]}"
@@ -92,46 +95,46 @@ def a_crash_leaves_a_backtrace_with_names_of_functions_in_the_journal():
 
 
 @check
-def a_deadlocked_actor_starves_the_watchdog_and_systemd_restarts_the_service():
-    # Backtraces of a debug build take longer than all the rest, and are not what this is about.
+def systemd_restarts_the_service_when_a_deadlock_stops_its_watchdog_messages():
+    # Backtraces are off, because those of a debug build take too long and are not needed here.
     debug = "[Service]\nExecStart=\nExecStart=/opt/larder-debug/larderd\nWatchdogSec=5\nTimeoutStartSec=60\n"
-    # Its libraries are wherever the toolchain is.
+    # The libraries of a debug build are in the directory of the toolchain.
     write(DEBUG, debug + "NoExecPaths=\nProtectHome=no\nEnvironment=SWIFT_BACKTRACE=enable=no\nMemoryMax=infinity\n")
     run("systemctl", "daemon-reload")
     try:
-        restarted_afresh()
+        stop_service()
         run("systemctl", "start", "larder.service")
-        expect("larder-debug" in os.readlink(f"/proc/{main_pid()}/exe"), "the debug build does not run")
-        # It hangs, and not before the first time that it was fed.
+        expect("larder-debug" in os.readlink(f"/proc/{main_pid()}/exe"), "the debug build is not running")
+        # The agent must hang only after its first watchdog message.
         value = call("config.get", path="search.limit")["value"]
-        since, pid, began = now(), main_pid(), time.monotonic()
+        since, pid, began = journal_cursor(), main_pid(), time.monotonic()
         os.kill(pid, signal.SIGUSR2)
-        probe = logged(since, LARDER_PROBE=True)
-        eventually(lambda: main_pid() not in (0, pid) and active(), "another process after the one that hung", 60)
+        probe = wait_for_entry(since, LARDER_PROBE=True)
+        eventually(lambda: main_pid() not in (0, pid) and active(), "waiting for a new process after the hang", 60)
         took = time.monotonic() - began
-        said = [entry["MESSAGE"] for entry in journal(since) if entry.get("SYSLOG_IDENTIFIER") == "systemd"]
-        expect(any("Watchdog timeout" in line for line in said), f"systemd said {said}")
-        expect(call("config.get", path="search.limit")["value"] == value, "the value is another one")
+        messages = [entry["MESSAGE"] for entry in journal(since) if entry.get("SYSLOG_IDENTIFIER") == "systemd"]
+        expect(any("Watchdog timeout" in line for line in messages), f"messages of systemd: {messages}")
+        expect(call("config.get", path="search.limit")["value"] == value, "the value has changed")
     finally:
         Path(DEBUG).unlink()
         run("systemctl", "daemon-reload")
-        restarted_afresh()
+        stop_service()
     call("agent.ping")
     return f"WatchdogSec=5, back after {took:.1f} s; {probe['MESSAGE']}"
 
 
 def under_load(action):
-    """Performs something while readers, a writer and subscribers are at work; what they counted."""
+    """Calls `action` while readers, a writer and subscribers use the agent. Returns the report of load.py."""
     command = [sys.executable, str(Path(__file__).with_name("load.py"))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as load:
         try:
-            expect(load.stdout.readline() == "running\n", "the load did not begin")
+            expect(load.stdout.readline() == "running\n", "load.py did not start")
             action()
-            time.sleep(0.5)  # of load on what is there now
+            time.sleep(0.5)  # of load after the action
         finally:
             load.stdin.close()
             report = load.stdout.read()
-        expect(load.wait() == 0, "the load ended badly")
+        expect(load.wait() == 0, "load.py failed")
     report = json.loads(report)
     faults = "; ".join(report["faults"])
     for count in ("lost", "missed", "wentBack"):
@@ -142,9 +145,9 @@ def under_load(action):
     return report
 
 
-def told(report):
+def summary(report):
     return (
-        f"{report['requests']} requests of {report['readers']} readers, {report['retried']} asked again, 0 lost; "
+        f"{report['requests']} requests of {report['readers']} readers, {report['retried']} retried, 0 lost; "
         f"{report['writes']} revisions ({report['firstRevision']}–{report['lastRevision']}) seen by each of "
         f"{report['subscribers']} subscribers, {report['resumed']} resumptions, 0 missed; "
         f"longest wait {report['longestMilliseconds']} ms"
@@ -152,7 +155,7 @@ def told(report):
 
 
 @check
-def systemctl_restart_under_load_loses_no_request_and_no_revision():
+def a_restart_under_load_loses_no_request_and_no_revision():
     processes = []
 
     def restart():
@@ -161,15 +164,15 @@ def systemctl_restart_under_load_loses_no_request_and_no_revision():
             processes.append(main_pid())
             call("agent.ping")
 
-    restarted_afresh()
+    stop_service()
     report = under_load(restart)
     expect(len(set(processes)) == 4, f"processes: {processes}")
-    return f"4 restarts: {told(report)}"
+    return f"4 restarts: {summary(report)}"
 
 
 @check
-def a_client_that_was_idle_over_a_restart_is_answered_or_told_so():
-    restarted_afresh()
+def an_idle_client_is_served_or_disconnected_after_a_restart():
+    stop_service()
     with Connection() as connection:
         connection.call("agent.ping")
         run("systemctl", "restart", "larder.service")
@@ -181,8 +184,8 @@ def a_client_that_was_idle_over_a_restart_is_answered_or_told_so():
 
 
 @check
-def larder_watch_goes_on_over_a_restart():
-    restarted_afresh()
+def larder_watch_continues_after_a_restart():
+    stop_service()
     larder("set", "search.limit", "40")
     with subprocess.Popen(["larder", "watch", "search.limit"], stdout=subprocess.PIPE, text=True) as watch:
         try:
@@ -192,20 +195,20 @@ def larder_watch_goes_on_over_a_restart():
             seen.append(watch.stdout.readline().strip())
         finally:
             watch.terminate()
-    expect(seen == ["40", "41"], f"it saw {seen}")
+    expect(seen == ["40", "41"], f"larder watch printed {seen}")
 
 
 @check
-def settings_that_are_broken_at_a_start_are_explained_and_mending_them_is_enough():
-    restarted_afresh()
+def invalid_settings_at_startup_are_reported_and_fixing_them_is_sufficient():
+    stop_service()
     try:
         write(SETTINGS, CONTENT.replace("intervalSeconds", "intervalSecond", 1))
         run("systemctl", "restart", "larder.service", status=1)
         lines = run("journalctl", "--unit=larder.service", "--lines=20")
-        expect("intervalSecond" in lines, f"the journal does not say what is wrong:\n{lines}")
+        expect("intervalSecond" in lines, f"the journal does not name the mistake:\n{lines}")
         doctor = larder("doctor", status=None)
-        expect("intervalSecond" in doctor, f"larder doctor does not say what is wrong:\n{doctor}")
+        expect("intervalSecond" in doctor, f"larder doctor does not name the mistake:\n{doctor}")
     finally:
         write(SETTINGS, CONTENT)
     run("systemctl", "restart", "larder.service")
-    expect(larder("get", "search.limit") == "41", "the value is another one")
+    expect(larder("get", "search.limit") == "41", "the value has changed")
