@@ -409,7 +409,7 @@ def count(measure, scale):
 
 def compare(found, recorded):
     """Prints a line for each figure. Returns False if one is missing from the record or exceeds its tolerance."""
-    good = True
+    passed = True
     for unit, figures in found.items():
         for name, value in figures.items():
             known = recorded.get(unit, {}).get(name)
@@ -419,9 +419,9 @@ def compare(found, recorded):
                 allowed = max(abs(known) * fraction, minimum)
                 verdict = ("as recorded" if abs(value - known) <= allowed
                            else "MORE than recorded" if value > known else "less than recorded; use --record")
-            good = good and known is not None and not verdict.startswith("MORE")
+            passed = passed and known is not None and not verdict.startswith("MORE")
             print(f"{unit:<13} {name:<22} {value:>12,.2f} {'-' if known is None else f'{known:,.2f}':>12}  {verdict}")
-    return good
+    return passed
 
 
 def main():
@@ -461,8 +461,8 @@ def main():
         rounded = {unit: {name: round(value, 2 if unit == "allocations" else 0) for name, value in figures.items()}
                    for unit, figures in found.items()}
         RECORD.write_text(json.dumps(rounded, indent=2) + "\n")
-    good = compare(found, json.loads(RECORD.read_text()) if RECORD.exists() else {})
-    return 0 if good else 1
+    passed = compare(found, json.loads(RECORD.read_text()) if RECORD.exists() else {})
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":

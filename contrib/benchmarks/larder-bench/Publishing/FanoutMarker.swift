@@ -1,7 +1,7 @@
 import Glibc
 
-/// A text at the start of every published value that is unique to the publication, so that a subscriber can tell its
-/// event from older ones. Its length is constant, so that it can be overwritten in prepared bytes.
+/// A text at the start of every published value that is unique to the publication, so that a subscriber can
+/// distinguish its event from older ones. Its length is constant, so that it can be overwritten in prepared bytes.
 struct FanoutMarker {
     /// The length of a marker in bytes: a letter, eight digits for the run, eight for the publication.
     static let length = 17
