@@ -133,8 +133,8 @@ def check(known, larderd, origin, directory):
         witness.problems.append("the agent crashed")
     if witness.problems:
         return Outcome("lost", "; ".join(witness.problems) + "\n" + agent.log_tail(12))
-    said = [line for line in agent.log_text().splitlines() if "damaged" in line or "invalid record" in line]
-    return Outcome("older" if said else "right", said[0] if said else "")
+    reports = [line for line in agent.log_text().splitlines() if "damaged" in line or "invalid record" in line]
+    return Outcome("older" if reports else "right", reports[0] if reports else "")
 
 
 def check_history(client, namespace, witness):

@@ -16,7 +16,7 @@ import zlib
 import larder_agent
 
 HERE = pathlib.Path(__file__).resolve().parent
-# What larderd says when it serves less than it had, or not what a file says.
+# Parts of the log messages with which larderd reports that saved content was damaged, lost or ignored.
 ANNOUNCEMENTS = ("damaged", "invalid record", "set aside", "cannot be read", "cannot read", "made again", "are missing",
                  "could not be")
 
