@@ -163,7 +163,7 @@ def the_settings_control_who_can_read_and_write_a_namespace():
     larder("set", "--namespace", "vault", "code", "1234")
     expect(larder("get", "--namespace", "vault", "code", user="carl") == "1234", "Carl's second group does not count")
     refused = larder("get", "--namespace", "vault", "code", user="bob", status=4)
-    expect("right read" in refused and "vault" in refused, refused)
+    expect('right "read"' in refused and "vault" in refused, refused)
     shown = json.loads(larder("info", "--json", user="carl"))
     expect(shown.get("namespaceRights") == {"vault": ["read"]}, f"namespaceRights: {shown.get('namespaceRights')}")
     copy = Path("/run/larder/current/vault.json")

@@ -23,7 +23,7 @@ def the_commands_of_the_README_use_the_agent_after_the_next_login():
 def a_member_of_the_group_can_read_but_not_write():
     expect(larder("get", "search.limit", user="anna") == "20", "she cannot read the value that root has set")
     refused = larder("set", "search.limit", "21", user="anna", status=4)
-    expect("right write" in refused, f"the error does not name the right: {refused}")
+    expect('right "write"' in refused, f"the error does not name the right: {refused}")
     expect(larder("get", "search.limit") == "20", "the value was changed")
     expect(rights("anna") == ["read", "images"], f"rights: {rights('anna')}")
     return refused.splitlines()[0]
