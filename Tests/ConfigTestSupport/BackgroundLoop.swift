@@ -1,21 +1,21 @@
 import Foundation
 import Synchronization
 
-/// A loop of a test that runs in the background.
+/// Calls a closure repeatedly on a separate thread, until it is stopped.
 ///
-/// It has its own thread and is not a task: the task pool may have only two threads, and the other tests need them.
+/// A task would occupy a thread of the task pool. The pool may have only two, and the other tests need them.
 package final class BackgroundLoop: Sendable {
     private let isStopped = Atomic(false)
 
     package init() {}
 
-    /// Calls `body` with 1, 2, 3, … until ``stop()``.
+    /// Calls `body` with 1, 2, 3, … until ``stop()``. Errors are ignored.
     package func start(_ body: @escaping @Sendable (Int) throws -> Void) {
         Thread.detachNewThread { [self] in
             var number = 0
             while !isStopped.load(ordering: .acquiring) {
                 number += 1
-                // An error is not reported here. Without new content, the reader of the files does not finish.
+                // A test whose writes keep failing exceeds its time limit, because it waits for new content.
                 try? body(number)
             }
         }

@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Blocks threads that do blocking work until the test lets them through.
+/// A gate at which threads for blocking work wait until the test opens it.
 package final class DispatchGate: Sendable {
     private let opened = DispatchSemaphore(value: 0)
     private let arrivals: AsyncStream<Void>
@@ -14,7 +14,7 @@ package final class DispatchGate: Sendable {
         opened.wait()
     }
 
-    /// Returns when a thread has called ``pass()``.
+    /// Waits until a thread has called ``pass()``. Each call of ``pass()`` ends one wait.
     package func waitForArrival() async {
         for await _ in arrivals { return }
     }

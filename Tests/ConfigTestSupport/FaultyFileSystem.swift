@@ -26,17 +26,17 @@ package final class FaultyFileSystem: FileSystem {
 
     package init() {}
 
-    /// Sets the error of every write and of opening the journal; nil for none.
+    /// Sets the error of every write and of every opening of the journal; nil for none.
     package func failWrites(with errno: CInt?) { state.withLock { $0.failure = errno } }
     /// Sets the error of every replacement of a file; nil for none.
     package func failReplacements(with errno: CInt?) { state.withLock { $0.replacementFailure = errno } }
     /// Sets the error of every truncation of the journal; nil for none.
     package func failTruncations(with errno: CInt?) { state.withLock { $0.truncationFailure = errno } }
-    /// Lets the next `times` reads of a generation file fail.
+    /// Makes the next `times` reads of a generation file fail.
     package func failGenerationReads(with errno: CInt, times: Int) {
         state.withLock { $0.readFailure = (errno, times) }
     }
-    /// Lets every journal write wait at a gate; nil for no gate.
+    /// Makes every journal write wait at a gate; nil for no gate.
     package func blockJournalWrites(at gate: DispatchGate?) { state.withLock { $0.gate = gate } }
     /// The number of reads of a generation file so far.
     package var generationReads: Int { state.withLock { $0.generationReads } }

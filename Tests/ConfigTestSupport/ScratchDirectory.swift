@@ -1,13 +1,14 @@
 import Foundation
 
-/// A temporary directory for one test, with the usual ways of changing files.
+/// A temporary directory for one test. Its methods change files as editors and deployment tools do.
 package final class ScratchDirectory: Sendable {
     package let path: String
 
     package struct Failed: Error { let errno: Int32 }
 
     package init() throws {
-        // Resolved, because the watcher follows every symbolic link on a path, and the tests count watches.
+        // Symbolic links are resolved, because the watcher also watches the directories behind them, and the tests
+        // count watches.
         let base = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
         path = base + "/larder-" + UUID().uuidString
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
