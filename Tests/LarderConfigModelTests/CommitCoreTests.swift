@@ -30,7 +30,7 @@ struct CommitCoreTests {
         return core.commit(batch, resolution, causes: batch.causes, met: need)
     }
 
-    @Test("a batch of changes becomes one snapshot with all their causes")
+    @Test("a batch of changes makes one snapshot with the causes of all changes")
     func batch() throws {
         let core = core()
         let effects = try commit([set(["a"], 1), set(["b"], 2)], to: core)
@@ -40,7 +40,7 @@ struct CommitCoreTests {
         #expect(core.numbering.journalSequence == 1)
     }
 
-    @Test("changes that resolve to the same value publish nothing but update the current generation")
+    @Test("changes that leave the resolved value the same make no snapshot, but update the current generation")
     func sameValue() throws {
         let core = core()
         _ = try commit([set(["a"], 1)], to: core)
@@ -49,7 +49,7 @@ struct CommitCoreTests {
         #expect(core.numbering.journalSequence == 2 && core.currentGeneration.journalSequence == 2)
     }
 
-    @Test("a batch without recorded operations needs a reservation instead of a journal record")
+    @Test("a batch that records no operations needs a reservation instead of a journal record")
     func notRecorded() throws {
         let core = core()
         var batch = core.batch(limits: Self.limits, now: 2, recordsOperations: false)
@@ -84,7 +84,7 @@ struct CommitCoreTests {
         #expect(batch.layers.resolved() == ["a": 1] && batch.causes.count == 1)
     }
 
-    @Test("older generations may be added while a commit waits for its disk write")
+    @Test("older generations can be added to the history while a commit waits for its disk write")
     func prepend() throws {
         let core = core()
         var batch = core.batch(limits: Self.limits, now: 2, recordsOperations: true)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Experiment membership")
 struct ExperimentTests {
-    /// Host names like those of a fleet. They are constant, so that the results are deterministic.
+    /// The host names of a fleet. They are constant, so that the results are deterministic.
     private static let units = (0..<20_000).map { "host-\($0).example.org" }
 
     private func overlay(_ salt: String, _ from: Double, _ to: Double) -> ExperimentOverlay {
@@ -20,7 +20,7 @@ struct ExperimentTests {
         5 * (Double(count) * probability * (1 - probability)).squareRoot()
     }
 
-    @Test("the position of a unit follows from the SHA-256 of salt and unit")
+    @Test("the position of a unit is computed from the SHA-256 of salt and unit")
     func place() throws {
         // printf 'color\0till-7' | sha256sum: 7d36c1a697fe3f31…, and 0x7d36c1a6 / 2^32 is 48.9 %.
         let place = 100.0 * Double(0x7d36_c1a6) / 0x1p32
@@ -39,7 +39,7 @@ struct ExperimentTests {
         }
     }
 
-    @Test("a share of 0 % has no units, one of 100 % has all, and an invalid share is nil")
+    @Test("a share of 0 % includes no unit, a share of 100 % includes every unit, and an invalid share is nil")
     func ends() throws {
         #expect(!Self.units.contains(where: overlay("s", 0, 0).includes))
         #expect(Self.units.allSatisfy(overlay("s", 0, 100).includes))
@@ -50,7 +50,7 @@ struct ExperimentTests {
         #expect(ExperimentOverlay.Share(to: .nan) == nil)
     }
 
-    @Test("with one salt, adjacent shares assign every unit to exactly one arm")
+    @Test("adjacent shares with the same salt assign every unit to exactly one arm")
     func arms() throws {
         let ends = [0, 12.5, 33.3, 66.6, 99.99, 100]
         let arms = zip(ends, ends.dropFirst()).map { overlay("color", $0, $1) }
@@ -89,7 +89,7 @@ struct ExperimentTests {
         #expect(Set(places).count == 3)
     }
 
-    @Test("listed units are included whatever the share")
+    @Test("listed units are included regardless of the share")
     func listed() throws {
         let none = ExperimentOverlay(name: "lab", share: nil, units: ["till-7"], values: .emptyObject)
         #expect(none.includes("till-7") && !none.includes("till-8"))

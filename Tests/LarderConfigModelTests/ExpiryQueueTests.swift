@@ -27,12 +27,13 @@ struct ExpiryQueueTests {
         #expect(queue.next == Moment(timeOfDay: 1097, uptime: 97))
         #expect(queue.popExpired(at: Moment(timeOfDay: 1096, uptime: 96)).isEmpty)
         #expect(queue.popExpired(at: Moment(timeOfDay: 1098, uptime: 0)).map(\.path) == [["a"], ["b"]])
-        // The clock is set back by a day, but their lifetimes have passed. a and b have expired by both clocks now.
+        // The time of day is set back by a day, but all three lifetimes have passed by uptime. a and b are returned again,
+        // because they have now expired by both clocks.
         let rest = queue.popExpired(at: Moment(timeOfDay: -86_400_000, uptime: 99)).map(\.path)
         #expect(rest == [["a"], ["b"], ["c"]])
     }
 
-    @Test("overrides that were replaced or removed are dropped from the front")
+    @Test("overrides that were replaced or removed are dropped from the front of the queue")
     func stale() {
         var queue = ExpiryQueue()
         let now = Moment(timeOfDay: 0, uptime: 0)
@@ -43,12 +44,12 @@ struct ExpiryQueueTests {
         #expect(queue.next == nil)
     }
 
-    @Test("a rebuilt queue has the overrides of the layer, and queued ones keep their uptime")
+    @Test("a rebuilt queue has exactly the overrides of the layer, and those already queued keep their uptime")
     func rebuilt() {
         var queue = ExpiryQueue()
         queue.insert(override("a", 1000), now: Moment(timeOfDay: 0, uptime: 0))
         queue.insert(override("removed", 500), now: Moment(timeOfDay: 0, uptime: 0))
-        // The clock is set back by 5.4 s.
+        // The time of day is set back by 5.4 s.
         let now = Moment(timeOfDay: -5000, uptime: 400)
         queue.rebuild(from: layer([override("a", 1000), override("b", 1100)]), now: now)
         #expect(queue.count == 2)

@@ -10,7 +10,7 @@ struct LockedPathsTests {
             JSONValue(parsing: document), to: JSONValue(parsing: base))
     }
 
-    @Test("a locked value of the lowest layers is restored, even if an ancestor was replaced or removed")
+    @Test("a locked path gets the value of the file layers, even if an ancestor was replaced or removed")
     func values() throws {
         let base = #"{"search":{"limit":5,"other":1}}"#
         for document in [
@@ -23,7 +23,7 @@ struct LockedPathsTests {
         }
     }
 
-    @Test("a locked path without a value in the lowest layers stays absent, and the rest is unchanged")
+    @Test("a locked path without a value in the file layers has none, and other values are unchanged")
     func absence() throws {
         #expect(try pin(["search.limit"], #"{"search":{"limit":9,"x":2}}"#, to: "{}") == ["search": ["x": 2]])
         #expect(try pin(["search.limit"], #"{"search":"text"}"#, to: "{}") == ["search": "text"])
@@ -31,7 +31,7 @@ struct LockedPathsTests {
         #expect(try pin(["a.b.c"], #"{"x":1}"#, to: #"{"a":{"b":1}}"#) == ["x": 1])
     }
 
-    @Test("a locked object is restored as a whole")
+    @Test("a locked object replaces the whole object at its path")
     func objects() throws {
         #expect(
             try pin(["db", "db.port"], #"{"db":{"host":"evil","extra":1}}"#, to: #"{"db":{"host":"h","port":1}}"#)

@@ -3,12 +3,12 @@ import Testing
 
 @testable import LarderConfigModel
 
-@Suite("Combined differences")
+@Suite("Differences of successive changes")
 struct ResolvedDifferenceTests {
     private static let a = JSONValue.Replacement(at: ["a"], by: 1)
     private static let b = JSONValue.Replacement(at: ["b"], by: 2)
 
-    @Test("replacements are concatenated, unless one of the changes may change anything")
+    @Test("the sum of two differences has the replacements of both, or nil if one of them may change anything")
     func order() {
         let all: [(ResolvedDifference, paths: [[String]]?)] = [
             (.none, []), (.scalar(Self.a, differs: true), [["a"]]),
@@ -25,7 +25,7 @@ struct ResolvedDifferenceTests {
         }
     }
 
-    @Test("only a single replacement records whether its scalars differ")
+    @Test("only a difference with a single replacement records whether its scalars differ")
     func lone() {
         var difference = ResolvedDifference.none
         difference.add(.scalar(Self.a, differs: true))

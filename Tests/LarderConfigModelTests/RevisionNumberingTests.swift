@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderConfigModel
 
-/// A model of a namespace on disk. Only completed writes are in it.
+/// A model of a namespace on disk. It contains only completed writes.
 private struct ModelDisk {
     struct Record {
         var sequence: Int
@@ -25,7 +25,7 @@ private struct ModelDisk {
         journal.removeAll { $0.sequence <= record.sequence }
     }
 
-    /// The numbers that a start finds on disk.
+    /// The numbers that the store reads from disk when it starts.
     var recovered: RevisionNumbering.Recovered {
         let last = journal.last ?? generation
         return RevisionNumbering.Recovered(
@@ -36,7 +36,7 @@ private struct ModelDisk {
     var content: Int { (journal.last ?? generation).content }
 }
 
-/// A model of a store that has only a numbering, and remembers every published revision.
+/// A model of a store without layers. It numbers revisions and records the content of each published one.
 private struct ModelStore {
     var disk = ModelDisk()
     var numbering: RevisionNumbering
@@ -68,7 +68,7 @@ private struct ModelStore {
     /// Commits a change.
     /// - Parameters:
     ///   - writesJournal: whether the journal records the change
-    ///   - isNew: whether the change makes a new snapshot
+    ///   - isNew: whether the change makes a snapshot
     ///   - crash: if not nil, the process crashes before it publishes the snapshot; `isWritten` is whether its write
     ///     reached the disk
     mutating func commit(writesJournal: Bool, isNew: Bool, crash: (isWritten: Bool, Void)?) {
@@ -118,9 +118,9 @@ private struct ModelStore {
     }
 }
 
-@Suite("Numbering of revisions")
+@Suite("Revision numbering")
 struct RevisionNumberingTests {
-    @Test("no revision has two contents, whenever the process crashes", arguments: 1...10 as ClosedRange<UInt64>)
+    @Test("a revision never has two contents, whenever the process crashes", arguments: 1...10 as ClosedRange<UInt64>)
     func crashes(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var store = ModelStore()

@@ -11,7 +11,7 @@ struct SecretPatternsTests {
         return (value.compactText, isMasked)
     }
 
-    @Test("a pattern matches names, `*` any one segment, and `**` any number of segments")
+    @Test("in a pattern, a name matches itself, `*` any one segment, and `**` any number of segments")
     func forms() throws {
         let document = #"{"db":{"host":"h","password":"p"},"tls":{"key":"k","sub":{"pin":1}},"a":{"token":"t"}}"#
         #expect(
@@ -35,7 +35,7 @@ struct SecretPatternsTests {
         #expect(try mask(["/*/k.v"], #"{"x":{"k.v":1}}"#) == (#"{"x":{"k.v":"<masked>"}}"#, true))
     }
 
-    @Test("patterns apply to the full path of a value, and everything below a secret is secret")
+    @Test("a pattern is matched against the full path of a value, and all values below a secret are secret")
     func below() throws {
         #expect(try mask(["db"], "1", at: "db.port") == (#""<masked>""#, true))
         #expect(try mask(["db.password"], #"{"password":1}"#, at: "db") == (#"{"password":"<masked>"}"#, true))
