@@ -27,8 +27,8 @@ struct ExpiryQueueTests {
         #expect(queue.next == Moment(timeOfDay: 1097, uptime: 97))
         #expect(queue.popExpired(at: Moment(timeOfDay: 1096, uptime: 96)).isEmpty)
         #expect(queue.popExpired(at: Moment(timeOfDay: 1098, uptime: 0)).map(\.path) == [["a"], ["b"]])
-        // The time of day is set back by a day, but all three lifetimes have passed by uptime. a and b are returned again,
-        // because they have now expired by both clocks.
+        // The time of day is set back by a day, but all three lifetimes have passed by uptime. a and b are returned
+        // again, because they have now expired by both clocks.
         let rest = queue.popExpired(at: Moment(timeOfDay: -86_400_000, uptime: 99)).map(\.path)
         #expect(rest == [["a"], ["b"], ["c"]])
     }
