@@ -6,8 +6,8 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfigStorage
 
-/// The exact bytes of the files in the state directory. These formats are published: a change needs a migration and a test
-/// that reads a file of the previous format.
+/// The exact bytes of the files in the state directory. These formats are published. A change needs a migration, and a
+/// test that reads a file of the previous format.
 @Suite("Disk formats of the configuration")
 struct DiskFormatTests {
     // MARK: The journal
@@ -56,7 +56,7 @@ struct DiskFormatTests {
         #expect(String(decoding: record.encoded(), as: UTF8.self) == Self.recordLine)
     }
 
-    @Test("the journal file has its records, followed by zeros up to 262,144 bytes")
+    @Test("the journal file contains the records, and then zeros up to 262,144 bytes")
     func journalFile() throws {
         try Self.withArchive { (archive, directory) throws in
             var line = Array(Self.recordLine.utf8)
@@ -151,7 +151,7 @@ struct DiskFormatTests {
         "remote":{"origin":"push","updatedAt":1700000000004,"pushedBy":{"pid":42,"uid":1000,"command":"larder"},"document":{"a":1}}}
         """#
 
-    @Test("a hold is decoded, and encoded to the same bytes; an absent layer is held as null")
+    @Test("a hold is decoded, and encoded to the same bytes, with null for a held layer without content")
     func hold() throws {
         let hold = try #require(RollbackHold(JSONValue(parsing: Self.hold)))
         #expect(hold.files[.host] != nil)
@@ -162,7 +162,7 @@ struct DiskFormatTests {
     }
 
     @Test(
-        "a hold of the previous version, which has no rule, gets the default rule",
+        "a hold without a rule, as earlier versions wrote it, gets the default rule for its versions",
         arguments: [("v8", "v7", HoldRule.untilNewer), ("v8", "9fceb02", .untilReleased)])
     func holdWithoutRule(refused: String, shown: String, rule: HoldRule) throws {
         let text = #"""
@@ -176,7 +176,7 @@ struct DiskFormatTests {
 
     // MARK: The epoch and reserved revisions
 
-    @Test("the epoch file has the epoch and the identities of machine, directory and lock file")
+    @Test("the epoch file contains the epoch and the identities of the machine, directory and lock file")
     func epochFile() throws {
         try Self.withTemporaryDirectory { directory in
             let epoch = try StateDirectory(path: directory, machine: "m", files: LocalFileSystem()).epoch
@@ -186,7 +186,7 @@ struct DiskFormatTests {
         }
     }
 
-    @Test("the file of reserved revisions has the bound and a checksum of 16 hex digits")
+    @Test("the file of reserved revisions contains the bound and a checksum of 16 hex digits")
     func reservation() throws {
         try Self.withArchive { (archive, directory) throws in
             try archive.reservation.reserve(1025)

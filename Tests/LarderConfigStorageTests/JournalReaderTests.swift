@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Journal reader")
 struct JournalReaderTests {
-    @Test("a journal torn at any byte has exactly the complete records before the tear")
+    @Test("a journal that is cut off at any byte has exactly the complete records before the cut")
     func tornJournal() {
         let records = (1...4).map { number in
             JournalRecord(
@@ -48,7 +48,7 @@ struct JournalReaderTests {
         #expect(reading.ending == .clean)
     }
 
-    @Test("a flipped bit loses only its own record, and `lost` covers the missing sequence numbers")
+    @Test("a flipped bit loses one record, or two if it is in a line end, and `lost` covers the missing ones")
     func damagedJournal() {
         let records = (1...4).map { number in
             JournalRecord(
@@ -64,7 +64,7 @@ struct JournalReaderTests {
                 damaged[index] ^= 1 << UInt8(index % 8)
                 let reading = JournalReader(damaged, after: 0)
                 let found = reading.records.map(\.sequence)
-                // Without its line end, a record also makes the next line unreadable.
+                // Without the line end, the next record is part of the same line and is lost, too.
                 let isLineEnd = index == start + bytes.count - 1
                 #expect(found == (1...4).filter { $0 != number + 1 && !(isLineEnd && $0 == number + 2) })
                 #expect(reading.ending == (found.last ?? 0 > number + 1 ? .damaged : .torn))

@@ -6,7 +6,8 @@ import Testing
 
 @Suite("File system beneath a directory")
 struct LocalFileSystemTests {
-    /// Calls `body` with a root that is a symbolic link to a directory, and a directory outside it with a file.
+    /// Calls `body` with a root, which is a symbolic link to a directory, and a directory outside the root, which
+    /// contains one file.
     private func with(_ body: (_ files: LocalFileSystem, _ root: String, _ outside: String) throws -> Void) throws {
         try withTemporaryDirectory { directory in
             let (root, outside) = (directory + "/root", directory + "/outside")
@@ -63,7 +64,7 @@ struct LocalFileSystemTests {
         }
     }
 
-    @Test("a symbolic link is not read or written through, but can be replaced, renamed and removed")
+    @Test("a file that is a symbolic link cannot be opened, but can be replaced, renamed and removed")
     func linkAsFile() throws {
         try with { files, root, outside in
             let link = root + "/link"
@@ -83,7 +84,7 @@ struct LocalFileSystemTests {
         }
     }
 
-    @Test("a FIFO is refused without blocking, and so is a directory")
+    @Test("FIFOs and directories are refused without blocking")
     func special() throws {
         try with { files, root, _ in
             mkfifo(root + "/fifo", 0o600)

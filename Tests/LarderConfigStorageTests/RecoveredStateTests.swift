@@ -37,7 +37,7 @@ struct RecoveredStateTests {
         return reader
     }
 
-    @Test("records are replayed on the newest generation; those whose digest matches become snapshots")
+    @Test("records are replayed on the newest generation, and each with a matching digest becomes a snapshot")
     func replay() {
         var state = RecoveredState()
         state.begin(with: Self.generation(3, sequence: 1))
@@ -53,7 +53,7 @@ struct RecoveredStateTests {
     }
 
     @Test(
-        "numbering continues after the revisions of records that may be lost",
+        "numbering continues after the revisions that lost records may have had",
         arguments: [JournalReader.Ending.torn, .damaged])
     func lost(ending: JournalReader.Ending) {
         var state = RecoveredState()
@@ -64,7 +64,7 @@ struct RecoveredStateTests {
         #expect(state.numbers.firstRevision(isCertain: true) == 1006)
     }
 
-    @Test("numbering continues far ahead of a state from another epoch")
+    @Test("numbering continues far ahead of the revisions of another epoch")
     func otherEpoch() {
         var state = RecoveredState()
         state.begin(with: Self.generation(3, sequence: 1))
