@@ -27,7 +27,8 @@ struct CredentialTests {
         return error.message
     }
 
-    @Test("a file is read for each use, without trailing line breaks", arguments: [0o600, 0o400] as [mode_t])
+    @Test(
+        "a file is read for each use, and its trailing line breaks are removed", arguments: [0o600, 0o400] as [mode_t])
     func file(_ mode: mode_t) throws {
         let path = try write("hunter2\r\n\n", mode: mode)
         #expect(try Credential.file(path).read() == "hunter2")
@@ -58,7 +59,7 @@ struct CredentialTests {
         }
     }
 
-    @Test("systemd credentials are found by name, whatever their mode")
+    @Test("systemd credentials are found by name, regardless of their mode")
     func systemd() throws {
         _ = try write("hunter2\n", mode: 0o440, to: "upstream.token")
         #expect(try Credential.systemd("upstream.token").read(systemd: scratch.path) == "hunter2")
@@ -77,7 +78,7 @@ struct CredentialTests {
         #expect(try refusal(of: .file(path)).contains("UTF-8"))
     }
 
-    @Test("a token is sent with the other headers, and one that is not a valid header value is refused")
+    @Test("a token is sent with the other headers, and a token that is not a valid header value is refused")
     func request() async throws {
         let blocking = BlockingWork(SharedThreads.pool)
         let access = HTTPAccess(headers: ["X-Fleet": "kiosk"], token: .file(try write("hunter2\n", mode: 0o600)))

@@ -36,7 +36,7 @@ struct EtcdDocumentTests {
         #expect(try document(["/c/a": "1.50"])["a"]?.numberText == "1.50")
     }
 
-    @Test("the same keys give the same bytes, whatever their order")
+    @Test("the same keys give the same bytes, regardless of their order")
     func deterministic() throws {
         let names = (0..<200).map { "/c/\($0 % 7)/k\($0)" }
         let first = try document(Dictionary(uniqueKeysWithValues: names.map { ($0, "1") })).compactBytes
@@ -61,7 +61,7 @@ struct EtcdDocumentTests {
     }
 
     @Test(
-        "a key that is both a value and the parent of another rejects the document, naming both",
+        "a document with a key that is both a value and a parent is rejected, and the error names both keys",
         arguments: [
             ["/c/a": "1", "/c/a/b": "2"], ["/c/a": "{}", "/c/a/b": "2", "/c/a-": "1", "/c/a.b": "1"],
             ["/c/a": "1", "/c/a/b/c/d": "2", "/c/x": "1"],
@@ -71,7 +71,7 @@ struct EtcdDocumentTests {
         #expect(message.contains("\"/c/a\" is both a value and the parent of \"/c/a/b"), "\(message)")
     }
 
-    @Test("an empty segment, a key that is not UTF-8, or too many segments reject the document")
+    @Test("a document is rejected if a key has an empty segment, too many segments or invalid UTF-8")
     func badKeys() throws {
         for key in ["/c//a", "/c/a//b", "/c/a/"] {
             #expect(try refusal { try document([key: "1"]) }.contains("\"\(key)\" has an empty segment"))
@@ -85,12 +85,12 @@ struct EtcdDocumentTests {
         #expect(message.contains("is not UTF-8"))
     }
 
-    @Test("a key that only marks a directory is not a value")
+    @Test("a key that ends with a slash and has an empty value is ignored")
     func marks() throws {
         #expect(try document(["/c/": "", "/c/a/": "", "/c/a/b": "1"]) == ["a": ["b": 1]])
     }
 
-    @Test("a value that is not JSON rejects the document, and the error names the key and a fix")
+    @Test("a document with a value that is not JSON is rejected, and the error names the key and a fix")
     func notJSON() throws {
         for text in ["", "hello", "{\"a\":", "01"] {
             let message = try refusal { try document(["/c/a": text]) }
@@ -100,7 +100,7 @@ struct EtcdDocumentTests {
         }
     }
 
-    @Test("with format text, every value is a string and must be UTF-8")
+    @Test("with format text, every value becomes a string and must be UTF-8")
     func text() throws {
         #expect(
             try document(["/c/a": "25", "/c/b": "", "/c/c": "{\"\n"], format: .text) == [
@@ -112,7 +112,7 @@ struct EtcdDocumentTests {
         )
     }
 
-    @Test("with format auto, a value that is not JSON is a string, except a broken array or object")
+    @Test("with format auto, a value that is not JSON becomes a string, but a broken array or object is rejected")
     func auto() throws {
         let value = try document(["/c/a": "25", "/c/b": "hello", "/c/c": "", "/c/d": " [1]"], format: .auto)
         #expect(value == ["a": 25, "b": "hello", "c": "", "d": [1]])
@@ -121,7 +121,7 @@ struct EtcdDocumentTests {
         }
     }
 
-    @Test("a prefix without values is rejected unless an empty configuration is allowed")
+    @Test("a prefix without values is rejected, unless an empty configuration is allowed")
     func empty() throws {
         let mapping = EtcdDocument(keys: .prefix("/c/"), format: .json, maximumBytes: 1000)
         for entries in [[:], [Array("/c/a/".utf8): []]] as [[[UInt8]: [UInt8]]] {
@@ -154,7 +154,7 @@ struct EtcdDocumentTests {
         #expect(try refusal { try value("{\"a\":\"\(String(repeating: "x", count: 100))\"}") }.contains("100 bytes"))
     }
 
-    @Test("each path in the document has a key, or a prefix if several keys form the value")
+    @Test("the key of a path is found, or a prefix if several keys form the value at the path")
     func keysOfPaths() {
         let mapping = EtcdDocument(keys: .prefix("/c/"), format: .json, maximumBytes: 1000)
         let entries: [[UInt8]: [UInt8]] = [

@@ -56,7 +56,7 @@ struct EtcdFollowerTests {
         follower.watchEnded(error, number: follower.step.number, using: &generator)
     }
 
-    /// Brings the follower into a watch that has begun after a read of these keys.
+    /// Reads these keys and begins a watch after them.
     private mutating func startWatching(_ keyspace: EtcdKeyspace = keyspace(5)) throws {
         _ = begin()
         _ = read(keyspace)
@@ -71,7 +71,7 @@ struct EtcdFollowerTests {
 
     private static let broken = EtcdError(.unavailable, "broken")
 
-    @Test("a read by the refresh flow ends the first pause, and the watch begins after its revision")
+    @Test("a read by the refresh flow ends the initial pause, and the watch begins after the revision of the read")
     mutating func start() throws {
         #expect(begin() == .newStep)
         guard case .pause = follower.step.task else { return #expect(Bool(false), "\(follower.step)") }
@@ -79,7 +79,7 @@ struct EtcdFollowerTests {
         #expect(follower.step.task == .watch(after: 5))
     }
 
-    @Test("failed reads are retried after a pause, and each different failure is signalled once")
+    @Test("failed reads are retried after a pause, and repetitions of a failure are not signalled")
     mutating func downAtStart() {
         _ = begin()
         for number in 0..<5 {
@@ -87,7 +87,6 @@ struct EtcdFollowerTests {
             #expect(time >= .milliseconds(500))
             #expect(follower.pauseEnded(follower.step.number) == .newStep)
             #expect(follower.step.task == .read)
-            // The same failure is signalled once.
             #expect(failRead(Self.broken) == (number == 0 ? [.signal, .newStep] : .newStep))
             #expect(follower.failure == Self.broken)
         }
@@ -113,7 +112,7 @@ struct EtcdFollowerTests {
         #expect(keys() == ["b", "c"])
     }
 
-    @Test("after a message, the known revision is that of its last event, not that of its header")
+    @Test("after a message, the known revision is the one of its last event, not of its header")
     mutating func catchingUp() throws {
         try startWatching()
         #expect(try receive(Self.events(100, [("b", 6)])) == .signal)
@@ -122,7 +121,7 @@ struct EtcdFollowerTests {
         #expect(keys() == ["a", "b", "c"])
     }
 
-    @Test("fragments are applied together with the last one")
+    @Test("all fragments of a message are applied together when the last one arrives")
     mutating func fragments() throws {
         try startWatching()
         for key in ["b", "c"] {
@@ -135,7 +134,7 @@ struct EtcdFollowerTests {
         #expect(keys() == ["a", "b", "c", "d"])
     }
 
-    @Test("a progress notification advances the known revision, the response to a progress request does not")
+    @Test("a progress notification advances the known revision, but the response to a progress request does not")
     mutating func progress() throws {
         try startWatching()
         #expect(try receive(Self.message(50)) == [])
@@ -147,7 +146,7 @@ struct EtcdFollowerTests {
         #expect(follower.known?.revision == 50)
     }
 
-    @Test("a failed watch is followed by a pause, a read and another watch, and the read clears the failure")
+    @Test("after a failed watch, the follower pauses, reads and watches again, and the read clears the failure")
     mutating func lostWatch() throws {
         try startWatching()
         #expect(endWatch(Self.broken) == [.signal, .newStep])
@@ -162,7 +161,7 @@ struct EtcdFollowerTests {
         #expect(follower.step.task == .watch(after: 9))
     }
 
-    @Test("a watch that had begun is replaced after the host's splay, whatever ended it")
+    @Test("a watch that had begun is replaced after the splay of the host, regardless of how it ended")
     mutating func splay() throws {
         for error in [Self.broken, nil, EtcdError(.compacted, "compacted")] {
             for _ in 0..<5 {
@@ -173,7 +172,7 @@ struct EtcdFollowerTests {
         }
     }
 
-    @Test("waits grow while watches end before they begin, and start over once one has begun")
+    @Test("pauses grow while watches fail before they begin, and are reset once a watch has begun")
     mutating func backoff() throws {
         var (plan, random) = (Self.plan, SeededGenerator(seed: 2))
         (follower, generator) = (EtcdFollower(maximumBytes: 1000, plan: plan), random)
@@ -191,14 +190,14 @@ struct EtcdFollowerTests {
         #expect(time <= .seconds(30))
     }
 
-    @Test("a watch that its endpoint closes properly is not a failure")
+    @Test("it is not a failure if the endpoint closes the watch cleanly")
     mutating func cleanEnd() throws {
         try startWatching()
         #expect(endWatch(nil) == .newStep)
         #expect(follower.failure == nil)
     }
 
-    @Test("a compacted watch is followed by a read and is not a failure")
+    @Test("it is not a failure if a compaction ends the watch, and the keys are read again")
     mutating func compacted() throws {
         try startWatching()
         var end = Self.message(0)
@@ -213,7 +212,7 @@ struct EtcdFollowerTests {
         #expect(keys() == ["x"])
     }
 
-    @Test("a watch that is cancelled, from another cluster or from an older revision ends with an error")
+    @Test("a watch ends with an error if it is cancelled, from another cluster or at an older revision")
     mutating func useless() throws {
         var cancelled = Self.message(5)
         cancelled.isCreated = true
@@ -232,7 +231,7 @@ struct EtcdFollowerTests {
         }
     }
 
-    @Test("events of a step that was replaced are ignored")
+    @Test("events for a step that was replaced are ignored")
     mutating func stale() throws {
         try startWatching()
         let old = follower.step.number
@@ -245,7 +244,7 @@ struct EtcdFollowerTests {
         #expect(follower.failure == nil)
     }
 
-    @Test("if the watch advances during a read, the keys from the watch are kept")
+    @Test("if the watch reports changes during a read, the older keys of the read are discarded")
     mutating func overtaken() throws {
         try startWatching()
         let start = follower.readBegins()
@@ -255,7 +254,7 @@ struct EtcdFollowerTests {
         #expect(follower.known?.revision == 7)
     }
 
-    @Test("a read with changes that the watch has not reported makes it suspect until its next message")
+    @Test("a read with changes that the watch has not reported makes the watch suspect until its next message")
     mutating func suspicion() throws {
         try startWatching()
         #expect(read(Self.keyspace(9, [("a", 1), ("b", 8)])) == [.signal, .suspicion])

@@ -17,7 +17,7 @@ struct EtcdFramerTests {
         return messages
     }
 
-    @Test("the messages are the same however the bytes are split", arguments: 0..<100)
+    @Test("the messages are the same, regardless of how the bytes are split", arguments: 0..<100)
     func everySplit(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let texts = (0..<Int.random(in: 1...8, using: &generator)).map { _ in
@@ -64,7 +64,7 @@ struct EtcdFramerTests {
         #expect(!framer.isInMessage)
     }
 
-    @Test("bytes that are not objects, and a message over the limit, are refused")
+    @Test("bytes that are not objects and messages over the size limit are refused")
     func refused() {
         for text in ["Not Found", "[1]", "{} x", "}"] {
             #expect(throws: EtcdFramer.Failure.notObjects) { try messages([Array(text.utf8)]) }

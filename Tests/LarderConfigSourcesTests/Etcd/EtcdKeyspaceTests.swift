@@ -5,7 +5,7 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfigSources
 
-@Suite("Etcd keyspace and its rendering")
+@Suite("Etcd keyspace and rendering")
 struct EtcdKeyspaceTests {
     private static func event(_ key: String, _ value: String?, _ revision: Int) -> EtcdEvent {
         EtcdEvent(
@@ -20,7 +20,7 @@ struct EtcdKeyspaceTests {
         return keyspace
     }
 
-    @Test("the digest depends on the cluster, the keys and their values, not on earlier changes")
+    @Test("the digest depends on the cluster, the keys and their values, but not on earlier changes")
     func digest() {
         var followed = Self.keyspace(["a": "1", "b": "2"])
         let before = followed.digest
@@ -29,7 +29,7 @@ struct EtcdKeyspaceTests {
         #expect(followed.digest != before)
         _ = followed.apply([Self.event("a", "1", 5), Self.event("b", "2", 6), Self.event("c", nil, 7)])
         #expect(followed.digest == before)
-        // The digest covers which value belongs to which key, and where each key ends.
+        // The digest shows to which key each value belongs, and where each key ends.
         #expect(Self.keyspace(["a": "1", "b": "2"]).digest != Self.keyspace(["a": "2", "b": "1"]).digest)
         #expect(Self.keyspace(["ab": "c"]).digest != Self.keyspace(["a": "bc"]).digest)
         var other = EtcdKeyspace(EtcdHeader(cluster: "2", revision: 1))
@@ -37,7 +37,7 @@ struct EtcdKeyspaceTests {
         #expect(other.digest != Self.keyspace(["a": "1"]).digest)
     }
 
-    @Test("the keys changed since a stamp are known, unless the stamp is old or from another read")
+    @Test("the keys changed since a stamp are returned, or nil if the stamp is too old or from another read")
     func changes() {
         var keyspace = Self.keyspace(["a": "1"])
         let start = keyspace.stamp
@@ -53,7 +53,7 @@ struct EtcdKeyspaceTests {
         #expect(keyspace.keys(changedSince: keyspace.stamp) == [])
     }
 
-    @Test("a read with the same values keeps changedAt and the recorded changes")
+    @Test("a read with unchanged values keeps changedAt and the recorded changes")
     func sameRead() {
         var keyspace = Self.keyspace(["a": "1"])
         let start = keyspace.stamp
@@ -76,7 +76,7 @@ struct EtcdKeyspaceTests {
         #expect(!keyspace.exceeds(bytes + 1, after: events))
     }
 
-    @Test("a document updated from changed keys has the same text as one built from all keys", arguments: 0..<20)
+    @Test("updating a document from changed keys gives the same text as building it from all keys", arguments: 0..<20)
     func following(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let format = try #require(EtcdSourceSettings.Format.allCases.randomElement(using: &generator))
@@ -114,7 +114,7 @@ struct EtcdKeyspaceTests {
     }
 
     @Test(
-        "a key that conflicts with the parent of another is not applied as an edit",
+        "a key below another key is not applied as an edit, and the document is rejected",
         arguments: [("/c/a", "{\"b\":1}", "/c/a/b", "2"), ("/c/a/b", "1", "/c/a", "{\"b\":1}")])
     func keysBelowKeys(key: String, text: String, new: String, newText: String) throws {
         let document = EtcdDocument(keys: .prefix("/c/"), format: .json, maximumBytes: 1 << 20)
@@ -129,7 +129,7 @@ struct EtcdKeyspaceTests {
         #expect(throws: ConfigError.self) { try document.value(of: keyspace.values, mayBeEmpty: false) }
     }
 
-    @Test("an edit with an invalid value or a document that becomes too large is rejected")
+    @Test("an edit is rejected if its value is invalid or the document becomes too large")
     func refusals() throws {
         let keyspace = Self.keyspace(["/c/a": "1", "/c/b": "2"])
         let document = EtcdDocument(keys: .prefix("/c/"), format: .json, maximumBytes: 30)

@@ -12,7 +12,7 @@ struct EtcdMessagesTests {
         try #require(EtcdWatchMessage(try JSONValue(parsing: "{\"result\":{\(Self.header)\(rest)}}")))
     }
 
-    @Test("a page has its revision, its pairs and whether more pages follow")
+    @Test("a page is decoded with its revision, its pairs and whether more pages follow")
     func page() throws {
         let page = try #require(
             EtcdPage(
@@ -29,7 +29,7 @@ struct EtcdMessagesTests {
         #expect(page.hasMore)
     }
 
-    @Test("a number may be a string or a JSON number, and a missing one is 0")
+    @Test("a number may be a string or a JSON number, and a missing number is 0")
     func numbers() throws {
         let page = try #require(EtcdPage(["header": ["cluster_id": 5, "revision": 3]]))
         #expect(page.header == EtcdHeader(cluster: "5", revision: 3))
@@ -37,7 +37,7 @@ struct EtcdMessagesTests {
         #expect(try #require(EtcdPage(["header": ["cluster_id": "5"]])).header.revision == 0)
     }
 
-    @Test("a malformed message is nil")
+    @Test("decoding a malformed message returns nil")
     func garbage() {
         let bad: [JSONValue] = [
             [:], ["header": 1], ["header": ["cluster_id": [], "revision": "1"]],

@@ -4,7 +4,8 @@ import Testing
 
 @Suite("Digests of files")
 struct ContentDigestTests {
-    @Test("digests equal those that earlier versions stored")
+    /// Digests are stored as validators. After a change of the format, every agent reads its files again.
+    @Test("the digests of one file and of two files do not change between versions")
     func pinned() {
         let file = ContentDigest(of: [(name: "config.json", bytes: Array("{}".utf8))])
         #expect(file.description == "sha256:d2923454cae1630530fc7df0ced8bb863f6d6c2118962dffe48af49db43fc051")

@@ -34,7 +34,7 @@ struct DocumentFileTests {
         #expect(try file.read().digest != first.digest)
     }
 
-    @Test("a path that is missing or not a file is an error that names the path")
+    @Test("a path that is missing or not a file is refused with an error that names the path")
     func missing() throws {
         #expect(code(of: "none") == .notFound)
         #expect(code(of: "none/below") == .notFound)
@@ -48,13 +48,13 @@ struct DocumentFileTests {
         #expect(code(of: "file/below") == .notAFile)
     }
 
-    @Test("an empty file is an error, because it may be about to be written")
+    @Test("an empty file is refused, because its content may not be written yet")
     func empty() throws {
         try scratch.write("", to: "c")
         #expect(code(of: "c") == .empty)
     }
 
-    @Test("a directory is read as its files, and its digest covers their contents")
+    @Test("reading a directory returns its files, and the digest covers their contents")
     func directory() throws {
         try scratch.publish(["b.json": "{}", "a.json": "{}"], version: 1, in: "d")
         func read() throws -> DocumentFiles { try .read(at: scratch.at("d"), maximumBytes: 100) }
@@ -67,7 +67,7 @@ struct DocumentFileTests {
         #expect(try DocumentFiles.read(at: scratch.at("d/a.json"), maximumBytes: 3).files.count == 1)
     }
 
-    @Test("a source directory that is missing or has no files is an error, as it may not be mounted")
+    @Test("a source directory that is missing or has no files is refused, because it may not be mounted")
     func emptyDirectory() throws {
         for (name, code) in [("none", FileReadError.Code.notFound), ("d", .empty)] {
             let error = #expect(throws: FileReadError.self) {
@@ -85,14 +85,14 @@ struct DocumentFileTests {
         #expect(code(of: "f") == .notAFile)
     }
 
-    @Test("a file over the limit is refused, a file of exactly the limit is read")
+    @Test("a file over the size limit is refused, and a file of exactly the limit is read")
     func limit() throws {
         try scratch.write("12345678", to: "c")
         #expect(code(of: "c", maximumBytes: 7) == .tooLarge)
         #expect(try DocumentFile(path: scratch.at("c"), maximumBytes: 8).read().files[0].bytes.count == 8)
     }
 
-    @Test("a file with a reported size of 0 is read to its end")
+    @Test("a file that reports a size of 0 is read to its end")
     func procfs() throws {
         #expect(try DocumentFile(path: "/proc/self/status").read().files[0].bytes.count > 100)
     }
@@ -104,7 +104,7 @@ struct DocumentFileTests {
         #expect(code(of: "c") == .permissionDenied)
     }
 
-    @Test("a file that is replaced continuously is always read whole")
+    @Test("while a file is replaced continuously, each read returns one version or fails as unstable")
     func replaced() throws {
         let contents = [String(repeating: "a", count: 30_000), String(repeating: "b", count: 20_000)]
         try scratch.replace("c", with: contents[0])

@@ -14,13 +14,13 @@ struct FileWatcherTests {
 
     init() throws { scratch = try ScratchDirectory() }
 
-    /// A clock that skips the sleeps that wait for the end of a burst. The sleeps of the poll are longer.
+    /// A clock that skips the sleeps until the end of a burst, but not the longer sleeps of the slow poll.
     private static func clock(_ onSkippedSleep: @escaping @Sendable () -> Void = {}) -> ManualClock {
         ManualClock(skippingSleepsBelow: .seconds(1), onSkippedSleep: onSkippedSleep)
     }
 
-    /// Waits for elements until the condition holds after one of them, as every consumer of the stream does. If the
-    /// watcher misses a change, the test exceeds its time limit.
+    /// Waits for elements until `condition` holds after one of them. Like every consumer of the stream, it reads the
+    /// files after each element. If the watcher misses a change, the test exceeds its time limit.
     private func expect(_ changes: AsyncStream<Void>, _ condition: () -> Bool) async {
         while await changes.next() {
             if condition() { return }
@@ -28,7 +28,7 @@ struct FileWatcherTests {
         Issue.record("the stream ended")
     }
 
-    /// Changes the text of a file several times and expects an element for each change. There are several rounds,
+    /// Changes the text of a file `rounds` times and expects an element after each change. One round is not enough,
     /// because the watches must be set again after each change.
     /// - Parameters:
     ///   - path: the watched path
@@ -82,7 +82,7 @@ struct FileWatcherTests {
     func parents() async throws {
         let changes = watcher.changes(at: scratch.at("a/b/c/f"))
         for round in 1...4 {
-            // One directory at a time: each is reported only if the watches were set again after the previous one.
+            // Each directory is reported only if the watches were set again after the previous one.
             for step in ["a", "a/b", "a/b/c"] {
                 try scratch.makeDirectory(step)
                 await expect(changes) { scratch.exists(step) }
@@ -94,7 +94,7 @@ struct FileWatcherTests {
         }
     }
 
-    @Test("replacement of a parent directory is reported, and the new one is watched")
+    @Test("replacement of a parent directory is reported, and the new directory is watched")
     func exchangedParent() async throws {
         let changes = watcher.changes(at: scratch.at("a/b/f"))
         for round in 1...4 {
@@ -116,7 +116,7 @@ struct FileWatcherTests {
         for round in 1...4 {
             try scratch.publish(["f": "new \(round)"], version: round, in: "mount")
             await expect(changes) { scratch.text("mount/f") == "new \(round)" }
-            // kubelet never does this, but it shows that the new directory is watched.
+            // kubelet never writes there, but this shows that the new directory is watched.
             try scratch.replace("mount/..data/f", with: "newer \(round)")
             await expect(changes) { scratch.text("mount/f") == "newer \(round)" }
         }
@@ -164,7 +164,7 @@ struct FileWatcherTests {
         #expect(await changes.next())
     }
 
-    @Test("changes behind the links in a directory are reported")
+    @Test("changes to the targets of symbolic links in a directory are reported")
     func entriesElsewhere() async throws {
         try scratch.makeDirectory("mount")
         try scratch.makeDirectory("config.d")
@@ -183,7 +183,7 @@ struct FileWatcherTests {
         try await expectChanges(at: scratch.at("d"), in: "d/f.json") { _, text in try scratch.write(text, to: "other") }
     }
 
-    @Test("all streams of a path report a change, also after one of them has ended")
+    @Test("all streams that cover a file report its changes, also after another stream has ended")
     func shared() async throws {
         try scratch.write("", to: "f")
         let first = watcher.changes(at: scratch.at("f"))
@@ -228,7 +228,7 @@ struct FileWatcherTests {
     }
 
     @Test(
-        "queues and watches that the kernel refused are requested again every 5 s, and the reason is reported",
+        "queues and watches that the kernel refuses are requested again every 5 s, and the reason is reported",
         arguments: [EMFILE, ENOSPC])
     func exhausted(number: Int32) async throws {
         let isExhausted = Mutex(true)
@@ -264,7 +264,7 @@ struct FileWatcherTests {
         await watcher.stop()
     }
 
-    @Test("events that never stop do not delay an element indefinitely")
+    @Test("an endless burst of events does not delay an element indefinitely")
     func endlessBurst() async {
         let box = WatcherBox()
         let watcher = FileWatcher(

@@ -29,7 +29,7 @@ struct InotifyTests {
         inotify.keepOnly(survey.interests, for: subscriber)
         for number in 0..<100 { try scratch.write("x", to: "other\(number)") }
         #expect(mkdir(scratch.at("wanted"), 0o700) == 0)
-        // Events are ordered: when this one arrives, all earlier ones have been handled.
+        // Events arrive in order, so all earlier ones have been handled by now.
         for await _ in wakes { break }
         #expect(count.load(ordering: .relaxed) == 1)
         await inotify.stop()
@@ -45,7 +45,7 @@ struct InotifyTests {
             inotify.keepOnly(survey.interests, for: subscriber)
         }
         let depth = scratch.path.split(separator: "/").count
-        // "/" and each directory down to a/b.
+        // One watch on "/" and one on each directory down to a/b.
         #expect(inotify.watchCount == depth + 3)
         inotify.unsubscribe(one)
         #expect(inotify.watchCount == depth + 2)

@@ -52,7 +52,7 @@ struct GraphQLSourceTests {
     }
 
     @Test(
-        "a response with errors is rejected, whatever their form",
+        "a response with errors is a failure, regardless of the form of the errors",
         arguments: [
             (#""errors":[{"code":7}]"#, "an error without a message"),
             (#""errors":[{"extensions":{}},{"message":"no price"}]"#, "2 errors: no price"),
@@ -96,7 +96,7 @@ struct GraphQLSourceTests {
         }
     }
 
-    @Test("without a query and answerPath, a member named errors is configuration")
+    @Test("without a query and answerPath, a member named errors is part of the configuration")
     func plainDocument() async throws {
         for body in [nil, #"{"query":{"match":"all"}}"#, "[]"] {
             let (result, requests) = try await fetch(body: body) { _, _ in Self.response(#"{"errors":["retry"]}"#) }
@@ -154,7 +154,7 @@ struct GraphQLSourceTests {
     private static let hashed = #""extensions":{"trace":1,"persistedQuery":{"version":1,"sha256Hash":"\#(hash)"}}"#
 
     @Test(
-        "a persisted query is sent by its hash, and with its text if the server does not know it",
+        "a persisted query is sent as its hash, and again with its text if the server does not know the hash",
         arguments: [
             ("200 OK", #"{"errors":[{"message":"PersistedQueryNotFound"}]}"#),
             ("400 Bad Request", #"{"errors":[{"message":"?","extensions":{"code":"PERSISTED_QUERY_NOT_FOUND"}}]}"#),
@@ -182,7 +182,7 @@ struct GraphQLSourceTests {
         #expect(requests.last?[":body"] == #"{"query":"{ v }","extensions":{"trace":1}}"#)
     }
 
-    @Test("a query that is unknown twice, or is configured only by its hash, is a failure")
+    @Test("PersistedQueryNotFound is a failure if the query text was sent or is not configured")
     func unknown() async throws {
         for (body, count) in [
             (Self.persisted, 2), (#"{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"00"}}}"#, 1),

@@ -15,7 +15,7 @@ struct SSEDocumentReaderTests {
         try reader.document(after: .init(type: type, data: Array(data.utf8)), from: base)
     }
 
-    @Test("an event without a type is a whole document, with its version")
+    @Test("an event of the default type is a whole document with a version")
     func whole() throws {
         let document = try document("message", #"{"version":7,"a":null}"#, from: ["b": 1])
         #expect(document?.value == ["version": 7, "a": .null])
@@ -38,7 +38,7 @@ struct SSEDocumentReaderTests {
     }
 
     @Test(
-        "an invalid event is rejected, and the message says why",
+        "an invalid event is rejected, and the error contains the reason",
         arguments: [
             ("message", "", "comment"), ("message", "[]", "array"), ("message", "{", "not JSON"),
             ("message", "null", "null"), ("patch", "[]", "array"), ("patch", "3", "number"), ("patch", "{", "not JSON"),
@@ -51,7 +51,7 @@ struct SSEDocumentReaderTests {
         #expect(error?.message.contains(word) == true, "\(error?.message ?? "")")
     }
 
-    @Test("a patch before any whole document is refused")
+    @Test("a patch is rejected if no whole document precedes it")
     func patchFirst() {
         let error = #expect(throws: ConfigError.self) { try document("patch", "{}") }
         #expect(error?.code == .rejected)
@@ -85,7 +85,7 @@ struct SSEStreamStateTests {
         #expect(state.fail(failure, isParked: false, for: consumer).signal != nil)
         let first = state.answerToSignal(location: "x")
         #expect(try value(first.answer) == ["v": 1])
-        #expect(first.effects.signal != nil, "the failure is still to be reported")
+        #expect(first.effects.signal != nil, "the failure is not reported yet")
         let second = state.answerToSignal(location: "x")
         #expect(throws: failure) { try second.answer.get() }
         #expect(second.effects.signal == nil)
@@ -134,20 +134,20 @@ struct SSEStreamStateTests {
             state.deliver(SourceDocument(value: ["v": 3]), after: state.documents.count, for: consumer)?.signal == nil)
         #expect(state.documents.newest?.value == ["v": 5])
         let isFollowed = state.ended(for: consumer)
-        #expect(isFollowed, "another connection is made at once")
+        #expect(isFollowed, "the connection was interrupted")
         _ = state.connecting(for: consumer)
         #expect(
             state.deliver(SourceDocument(value: ["v": 6]), after: state.documents.count, for: consumer)?.signal != nil)
     }
 
-    @Test("a response to a request before the connection does not make it current")
+    @Test("a connection resumes only from the newest document, and the resumption counts as a delivery")
     func requestBefore() {
         var (state, consumer, _) = Self.connected()
         let (mark, deliveries) = (state.documents.count, state.documents.deliveries)
         _ = state.accept(SourceDocument(value: ["v": 1]), requestedAt: deliveries)
         #expect(state.resumed(after: mark, for: consumer) == nil)
         #expect(state.resumed(after: state.documents.count, for: consumer)?.signal != nil)
-        #expect(state.documents.deliveries != deliveries, "a request before the connection does not count")
+        #expect(state.documents.deliveries != deliveries, "the resumption counts as a delivery")
     }
 
     @Test("a connection does not resume after an ID that is not a valid header value")
@@ -172,7 +172,7 @@ struct SSEStreamStateTests {
         #expect(state.connecting(for: consumer) == "7")
     }
 
-    @Test("a patch of an older document is not accepted")
+    @Test("a patch for an older document is not accepted")
     func mark() {
         var (state, consumer, _) = Self.connected()
         let mark = state.documents.count
@@ -196,7 +196,7 @@ struct SSEStreamStateTests {
         #expect(state.connecting(for: consumer) == nil)
     }
 
-    @Test("the connection of a previous consumer changes nothing")
+    @Test("the connection of a previous consumer does not change the state")
     func previous() {
         var (state, old, _) = Self.connected()
         let (_, signal) = AsyncStream.makeStream(of: Void.self)

@@ -12,7 +12,7 @@ import Testing
 struct StreamReconnectTests {
     private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
-    /// Follows the stream of an origin that gives each connection the next of these responses, and repeats the last one.
+    /// Follows the stream of an origin. Each connection gets the next of these responses. The last one is repeated.
     private func follow<Value: Sendable>(
         _ connections: [RawOrigin.Answer], _ body: (SSESource, ManualClock) async throws -> Value
     ) async throws -> Value {
@@ -31,10 +31,10 @@ struct StreamReconnectTests {
         }
     }
 
-    /// Longer than any pause between connections, shorter than all other sleeps of the source.
+    /// Longer than any pause between connections, and shorter than all other sleeps of the source.
     private static let hour = Duration.seconds(3_600)
 
-    /// Waits until the pause after a connection has begun.
+    /// Waits for a pause between connections.
     /// - Returns: the length of the pause
     private func pause(_ clock: ManualClock) async -> Duration {
         while true {
@@ -59,7 +59,7 @@ struct StreamReconnectTests {
 
     private static let plan = ReconnectPlan(window: .seconds(30), firstFetchWindow: .seconds(2), seed: "a")
 
-    @Test("a stream that delivered a document reconnects after the host's splay, however it ended")
+    @Test("a stream that delivered a document reconnects after the splay of the host, regardless of how it ended")
     func delivered() async throws {
         let document = RawOrigin.Step.send(Self.head + "data: {\"v\":1}\n\n")
         let ends: [RawOrigin.Answer] = [
@@ -68,7 +68,7 @@ struct StreamReconnectTests {
         #expect(try await pauses(after: ends) == ends.map { _ in Self.plan.splay })
     }
 
-    @Test("a stream that resumed and was closed properly reconnects after the host's splay")
+    @Test("a stream that resumed and was closed cleanly reconnects after the splay of the host")
     func resumed() async throws {
         let document: RawOrigin.Answer = [.send(Self.head + "id: 1\ndata: {\"v\":1}\n\n"), .close]
         let nothingNew: RawOrigin.Answer = [.send(Self.head + ": nothing is new\n\n"), .close]
@@ -82,7 +82,7 @@ struct StreamReconnectTests {
         #expect(try await pauses(after: ends) == [.seconds(7) + Self.plan.splay])
     }
 
-    @Test("pauses grow while connections deliver nothing, and start over after a document")
+    @Test("pauses grow while connections deliver no valid document, and are reset by a document")
     func failures() async throws {
         let nothing: RawOrigin.Answer = [.send(Self.head), .close]
         let garbage: RawOrigin.Answer = [.send(Self.head + "data: {}\n\ndata: <html>\n\n"), .close]
