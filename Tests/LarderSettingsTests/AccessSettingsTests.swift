@@ -35,7 +35,7 @@ struct AccessSettingsTests {
         #expect(settings.namespaceAccess["web"] == nil)
     }
 
-    @Test("rights that the access settings leave out are not granted")
+    @Test("rights that the access settings do not list are not granted")
     func absence() throws {
         #expect(try settings("{}").access == nil)
         #expect(try settings("{access: null}").access == nil)
@@ -45,7 +45,7 @@ struct AccessSettingsTests {
         #expect(own.namespaces == ["a": AccessRules.Grants()] && own.general == AccessRules.Grants())
     }
 
-    @Test("accounts are looked up by name, and rights given by name and by number are combined")
+    @Test("account names are looked up, and rights given by name and by number are combined")
     func numbers() throws {
         let found = try rules(
             "{access: {users: {root: ['read'], '0': ['write']}, groups: {root: ['push'], '4': ['read']}}}")
@@ -73,7 +73,7 @@ struct AccessSettingsTests {
     }
 
     @Test(
-        "an invalid right or account, or a right that namespaces do not have, is reported with a hint",
+        "an invalid right or account, or a right that does not apply to namespaces, is reported with a hint",
         arguments: [
             ("{access: {others: ['raed']}}", "access.others[0]", "did you mean \"read\"?"),
             ("{access: {users: {alice: ['read', 'administor']}}}", "access.users.alice[1]", "\"administer\"?"),

@@ -10,7 +10,7 @@ struct DefaultPathsTests {
         ]
     }
 
-    @Test("the paths of a user are in the XDG directories")
+    @Test("the default paths of a user are in the XDG directories")
     func user() throws {
         let environment = [
             "HOME": "/home/u", "XDG_RUNTIME_DIR": "/run/user/1000", "XDG_STATE_HOME": "/x/state",
@@ -35,7 +35,7 @@ struct DefaultPathsTests {
         #expect(try Self.paths(environment.merging(unusable) { $1 }) == expected)
     }
 
-    @Test("the paths of root are system directories, whatever the variables of the session")
+    @Test("the default paths of root are in system directories, regardless of the session's variables")
     func root() throws {
         let expected = [
             "/run/larder/larder.sock", "/var/lib/larder", "/var/cache/larder", "/etc/larder/larder.json",
@@ -46,7 +46,7 @@ struct DefaultPathsTests {
         #expect(try Self.paths(session, userID: 0) == expected)
     }
 
-    @Test("directories from systemd take precedence, for root and users", arguments: [0, 1000] as [UInt32])
+    @Test("directories that systemd passes take precedence, for root and for users", arguments: [0, 1000] as [UInt32])
     func systemd(userID: UInt32) throws {
         let environment = [
             "HOME": "/home/u", "XDG_RUNTIME_DIR": "/run/user/1000", "RUNTIME_DIRECTORY": "/run/larder-web",
@@ -60,7 +60,7 @@ struct DefaultPathsTests {
             ])
     }
 
-    @Test("each path is determined independently")
+    @Test("each path is determined independently of the other paths")
     func mixed() throws {
         #expect(
             try Self.paths(["STATE_DIRECTORY": "/srv/state"], userID: 0) == [

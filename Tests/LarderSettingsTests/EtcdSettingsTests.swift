@@ -46,7 +46,7 @@ struct EtcdSettingsTests {
     }
 
     @Test(
-        "a prefix gets a slash at the end, unless it has one or is empty",
+        "a slash is appended to a prefix, unless it ends with one or is empty",
         arguments: [("/c", "/c/"), ("/c/", "/c/"), ("", ""), ("shop", "shop/")])
     func prefixes(given: String, expected: String) throws {
         #expect(try etcd("endpoints: ['http://h'], prefix: '\(given)'").keys == .prefix(expected))
@@ -104,7 +104,7 @@ struct EtcdSettingsTests {
         #expect(error?.description.contains("hidden") == false)
     }
 
-    @Test("etcd together with another upstream is refused")
+    @Test("etcd settings together with another upstream are refused")
     func two() {
         let error = #expect(throws: SettingsError.self) {
             try settings(

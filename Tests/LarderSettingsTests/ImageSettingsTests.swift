@@ -42,14 +42,14 @@ struct ImageSettingsTests {
         #expect(images.origins["https://img.example.org"]?.hasCredential == false)
     }
 
-    @Test("by default, a user may have half of the downloads")
+    @Test("by default, one user may have half of the concurrent downloads, rounded up")
     func userShare() throws {
         #expect(try images("").flights.perUser == 8)
         #expect(try images("concurrency: 5").flights.perUser == 3)
         #expect(try images("concurrency: 4, concurrencyPerUser: 200").flights.perUser == 4)
     }
 
-    @Test("an origin has a credential, and the users and groups that may get its images")
+    @Test("an origin is read with its credential and the users and groups that may get its images")
     func credential() throws {
         let origin = try images(
             """
@@ -63,7 +63,7 @@ struct ImageSettingsTests {
         #expect(origin?.hasCredential == true)
     }
 
-    @Test("in a small cache, one image may take the whole cache")
+    @Test("one image may fill a small cache")
     func smallCache() throws {
         #expect(try images("maximumBytes: 1000000").space.bytesPerImage == 1_000_000)
     }

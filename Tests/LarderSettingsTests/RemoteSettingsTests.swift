@@ -43,7 +43,7 @@ struct RemoteSettingsTests {
         #expect(http == .http(expected))
     }
 
-    @Test("every setting of an event stream is read, and all but the URL have defaults")
+    @Test("every setting of an event stream is read, and all except the URL have defaults")
     func sse() throws {
         let defaults = SSESourceSettings(url: "http://h/events", versionPath: JSONPath(["version"]))
         #expect(try remote("{sse: {url: 'http://h/events'}}") == .sse(defaults))
@@ -69,7 +69,7 @@ struct RemoteSettingsTests {
         #expect(sse == .sse(expected))
     }
 
-    @Test("a body is a string, which is sent as it is, or a JSON5 value, which is sent as JSON")
+    @Test("a body that is a string is sent unchanged, and any other JSON5 value is sent as JSON")
     func bodies() throws {
         #expect(try body("") == "")
         #expect(try body("body: null") == "")

@@ -69,7 +69,7 @@ struct SettingsErrorTests {
     }
 
     @Test(
-        "a wrong type is reported with the expected type and the value",
+        "a value of the wrong type is reported with the expected type",
         arguments: [
             ("[]", "1:1: the settings must be an object in braces, not an array"),
             ("{current: {enabled: 'no'}}", "1:21: current.enabled must be true or false, not \"no\""),
@@ -264,7 +264,7 @@ struct SettingsErrorTests {
     }
 
     @Test(
-        "a URL without http, https or a valid host, or with a user or fragment, is refused",
+        "a URL is refused if it lacks http, https or a valid host, or has a user or fragment",
         arguments: [
             "", "config.example.org/x", "ftp://h/", "http:/h", "http://", "http:///x", "https://?a", "http://:80/",
             "http://h:0/", "http://h:65536/", "http://h:x/", "http://h:/", "http://user:pw@h/", "http://user@h/",
@@ -303,7 +303,7 @@ struct SettingsErrorTests {
     }
 
     @Test(
-        "an invalid overlay is reported with its position and without its values",
+        "an invalid overlay is reported with its position, and the error contains none of its values",
         arguments: [
             ("5", "1:48: namespaces.a.experiments.overlays must be an array of overlays"),
             ("[5]", "1:49: namespaces.a.experiments.overlays[0] must be an object with"),

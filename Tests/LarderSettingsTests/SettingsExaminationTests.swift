@@ -29,7 +29,7 @@ struct SettingsExaminationTests {
         #expect(found == ["2:3:", "3:26:", "3:29:", "3:56:", "4:17:", "5:3:", "7:26:", "7:29:", "7:54:", "8:5:"])
     }
 
-    @Test("a setting that is missing only because it is invalid is not reported again")
+    @Test("an invalid required setting is not reported as missing, too")
     func consequences() {
         #expect(errors("{namespaces: {a: {defaults: {path: 5}}}}").count == 1)
         #expect(errors("{namespaces: {a: {remote: {http: {url: 5}}}}}").count == 1)
@@ -37,7 +37,7 @@ struct SettingsExaminationTests {
             errors("{namespaces: {a: {defaults: {paths: '/x'}}}}").count == 2, "the unknown name and the missing path")
     }
 
-    @Test("valid settings beside an error are read")
+    @Test("settings are read even if others are invalid")
     func remainder() throws {
         let examination = Settings.examine(
             Array("{colour: 1, namespaces: {shop: {host: {directory: '/shop'}}}}".utf8), maximumErrors: 100)
@@ -45,7 +45,7 @@ struct SettingsExaminationTests {
         #expect(examination.settings?.namespaces["shop"]?.hostDirectory == "/shop")
     }
 
-    @Test("text that is not JSON5 has one error, and valid settings have none")
+    @Test("text that is not JSON5 causes one error, and valid settings cause none")
     func texts() {
         #expect(errors("{ a: 1 b }") == [#"1:8: found "b" where "," or "}" should be"#])
         #expect(errors("{}").isEmpty)

@@ -22,7 +22,7 @@ struct SettingsJSON5Tests {
     }
 
     @Test(
-        "JSON, comments, unquoted names, single quotation marks and trailing commas are read",
+        "JSON, comments, unquoted names, single-quoted strings and trailing commas are accepted",
         arguments: [
             ("{}", "{}"), ("[]", "[]"), ("{a:1,}", "{a:1.0}"), ("[1,]", "[1.0]"), ("{'a b':null}", "{a b:null}"),
             ("{$a_1:1,é:2,ａ:3,a\u{301}:4}", "{$a_1:1.0,é:2.0,ａ:3.0,a\u{301}:4.0}"), ("{null:true}", "{null:true}"),
@@ -38,7 +38,7 @@ struct SettingsJSON5Tests {
     }
 
     @Test(
-        "any other text is refused with line, column and a fix",
+        "invalid text and other features of JSON5 are refused with line, column and a fix",
         arguments: [
             ("", "1:1: found the end of the text where a value should be"),
             ("// only\n", "2:1: found the end of the text where a value should be"),
@@ -79,7 +79,7 @@ struct SettingsJSON5Tests {
     }
 
     @Test(
-        "an invalid number is refused as a whole",
+        "the error for an invalid number quotes all of it",
         arguments: [
             "+1", ".5", "5.", "1.e-2", "0x1F", "-Infinity", "1e", "1e+", "1e+x", ".", "+", "-", "--1", "010", "00",
             "0x", "0xg", "1.5.2", "1_000", "5s", "1e5.2", "+Inf", "-x", "0b1", "1.2.3.4", "+-1", "0x1.8",
@@ -92,7 +92,7 @@ struct SettingsJSON5Tests {
             "\(error?.description ?? "")")
     }
 
-    @Test("any line break ends a line, and columns are counted in characters")
+    @Test("each kind of line break ends a line, and columns are counted in characters")
     func places() {
         func place(_ text: String) -> String? {
             let error = #expect(throws: SettingsError.self) { try settings(text) }
@@ -122,7 +122,7 @@ struct SettingsJSON5Tests {
         #expect(error?.column == 67)
     }
 
-    @Test("a damaged file causes only an error of one line", arguments: 0..<20)
+    @Test("a damaged file causes at most one error, which is a single line with a position", arguments: 0..<20)
     func damage(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let original = Array(

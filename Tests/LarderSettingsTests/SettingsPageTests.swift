@@ -22,7 +22,7 @@ struct SettingsPageTests {
         }
     }
 
-    @Test("each entry states the ranges and values that the errors of the agent name")
+    @Test("each entry states the ranges and values that the agent's error messages name")
     func ranges() throws {
         for (setting, text) in try SettingsPage().entries {
             let reasons = [KnownSettings.refusal(of: setting, "false"), KnownSettings.refusal(of: setting, "0.01")]
@@ -38,7 +38,7 @@ struct SettingsPageTests {
         }
     }
 
-    @Test("the documented defaults are those of the agent")
+    @Test("the documented defaults equal the agent's defaults")
     func defaults() throws {
         var count = 0
         for (setting, text) in try SettingsPage().entries {
@@ -54,7 +54,7 @@ struct SettingsPageTests {
     }
 }
 
-/// The entries of the page, by the full name of the setting.
+/// The entries of the page, keyed by the full name of the setting.
 private struct SettingsPage {
     private(set) var entries: [String: String] = [:]
 
@@ -89,20 +89,20 @@ private struct SettingsPage {
     }
 }
 
-/// The settings that the agent reads. They are taken from the errors for a member that does not exist.
+/// The settings that the agent reads. The error for an unknown member lists them.
 private enum KnownSettings {
     /// Objects whose members have arbitrary names: the placeholder on the page and a valid name.
     private static let placeholders = [
         "namespaces": ("NAME", "a"), "images.origins": ("ORIGIN", "https://img.example.org"),
     ]
-    /// Members that are required before any other member is checked.
+    /// Members without which the agent does not check any other member of the object.
     private static let requiredMembers = [
         "namespaces.NAME.remote.http": "url: 'https://h'", "namespaces.NAME.remote.sse": "url: 'https://h'",
         "namespaces.NAME.remote.etcd": "endpoints: ['https://h'], prefix: ''",
     ]
     private static let unknownName = String(repeating: "#", count: 60)
 
-    /// Returns every setting that is not an object of settings.
+    /// Returns the full names of all settings, except objects that contain settings.
     static func all() -> [String] { leaves(of: "") }
 
     private static func leaves(of section: String) -> [String] {
@@ -134,8 +134,8 @@ private enum KnownSettings {
         }
     }
 
-    /// Parses settings with a single member.
-    /// - Parameter value: nil for the objects around the member only
+    /// Parses settings that contain one setting.
+    /// - Parameter value: nil to leave out the setting, but not the objects around it
     static func settings(with setting: String, _ value: String?) throws(SettingsError) -> Settings {
         try Settings(parsing: Array(text(setting, value).utf8))
     }

@@ -17,7 +17,7 @@ func settings(_ text: String) throws(SettingsError) -> Settings {
 
 @Suite("Settings")
 struct SettingsTests {
-    @Test("an empty object or no file gives the defaults")
+    @Test("without a file or with an empty object, all settings have their defaults")
     func defaults() throws {
         let defaults = try settings("{}")
         #expect(defaults == Settings())
@@ -168,7 +168,7 @@ struct SettingsTests {
         #expect(namespace.experiments.overlays[2].salt == "lab")
     }
 
-    @Test("null counts as an absent setting at every level")
+    @Test("a setting that is null counts as absent, at every level")
     func nulls() throws {
         #expect(try settings("{socket: null, limits: {connections: null}, log: {level: null}}") == Settings())
     }
@@ -189,7 +189,7 @@ struct SettingsTests {
     }
 
     @Test(
-        "a version is required if its path is set or once one was seen, unless versionRequired is set",
+        "a version is required once one was seen, or always if versionPath is set, unless versionRequired is set",
         arguments: [
             ("", .onceSeen), ("versionPath: null", .onceSeen), ("versionPath: '/version'", .always),
             ("versionRequired: true", .always), ("versionRequired: false", .never),
@@ -269,7 +269,7 @@ struct SettingsTests {
         }
     }
 
-    @Test("a file that was named must exist, the default file may be missing")
+    @Test("a named settings file must exist, but the default file may be missing")
     func missing() throws {
         try withTemporaryDirectory { directory in
             let path = "\(directory)/absent.json"
@@ -281,7 +281,7 @@ struct SettingsTests {
         }
     }
 
-    @Test("a directory or a file that is too large is refused")
+    @Test("a settings file that is a directory or too large is refused")
     func unusable() throws {
         try withTemporaryDirectory { directory in
             #expect(throws: SettingsError.self) { try Settings.load(from: directory) }
