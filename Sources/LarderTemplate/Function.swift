@@ -2,16 +2,20 @@
 enum Function: String, Sendable {
     // For all values.
     case json
-    // For arrays and objects; `empty` and `reversed` also for strings.
-    case count, empty, first, last, reversed, enumerated, sorted
+    // For objects. They return lists, whose elements have `key` and `value`.
+    case enumerated, sorted
+    // For arrays, objects and the lists of `enumerated` and `sorted`; `empty` also for strings and missing values.
+    case count, empty
+    // For arrays and the lists of `enumerated` and `sorted`; `reversed` also for strings.
+    case first, last, reversed
     // For strings.
     case uppercased, lowercased, capitalized
     // For integers.
     case plusone, minusone, equalzero, even, odd
-    // For the position in a list: `{{index()}}`. `first`, `last`, `even` and `odd` can be used in this way too.
+    // For the position in a list: `{{index()}}`. `first`, `last`, `even` and `odd` can be called in this way too.
     case index
 
-    /// Whether it can be called without a name, for the position in a list.
+    /// Whether the function can be called without an argument, for the position in a list.
     var isOfPlaces: Bool {
         switch self {
         case .index, .first, .last, .even, .odd: true

@@ -72,7 +72,7 @@ struct Way {
 enum Operand {
     case item(Item, Way)
     case list(List)
-    /// The result of a test. A section that it opens does not change the scope of names.
+    /// The Boolean result of a function. A section over it opens no scope.
     case flag(Bool)
     /// There is no value at the path.
     case missing([String], isOptional: Bool)

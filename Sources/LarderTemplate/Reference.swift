@@ -2,11 +2,11 @@
 struct Reference: Sendable, Equatable {
     /// The scope in which the path starts.
     enum Start: Sendable {
-        /// The innermost value that has a member with the first name: `name.of.it`.
+        /// The innermost scope that has a value for the first name: `search.limit`.
         case anywhere
-        /// The innermost value: `.name.of.it`, or `.` for the value itself.
+        /// The innermost scope: `.search.limit`, or `.` for its value.
         case here
-        /// No scope. Functions without a name apply to the position in a list: `index()`.
+        /// No scope. A function without an argument applies to the position in a list: `index()`.
         case place
     }
 
@@ -47,7 +47,7 @@ struct Reference: Sendable, Equatable {
         functions.reverse()
         self.functions = functions
         if name.isEmpty {
-            // A function without a name must apply to the position in a list.
+            // A function without an argument must apply to the position in a list.
             guard let first = functions.first else { throw .empty }
             guard first.isOfPlaces else { throw .parentheses }
             start = .place
@@ -57,7 +57,7 @@ struct Reference: Sendable, Equatable {
         start = name.first == "." ? .here : .anywhere
         if start == .here { name.removeFirst() }
         steps = name.isEmpty ? [] : name.split(separator: ".", omittingEmptySubsequences: false).map { Step($0) }
-        // A single question mark is not a name either.
+        // A question mark alone is not a name.
         guard steps.allSatisfy({ !$0.name.isEmpty && $0.name != "?" }) else { throw .emptyStep }
     }
 

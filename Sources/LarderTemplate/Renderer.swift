@@ -178,7 +178,8 @@ struct Renderer {
             way(reference, in: scope).path, isOptional: reference.steps[step...].contains(where: \.isOptional))
     }
 
-    /// The path of a value. The path of a member in a list already contains its name, so `value` adds nothing to it.
+    /// The path of a value. The path of a list element is already that of the member, so the step `value` adds nothing
+    /// to it.
     private func way(_ reference: Reference, in scope: Scope) -> Way {
         if case .member = scope.item, reference.steps[0].plainName == "value" {
             return Way(base: scope.path, reference: reference, first: 1)

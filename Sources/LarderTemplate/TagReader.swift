@@ -40,7 +40,7 @@ struct TagReader {
             case .emptyStep:
                 throw self.error(
                     offset,
-                    "a name between dots is empty; a dot without a name may only stand alone or at the beginning")
+                    "a name next to a dot is empty; write {{name.name}}, {{.name}} or {{.}}")
             case .parentheses:
                 throw self.error(offset, "the parentheses do not match, or contain no name; \(Self.usage)")
             case .unknown(let text):

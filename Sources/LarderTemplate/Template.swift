@@ -6,8 +6,8 @@ package import LarderJSON
 /// requests it, because the output is a configuration file and not a web page. A name without a value is an error
 /// unless it ends with a question mark. There are functions.
 ///
-/// Templates cannot include or inherit from other templates, and cannot compute. Parsing takes time proportional to the
-/// length of the template, rendering proportional to the input and output. Neither recurses.
+/// Partials, inheritance and lambdas are not supported. Parsing takes time proportional to the length of the template,
+/// rendering proportional to the input and output. Neither recurses.
 package struct Template: Sendable {
     /// The maximum nesting depth of sections.
     package static let greatestDepth = 100

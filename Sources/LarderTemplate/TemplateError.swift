@@ -29,7 +29,7 @@ package struct TemplateError: Error, Equatable, CustomStringConvertible {
     package let code: Code
     /// The place of the error; nil for missing names, which can be in several places.
     package let place: Place?
-    /// A description of the error, with advice if the template is wrong.
+    /// A description of the error. For most syntax errors it includes advice.
     package let text: String
 
     /// The place, if there is one, and the text.

@@ -32,10 +32,9 @@ struct TemplateParser {
         while let start = nextTag() { try read(TagReader(source: source, delimiters: delimiters, start: start)) }
         endText(at: source.count, next: source.count)
         guard let section = sections.last else { return }
-        let line = TemplateError.Place(of: section.reference.offset, in: source).line
         throw error(
             source.count,
-            "the template ends within a section; close the section of line \(line) with "
+            "the template ends within a section; close the section of line \(line(of: section)) with "
                 + "{{/\(section.reference.text.shownName)}}")
     }
 
@@ -61,8 +60,8 @@ struct TemplateParser {
             let reference = try tag.reference(closing: delimiters.close)
             endText(before: tag, mayStandAlone: true)
             try close(reference)
-        case ">": throw error(tag.start, "one template cannot include another; put all of it in one file")
-        case "<", "$": throw error(tag.start, "one template cannot inherit from another; put all of it in one file")
+        case ">": throw error(tag.start, "one template cannot include another; write a single file")
+        case "<", "$": throw error(tag.start, "one template cannot inherit from another; write a single file")
         default:
             let isTriple = kind == UInt8(ascii: "{")
             let reference = try tag.reference(closing: isTriple ? delimiters.closeOfTriple : delimiters.close)
@@ -92,13 +91,18 @@ struct TemplateParser {
         else {
             throw error(
                 reference.offset,
-                "this closes another section than the last one opened, which is "
-                    + "{{#\(section.reference.text.shownName)}}")
+                "the section of line \(line(of: section)) is still open; close it first with "
+                    + "{{/\(section.reference.text.shownName)}}")
         }
         instructions[section.open] = .open(opened, isInverted: isInverted, close: instructions.count)
         instructions.append(.close(open: section.open))
         delimiters = section.delimiters
         isEscaped = section.isEscaped
+    }
+
+    /// The line in which a section starts, from 1.
+    private func line(of section: Section) -> Int {
+        TemplateError.Place(of: section.reference.offset, in: source).line
     }
 
     // MARK: Text

@@ -93,7 +93,7 @@ struct ConfigTemplateTests {
     @Test(
         "a syntax error in the template is reported with line and column",
         arguments: [
-            ("a\n{{#b}}\n{{/c}}\n", "t:3:4: this closes"), ("{{#b}}\n", "t:2:1: the template ends"),
+            ("a\n{{#b}}\n{{/c}}\n", "t:3:4: the section of line 2"), ("{{#b}}\n", "t:2:1: the template ends"),
             ("a\n  {{b", "t:2:"), ("{{b c}}", "t:1:"), ("x\n{{ >y}}", "t:2:1: one template"), ("{{%X:Y}}", "t:1:"),
         ])
     func syntaxErrors(text: String, beginning: String) {

@@ -13,17 +13,17 @@ struct SyntaxErrorTests {
             ("{{%a", "1:1: a tag is not closed"),
             ("{{b c}}", "1:5: a tag is malformed"), ("{{{b}} }", "1:8: a tag is malformed"),
             ("{{}}", "1:3: this tag has no name"), ("{{# }}", "1:5: this tag has no name"),
-            ("{{a..b}}", "1:3: a name between dots is empty"), ("{{..}}", "1:3: a name"), ("{{a.}}", "1:3: a name"),
+            ("{{a..b}}", "1:3: a name next to a dot is empty"), ("{{..}}", "1:3: a name"), ("{{a.}}", "1:3: a name"),
             ("{{a.?}}", "1:3: a name"), ("{{json(a}}", "1:3: the parentheses"), ("{{json a)}}", "1:8: a tag"),
             ("{{json(a))}}", "1:3: the parentheses"), ("{{(a)}}", "1:3: the parentheses"),
             ("{{json(a)b}}", "1:3: the paren"),
             ("{{json()}}", "1:3: the parentheses"), ("{{json(count())}}", "1:3: the parentheses"),
             ("{{a)}}", "1:3: the parentheses"),
             ("{{json(a)(b)}}", "1:3: the parentheses"),
-            ("{{#a}}{{#b}}{{/a}}", "1:16: this closes another section than the last one opened, which is {{#b}}"),
+            ("{{#a}}{{#b}}{{/a}}", "1:16: the section of line 1 is still open; close it first with {{/b}}"),
             ("x{{/a}}", "1:5: this closes a section, but none is open"),
-            ("{{#a}}\n{{/b}}", "2:4: this closes a section"),
-            ("{{#json(a)}}{{/a}}", "1:16: this closes"),
+            ("{{#a}}\n{{/b}}", "2:4: the section of line 1 is still open"),
+            ("{{#json(a)}}{{/a}}", "1:16: the section of line 1 is still open"),
             (
                 "\n{{#a}}\n{{#b}}{{/b}}\n",
                 "4:1: the template ends within a section; close the section of line 2 with {{/a}}"
@@ -83,7 +83,7 @@ struct SyntaxErrorTests {
         #expect(error("{{\(name.prefix(60))}}")?.text == "no value at \(name.prefix(60))")
         #expect(error("{{\(name)(a)}}")?.text == "unknown function \(shown)")
         #expect(error("{{#\(name)}}")?.text.hasSuffix("close the section of line 1 with {{/\(shown)}}") == true)
-        #expect(error("{{#\(name)}}{{/b}}")?.text.hasSuffix("which is {{#\(shown)}}") == true)
+        #expect(error("{{#\(name)}}{{/b}}")?.text.hasSuffix("close it first with {{/\(shown)}}") == true)
         let (opening, closing) = (String(repeating: "count(", count: 20), String(repeating: ")", count: 20))
         let call = "\(opening.prefix(60))…"
         #expect(error("{{\(opening)a\(closing)}}", ["a": 1])?.text == "\(call) does not apply to this value")
