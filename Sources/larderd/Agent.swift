@@ -24,12 +24,13 @@ struct Agent {
     private let logger = Logger(label: "larderd")
 
     private static let networkThreads = 1
-    /// One for journals, the others for background writes and images.
+    /// One thread writes journals. The others write in the background and read and write images.
     private static let diskThreads = 4
-    /// A lookup blocks for seconds if name servers do not answer, so lookups do not share the disk threads.
+    /// Separate from the disk threads, because a lookup blocks for seconds if the name servers do not respond.
     private static let resolverThreads = 4
     private static let clientThreads = min(System.coreCount, 4)
-    /// Includes the threads of Swift tasks, signals, timers, file watching and the watchdog.
+    /// The number of threads of the whole process, including those of Swift tasks, signals, timers, file watching and
+    /// the watchdog.
     static let maxThreads =
         networkThreads + diskThreads + resolverThreads + clientThreads + System.coreCount + 4
 
@@ -44,7 +45,7 @@ struct Agent {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: Self.networkThreads)
         let threads = NIOThreadPool(numberOfThreads: Self.diskThreads)
         threads.start()
-        // Not shut down, because that would wait for pending lookups. It ends with the process.
+        // This pool is not shut down, because that would wait for pending lookups. It ends with the process.
         let lookUps = NIOThreadPool(numberOfThreads: Self.resolverThreads)
         lookUps.start()
         let fetcher = HTTPFetcher(configuration: .init(version: larderVersion), eventLoopGroup: group)
@@ -192,8 +193,9 @@ struct Agent {
         return (nil, problem)
     }
 
-    /// Opens the image cache, which takes about as long as reading its index.
-    /// - Throws: if the directory cannot be used, or another agent uses it; not because of its content
+    /// Opens the image cache, which takes about as long as reading its index. Returns nil if the settings disable it.
+    /// - Throws: an error if the directory cannot be used, another agent uses it, or a newer version wrote its index. A
+    ///   damaged index is not an error.
     private func imageService(_ fetcher: ImageFetcher, _ blocking: BlockingWork) async throws -> ImageService? {
         guard let directory = plan.imageDirectory else { return nil }
         try Self.makeDirectory(above: directory)

@@ -16,7 +16,7 @@ struct AgentPlan: Sendable {
     var settings: Settings
     /// When the settings were read. Later changes of the file are not included.
     private let settingsReadAt = Timestamp(milliseconds: WallClock.system.now)
-    /// A failure if no default path can be determined. An activated socket needs no path.
+    /// The path of the socket; a failure if there is no default path. A socket from systemd does not need it.
     var socketPath: Result<String, SettingsError>
     var stateDirectory: String
     /// The directory of the images; nil if the settings disable the image cache.
@@ -68,8 +68,8 @@ struct AgentPlan: Sendable {
         ServerContext.SettingsSource(path: settingsPath, readAt: settingsReadAt)
     }
 
-    /// The limits in effect. Some descriptors are reserved, because without any the agent could neither write a change
-    /// to disk nor fetch from a source.
+    /// The limits in effect. Some descriptors are reserved for files and sources. If clients used all descriptors, the
+    /// agent could neither write a change to disk nor fetch from a source.
     var limits: ConnectionLimits {
         var limits = settings.limits
         // Each download needs a socket and a file. Files that are passed to clients are open, too. If descriptors are

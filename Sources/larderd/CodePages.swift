@@ -2,9 +2,9 @@ import Glibc
 
 /// The pages of machine code that are mapped into this process.
 enum CodePages {
-    /// Releases all code pages. Pages that are used again are mapped from the page cache, in less than a millisecond in
-    /// total. The others were only needed at the start: for the command line, the settings and opening the state
-    /// directory.
+    /// Releases all code pages. Pages that are used again are mapped from the page cache, which takes less than a
+    /// millisecond in total. The other pages were only needed at the start, to parse the command line, read the
+    /// settings and open the state directory.
     ///
     /// Only code is released, not data, because relocated data differs from the file (madvise(2), MADV_DONTNEED).
     static func release() {

@@ -4,8 +4,8 @@ import LarderServer
 import Logging
 import ServiceLifecycle
 
-/// Decides when an idle agent exits: when no client has been connected for the idle timeout, and no work is due within
-/// the same time from now.
+/// Decides when an idle agent exits. It exits when no client has been connected for the idle timeout and no work is due
+/// within the same time from now.
 struct IdleExit: Sendable {
     /// The time without a connection after which the agent exits.
     let idleTimeout: Duration
@@ -13,7 +13,7 @@ struct IdleExit: Sendable {
     let idleTime: @Sendable () -> Duration?
     /// Describes the work that is due within a time; nil if none is.
     let work: @Sendable (_ within: Duration) async -> String?
-    /// Stops accepting connections unless a client is connected. Returns whether it did. Later clients wait in the
+    /// Stops accepting connections unless a client is connected. Returns true if it stopped. Later clients wait in the
     /// backlog of the socket for the next agent.
     let stopAccepting: @Sendable () async -> Bool
     let clock: any Clock<Duration>

@@ -9,8 +9,8 @@ import LarderSystemd
 import UnixSignals
 import Glibc
 
-/// The command line of the agent. Under the name `larder`, the same executable is the command line for users. Both use
-/// mostly the same libraries, so one executable takes half the space of two.
+/// The command line of the agent. Under the name `larder`, the same executable is the command line for users. Both
+/// programs use mostly the same libraries, so one executable takes half the space of two.
 struct Larderd: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "larderd",
@@ -71,7 +71,7 @@ struct Larderd: AsyncParsableCommand {
     )
     var forReload = false
 
-    /// The sockets from systemd. Adopted before other code reads the environment.
+    /// The sockets from systemd. They are adopted before other code reads the environment.
     fileprivate static let activation = Result { try SocketActivation.takeStreamListeners() }
 
     func validate() throws {
@@ -82,7 +82,7 @@ struct Larderd: AsyncParsableCommand {
 
     func run() async throws {
         if checkSettings { return SettingsCheck(self).report() }
-        // Trapped before the settings are read, so that a SIGHUP during the read causes another one.
+        // The signal is trapped before the settings are read, so that a SIGHUP during the read causes a reload.
         let hangups = await UnixSignalsSequence(trapping: .sighup)
         let plan: AgentPlan
         do {
@@ -110,7 +110,7 @@ extension Larderd {
 @main
 enum Program {
     static func main() {
-        // This comes first, because sockets that systemd passed to `larder exec` belong to the program that it
+        // `larder` must not adopt sockets from systemd: those passed to `larder exec` belong to the program that it
         // executes.
         if Process.name == "larder" { CommandEntry.main() }
         Process.prepare()
@@ -118,8 +118,8 @@ enum Program {
         do {
             var command = try Larderd.parseAsRoot(nil)
             guard let agent = command as? Larderd else { return try command.run() }
-            // Checked before the first task starts. Without enough threads, Dispatch waits indefinitely, and NIO stops
-            // the process.
+            // The check comes before the first task. If a thread cannot be created, Dispatch waits indefinitely, and
+            // NIO stops the process.
             if !agent.checkSettings { try Process.checkThreads(Agent.maxThreads) }
             Task { @MainActor in
                 do { try await agent.run() } catch { Larderd.exit(withError: error) }

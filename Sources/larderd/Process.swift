@@ -13,9 +13,9 @@ enum Process {
 
     /// Configures the process. Must be called before it has other threads.
     static func prepare() {
-        // SIGHUP is ignored until it is trapped. That is before the settings are read, so no reload is missed. Blocking
-        // it instead would not work, because the main thread waits with an empty signal mask (sigsuspend(2) in
-        // dispatch_main).
+        // SIGHUP is ignored until it is trapped, which happens before the settings are read, so no reload is missed.
+        // Blocking the signal instead would not work, because the main thread waits with an empty signal mask
+        // (sigsuspend(2) in dispatch_main).
         signal(SIGHUP, SIG_IGN)
         // Writing to a disconnected client must fail with EPIPE.
         signal(SIGPIPE, SIG_IGN)

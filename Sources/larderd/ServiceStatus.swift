@@ -9,7 +9,7 @@ import LarderSystemd
 
 /// The state of the agent for the service manager: whether it is ready, and the line that `systemctl status` shows.
 ///
-/// Sending never blocks. A message that fails because the socket is full stays due.
+/// Sending never blocks. A message that cannot be sent because the socket is full stays due.
 final class ServiceStatus: Sendable {
     /// A message to the service manager. Both kinds contain the status line.
     enum Message: Equatable, Sendable {
@@ -61,15 +61,14 @@ final class ServiceStatus: Sendable {
         }
     }
 
-    /// Records the state of a namespace.
+    /// Records the state of a namespace. `refreshing` does not replace the previous state.
     func note(_ freshness: Freshness, of namespace: String) {
-        // A refresh does not change the reported state.
         if freshness == .refreshing { return }
         let isNew = state.withLock { $0.settled.updateValue(freshness, forKey: namespace) != freshness }
         if isNew { changes.raise() }
     }
 
-    /// Records why the settings of the last reload were rejected; nil if they are in effect.
+    /// Records why the last reload rejected the settings; nil if the settings are in effect.
     func note(settingsProblem problem: String?) {
         state.withLock { $0.settingsProblem = problem }
         changes.raise()

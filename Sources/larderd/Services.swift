@@ -31,7 +31,7 @@ struct ServingService: AgentService {
     }
 }
 
-/// Runs the background work of the image cache, and closes it at the end.
+/// Runs the background work of the image cache, and stops the cache at shutdown.
 struct ImageCacheService: AgentService {
     let images: ImageService
 
@@ -49,7 +49,7 @@ struct CopyService: AgentService {
     }
 }
 
-/// Periodically returns free memory to the system. glibc itself returns only memory at the end of an arena.
+/// Periodically returns free memory to the system. By itself, glibc returns only memory at the end of an arena.
 struct MemoryService: AgentService {
     var interval = Duration.seconds(10)
     var trim: @Sendable () -> Void = { larder_trim_memory() }
@@ -82,8 +82,8 @@ struct ReloadService: AgentService {
                 try await updateImages(next)
                 context.limits = next.limits
                 let rules = next.settings.accessRules(isForHost: isForHost, logger: logger)
-                // The new rules apply before a restricted namespace is added. The rules of removed namespaces stay
-                // until these are gone.
+                // The new rules apply before new namespaces are added, so that no namespace exists without its rules.
+                // For the same reason, the rules of a namespace stay until it is removed.
                 await server.use(rules.keepingNamespaces(of: context.rules))
                 await context.copies?.use(context.rules)
                 await context.namespaces.apply(next.namespaces)
@@ -130,8 +130,8 @@ struct ReloadService: AgentService {
 
 /// A service that runs as long as the agent.
 ///
-/// Its description is its name. ServiceGroup formats a description of each service. The default description would
-/// include everything that the service references, which takes longer than starting the service.
+/// Its description is the name of its type. ServiceGroup formats a description of each service. The default description
+/// would include everything that the service references, which takes longer than starting the service.
 protocol AgentService: Service, CustomStringConvertible {}
 
 extension AgentService {

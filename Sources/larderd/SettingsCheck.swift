@@ -11,8 +11,9 @@ struct SettingsCheck {
     private(set) var path: String?
     /// The errors, one line each, with file, line and column if known.
     private(set) var errors: [String] = []
-    /// Files that are missing or that this user cannot read, because the agent may be able to. With `--for-reload` also
-    /// errors in layer files, because a running agent keeps the last valid content of the layer.
+    /// Files that are missing or that this user cannot read. They are not errors, because the agent may be able to read
+    /// them. With `--for-reload` also errors in layer files, because a running agent keeps the last valid content of
+    /// the layer.
     private(set) var warnings: [String] = []
     private(set) var plan: AgentPlan?
 
@@ -59,7 +60,7 @@ struct SettingsCheck {
             exit(EX_CONFIG)
         }
         guard let plan else { return }
-        // Accounts that do not exist on this host are only warnings. They are logged to standard error.
+        // An account that does not exist on this host is only a warning, which is logged to standard error.
         Process.startLogging(level: .warning)
         let logger = Logger(label: "larderd")
         _ = plan.settings.accessRules(isForHost: geteuid() == 0, logger: logger)

@@ -5,9 +5,9 @@ import NIOCore
 ///
 /// Each round sends all probes at once. When the last one has responded, the watchdog is notified, and the next round
 /// begins half an interval later. If a round takes longer than a quarter of the interval, the missing probes are
-/// logged: the service manager kills the agent another quarter later, and the log should show why. Everything runs on
-/// one event loop that must not be shared, so that it still works when the threads of tasks or of connections are
-/// blocked.
+/// logged: the service manager kills the agent another quarter later, and the log should show why. All methods run on
+/// one event loop, which must not be shared, so that the feeder still works when the threads of tasks or connections
+/// are blocked.
 final class WatchdogFeeder {
     private let eventLoop: any EventLoop
     private let interval: TimeAmount
@@ -77,7 +77,7 @@ final class WatchdogFeeder {
         do {
             try feed()
         } catch {
-            // The next round tries again. If that fails too, the manager kills the agent.
+            // The next round retries. If that fails too, the service manager kills the agent.
             logger.warning("cannot notify the watchdog", metadata: ["error": "\(error)"])
         }
         eventLoop.assumeIsolated().scheduleTask(in: interval / 2) { self.beginRound() }

@@ -21,7 +21,7 @@ struct WatchdogService: AgentService {
     let logger: Logger
 
     func run() async {
-        // A separate thread that ends with the process, so that late responses still find their event loop.
+        // This thread ends with the process, because a late response needs its event loop.
         let eventLoop = MultiThreadedEventLoopGroup(numberOfThreads: 1).next()
         let feeder = NIOLoopBoundBox.makeBoxSendingValue(makeFeeder(on: eventLoop), eventLoop: eventLoop)
         eventLoop.execute { feeder.value.start() }
@@ -51,8 +51,8 @@ struct WatchdogService: AgentService {
 }
 
 #if DEBUG
-    /// On SIGUSR2, blocks the store of the namespace `default` indefinitely to test the watchdog. Not in release
-    /// builds.
+    /// On SIGUSR2, blocks the store of the namespace `default` indefinitely, to test the watchdog. Release builds do
+    /// not contain it.
     struct DeadlockSwitch: AgentService {
         let namespaces: ConfigNamespaces
         /// Delivers each SIGUSR2.
