@@ -6,7 +6,7 @@ public import LarderProtocol
 public struct AgentCommands: Sendable {
     let client: LarderClient
 
-    /// Returns the agent's version, file locations and limits, and the user and rights that it assigns to this process.
+    /// Returns the agent's version, file locations and limits, and the user and rights of this process.
     ///
     /// ```swift
     /// let info = try await client.agent.info()
@@ -35,8 +35,8 @@ public struct AgentCommands: Sendable {
         try await client.call(AgentStats.self, NoParameters())
     }
 
-    /// Returns all connections of the agent, in ascending order of ID, with their process, their traffic and the
-    /// snapshots they acknowledged.
+    /// Returns all connections of the agent in ascending order of ID. Each has its process, its traffic and the
+    /// snapshots that it acknowledged.
     ///
     /// Needs the right `administer`.
     public func clients() async throws(LarderClientError) -> [AgentClients.Client] {

@@ -135,7 +135,7 @@ public final class LarderClient: Sendable {
     ) async throws(LarderClientError) -> (result: JSONValue, connection: Connection) {
         var mayRepeat = false
         if case .answer = purpose { mayRepeat = Self.readingMethods.contains(method) }
-        // The connection may close after it is chosen and before the request is written. Nothing was sent then, so the
+        // The connection may close after it is chosen and before the request is written. Then nothing was sent, and the
         // next attempt uses another connection.
         for _ in 0..<3 {
             if Task.isCancelled { throw .cancelled }

@@ -35,7 +35,7 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         public static let remote = Self(kind: .remote)
         /// The client was used after its scope or its `run()` had ended.
         public static let closed = Self(kind: .closed)
-        /// A path or value cannot be sent.
+        /// The path is malformed, or the value or file cannot be sent.
         public static let invalidArgument = Self(kind: .invalidArgument)
 
         /// The name of the kind.
@@ -50,8 +50,8 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
     public let advice: String?
     /// The agent's error if ``code`` is `remote`, else nil.
     public let remoteError: WireError?
-    /// The `errno` of connect(2) if ``code`` is `unreachable`, else nil. It is also nil if the connection failed for
-    /// another reason.
+    /// The `errno` of connect(2) if ``code`` is `unreachable`. Nil for other codes, and if the connection failed for a
+    /// reason other than a system error.
     public let systemError: Int32?
 
     init(

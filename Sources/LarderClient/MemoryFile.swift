@@ -2,7 +2,7 @@ import CLinuxShims
 import Glibc
 
 /// A file in memory that can be passed to the agent. The agent refuses other files, because reading them could block
-/// it.
+/// the agent.
 final class MemoryFile: Sendable {
     /// The limit for copies. The agent's default limit for an image is 64 MiB.
     private static let maximumBytes = 1 << 30
@@ -14,8 +14,8 @@ final class MemoryFile: Sendable {
 
     deinit { if isOwn { close(descriptor) } }
 
-    /// Returns the file itself if it is in memory, else a copy of the rest of it. Copying blocks a thread of the task
-    /// pool.
+    /// Returns the file itself if it is in memory, else a copy of its content from the current position on. Copying
+    /// blocks a thread of the task pool.
     @concurrent
     static func holding(_ file: CInt) async throws(LarderClientError) -> MemoryFile {
         if larder_get_seals(file) >= 0 { return MemoryFile(file, isOwn: false) }

@@ -65,6 +65,6 @@ struct SettingsCheck {
         let logger = Logger(label: "larderd")
         _ = plan.settings.accessRules(isForHost: geteuid() == 0, logger: logger)
         _ = try? plan.settings.images.cacheSettings(directory: plan.imageDirectory ?? "", logger: logger)
-        print("\(path ?? "no settings file; the defaults"): valid")
+        print(path.map { "\($0): valid" } ?? "there is no settings file; the default settings are valid")
     }
 }

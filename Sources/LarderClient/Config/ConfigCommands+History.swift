@@ -19,7 +19,7 @@ extension ConfigCommands {
         return try await client.call(ConfigExplain.self, parameters)
     }
 
-    /// Returns the retained snapshots, newest first, with the reason for each.
+    /// Returns the retained snapshots, newest first, with the changes that caused each of them.
     ///
     /// ```swift
     /// for generation in try await client.config.history(limit: 5).generations {
@@ -60,12 +60,12 @@ extension ConfigCommands {
     /// ```
     ///
     /// If the sources currently have different content, the agent holds that content back. The hold ends with
-    /// ``releaseRollback(namespace:)``, with a forced refresh or push, or, with ``ConfigRollback/Hold/untilNewer``,
-    /// when the source has a newer document than the one held back.
+    /// ``releaseRollback(namespace:)`` or with a forced refresh or push. With ``ConfigRollback/Hold/untilNewer`` it
+    /// also ends when the source has a document that is newer than the one held back.
     /// - Parameters:
     ///   - revision: the revision to roll back to.
-    ///   - hold: when the hold ends. Nil means `untilNewer` if the versions of the source can be ordered, else
-    ///     `untilReleased`.
+    ///   - hold: when the hold ends. Nil means `untilNewer` if only the remote layer is held and its versions can be
+    ///     ordered, else `untilReleased`.
     /// - Throws: `remote` with `notFound` if the history no longer has the revision.
     @discardableResult
     public func rollback(
@@ -120,8 +120,7 @@ extension ConfigCommands {
         try await client.call(ConfigBackup.self, ConfigBackup.Parameters(revision: revision, namespace: namespace))
     }
 
-    /// Ends the hold of a rollback and publishes the current content of the sources. Changes nothing if there is no
-    /// hold.
+    /// Ends the hold of a rollback and publishes the current content of the sources. Does nothing without a hold.
     /// - Returns: the current revision, and whether a hold was ended.
     @discardableResult
     public func releaseRollback(

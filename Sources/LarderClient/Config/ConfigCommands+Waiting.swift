@@ -32,8 +32,8 @@ extension ConfigCommands {
             namespace: namespace)
     }
 
-    /// Reports to the agent that this program runs a snapshot, or why it rejects it. The status of the agent shows the
-    /// report while this client is connected.
+    /// Reports to the agent that this program uses a snapshot, or why it rejects the snapshot. The status of the
+    /// namespace shows the report while this client is connected.
     ///
     /// ```swift
     /// for try await snapshot in client.config.snapshots(at: "search") {
@@ -47,9 +47,9 @@ extension ConfigCommands {
     /// ```
     /// - Parameters:
     ///   - snapshot: the snapshot to acknowledge.
-    ///   - accepted: true if the program runs the snapshot, false if it rejects it.
-    ///   - reason: why the snapshot is rejected, for people; at most 1,024 bytes. Everyone who can connect to the agent
-    ///     can read it, so it must not contain secrets.
+    ///   - accepted: true if the program uses the snapshot, false if the program rejects it.
+    ///   - reason: why the snapshot is rejected, for people; at most 1,024 bytes. It must not contain secrets, because
+    ///     every user who may read the namespace can see it.
     public func acknowledge(
         _ snapshot: ConfigSnapshot, accepted: Bool = true, reason: String? = nil
     ) async throws(LarderClientError) {

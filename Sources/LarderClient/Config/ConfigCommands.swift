@@ -100,7 +100,7 @@ public struct ConfigCommands: Sendable {
     /// ``replaceAll(with:ttl:namespace:)`` sets the whole document.
     /// - Parameters:
     ///   - path: the path of an object member. It must not be empty.
-    ///   - value: the value. An object is merged with the values of the lower layers; null hides them.
+    ///   - value: the value. An object is merged with the values of the lower layers; null removes them.
     ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
     /// - Returns: the revision that contains the change.
     /// - Throws: `remote` with `invalidParams` if the path is empty or leads into an array, or with `denied` if the
@@ -205,7 +205,7 @@ public struct ConfigCommands: Sendable {
         return try await client.call(ConfigPush.self, parameters)
     }
 
-    /// Polls the sources of the namespace now and waits for the result.
+    /// Polls the remote source of the namespace, reads the files of the other layers again, and waits for the result.
     ///
     /// ```swift
     /// let result = try await client.config.refresh(timeout: .seconds(60))
@@ -214,7 +214,7 @@ public struct ConfigCommands: Sendable {
     /// - Parameters:
     ///   - force: skips the checks of version and deletions, and ends the hold of a rollback.
     ///   - timeout: how long to wait; nil for ``LarderClient/Configuration/timeout``.
-    /// - Throws: `remote` with `upstreamFailed` if a source is unreachable or gives no usable response, or with
+    /// - Throws: `remote` with `upstreamFailed` if the source is unreachable or sends no usable response, or with
     ///   `rejected` if the document fails a check. The last good snapshot then stays in use.
     @discardableResult
     public func refresh(
@@ -231,7 +231,7 @@ public struct ConfigCommands: Sendable {
     ///     print(namespace.namespace, namespace.state, namespace.lastError?.message ?? "")
     /// }
     /// ```
-    /// - Parameter namespace: a single namespace; nil for all that this process may know of.
+    /// - Parameter namespace: a single namespace; nil for all that this process may read.
     public func status(namespace: String? = nil) async throws(LarderClientError) -> [ConfigStatus.Namespace] {
         try await client.call(ConfigStatus.self, ConfigStatus.Parameters(namespace: namespace)).namespaces
     }

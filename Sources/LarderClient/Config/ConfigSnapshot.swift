@@ -12,8 +12,8 @@ public struct ConfigSnapshot: Sendable, Equatable {
     public let epoch: String
     /// How up to date the configuration is, for example `fresh` or `stale`.
     public let state: ConfigState
-    /// The number of snapshots between the previous one and this one that were not delivered, because a newer one
-    /// replaced them.
+    /// The number of snapshots that were published since the previously delivered one and were not delivered, because
+    /// this one replaced them.
     public let skipped: Int
     /// The name of the namespace.
     public let namespace: String

@@ -17,7 +17,7 @@ final class SnapshotFollower {
     private var failures = 0
     private var pause: Duration?
 
-    /// Ends with the last reference, for example when the consumer leaves its loop.
+    /// A subscription at the agent. It ends with the last reference, for example when the consumer leaves its loop.
     private struct Subscription {
         let open: OpenSubscription
         let age: () -> Duration
@@ -53,7 +53,8 @@ final class SnapshotFollower {
                     subscription = nil
                     _ = planNextAttempt()
                 case .interruption(let error):
-                    // A subscription that lasted counts as a success, even without a snapshot.
+                    // A subscription that lasted longer than the maximum delay counts as a success, even without a
+                    // snapshot.
                     if current.age() > configuration.backoff.cap { failures = 0 }
                     throw error
                 }
@@ -69,7 +70,7 @@ final class SnapshotFollower {
 
     private var configuration: LarderClient.Configuration { snapshots.client.configuration }
 
-    /// Counts a failure and returns the delay before the next attempt.
+    /// Counts a failure. Returns the delay before the next attempt, which ``next()`` observes.
     private func planNextAttempt() -> Duration {
         let delay = configuration.backoff.delay(beforeAttempt: failures)
         failures += 1

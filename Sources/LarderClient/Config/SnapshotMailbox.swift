@@ -37,7 +37,8 @@ final class SnapshotMailbox: EventReceiver {
     /// Returns the stream of snapshots. Each element is the newest snapshot, or the end of a subscription after its
     /// last snapshot. The stream finishes when the task that awaits it is cancelled. It supports one consumer.
     ///
-    /// The mailbox is the buffer of the stream, because a snapshot that replaces another must count it as skipped.
+    /// The mailbox is the buffer of the stream. The buffer of `AsyncStream` could not count the snapshots that a newer
+    /// one replaces as skipped.
     func deliveries() -> AsyncStream<Delivery> {
         AsyncStream(unfolding: { await self.next() }, onCancel: { self.cancel() })
     }

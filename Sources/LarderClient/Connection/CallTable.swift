@@ -6,7 +6,7 @@ struct CallTable {
     /// The maximum number of requests in flight. Further calls wait.
     private let maximumInFlight: Int
     private var calls: [Int: PendingCall] = [:]
-    /// The IDs of unwritten calls, in order. It still contains the IDs of abandoned calls.
+    /// The IDs of calls that were not written yet, in order. ``nextLine()`` skips those of abandoned calls.
     private var waiting = CircularBuffer<Int>()
     /// The number of requests that were written and not yet answered, including those of abandoned calls.
     private(set) var inFlight = 0

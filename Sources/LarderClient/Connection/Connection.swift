@@ -11,7 +11,7 @@ final class Connection: Sendable {
     private let usable: UseFlag
     private let lastID = Atomic<Int>(0)
 
-    /// All clients of the process share one event loop thread, because they have too little work for more.
+    /// All clients of the process share one event loop thread, which is enough for their work.
     private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
     /// The event loop for promises that are not bound to a connection yet.
@@ -70,7 +70,7 @@ final class Connection: Sendable {
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 start(id, line, timeout: timeout, purpose: purpose) { continuation.resume(returning: $0) }
-                // The task may have been cancelled before the event loop knew the call.
+                // If the task was cancelled before `start`, the handler below cancelled nothing.
                 if Task.isCancelled { cancel(id) }
             }
         } onCancel: {

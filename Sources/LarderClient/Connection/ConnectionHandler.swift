@@ -10,7 +10,7 @@ final class UseFlag: Sendable {
 }
 
 /// The last handler of a connection's pipeline. It parses replies and events and passes each to its caller or
-/// subscription. All of it runs on the connection's event loop, so its state needs no lock.
+/// subscription. All methods run on the connection's event loop, so the state needs no lock.
 final class ConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -137,7 +137,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     private func receive(_ message: JSONValue) {
         if let method = message.member("method") {
-            // Other notifications belong to later versions of the protocol.
+            // Unknown notifications are ignored, because later versions of the protocol may add some.
             if method.isString("config.event") {
                 receive(event: message.member("params") ?? .null)
             } else if method.isString("image.progress") {
@@ -211,8 +211,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         writeWaiting()
     }
 
-    /// Handles an error without an ID. It means that the agent discarded a line that was too long without reading its
-    /// ID. The longest request in flight is taken to be that line.
+    /// Handles an error without an ID. With the code `lineTooLong`, it means that the agent discarded a request without
+    /// reading its ID. The longest request in flight is assumed to be that request.
     private func receive(errorWithoutID error: WireError) {
         guard error.code == .lineTooLong, let call = calls.answerLongest() else {
             return violation("the agent could not parse a request: \(error)")

@@ -29,8 +29,8 @@ final class ConnectionSlot: Sendable {
             do throws(LarderClientError) {
                 return try await connectOnce()
             } catch {
-                // The accept queue is full. Unlike a missing socket, this is usually temporary, so it is worth
-                // retrying.
+                // EAGAIN means that the accept queue of the socket is full. Unlike a missing socket, this is usually
+                // temporary, so the connection is retried.
                 guard error.systemError == EAGAIN, attempt < Self.attemptsWhileBusy else { throw error }
             }
             do {
@@ -51,7 +51,7 @@ final class ConnectionSlot: Sendable {
         if case .connected(let connection) = before { connection.close(.closed) }
     }
 
-    /// Makes one attempt. Callers that arrive while a connection is being made share it.
+    /// Makes one attempt. Concurrent callers share it.
     private func connectOnce() async throws(LarderClientError) -> Connection {
         let promise: EventLoopPromise<Connection>
         switch state.withLock({ Self.find(&$0) }) {

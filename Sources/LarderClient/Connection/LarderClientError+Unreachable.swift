@@ -8,7 +8,7 @@ extension LarderClientError {
         let (reason, advice): (String, String?)
         switch code {
         case ENOENT, ENOTDIR:
-            // The system path is the default only if the user's own agent has no socket.
+            // The default path is the system's only if the user's own agent has no socket, so both paths are named.
             let users = socket == LarderSocket.systemPath ? LarderSocket.userPath.map { " or \($0)" } : nil
             reason = "there is no socket at \(socket)\(users ?? "")"
             advice =
@@ -57,7 +57,7 @@ private struct SocketFile {
     var isThere: Bool { status != nil }
     var isSocket: Bool { status.map { $0.st_mode & S_IFMT == S_IFSOCK } ?? false }
 
-    /// How a user can get permission to connect. Never advises to join the group root.
+    /// How a user can get permission to connect. It never suggests joining the group root.
     var permissionAdvice: String {
         guard let status else { return "run as a user who can access the directory of the socket" }
         if status.st_gid != 0, status.st_mode & S_IWGRP != 0, let group = Self.name(ofGroup: status.st_gid) {

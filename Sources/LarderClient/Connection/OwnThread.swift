@@ -1,6 +1,6 @@
 import Glibc
 
-/// Runs blocking work on a thread of its own. On the task pool, which has few threads, it could delay the connection.
+/// Runs blocking work on a separate thread. On the task pool, which has few threads, it could delay other tasks.
 package func onOwnThread<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
         let box = Unmanaged.passRetained(Work { continuation.resume(returning: work()) })

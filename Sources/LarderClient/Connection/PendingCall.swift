@@ -12,9 +12,9 @@ enum CallOutcome: Sendable {
     case notSent
 }
 
-/// The work that a call requires of the connection besides passing on its reply.
+/// The work that the connection does for a call besides passing its reply to the caller.
 enum CallPurpose: Sendable {
-    /// None.
+    /// No other work.
     case answer
     /// `config.subscribe`: pass the subsequent events to the receiver.
     case subscription(any EventReceiver)

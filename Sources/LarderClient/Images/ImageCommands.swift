@@ -6,6 +6,9 @@ public import LarderProtocol
 /// All methods throw ``LarderClientError``. An error of the agent is `remote`, for example with `offline`,
 /// `imageRefused` or `forbiddenAddress`; its ``WireError/reason`` gives the details. `unavailable` means that the
 /// settings disable the image cache, or that the agent cannot use it.
+///
+/// Getting, listing and prefetching images needs the right `images`. Storing images also needs `push`. Pinning and
+/// removing images needs `administer`.
 public struct ImageCommands: Sendable {
     let client: LarderClient
 
@@ -25,7 +28,7 @@ public struct ImageCommands: Sendable {
     ///   - expectedDigest: the SHA-256 that the image must have; an image with another digest is refused.
     ///   - cacheKey: identifies the image instead of the URL, within the URL's origin. It lets signed URLs that differ
     ///     share one cached image.
-    ///   - priority: decides which request is served first if requests wait for the network.
+    ///   - priority: the order in which downloads of one user start if downloads are queued.
     ///   - deadline: how long the agent may take, in whole milliseconds, rounded up; nil for
     ///     ``LarderClient/Configuration/timeout``.
     ///   - body: reads the file.
@@ -88,9 +91,9 @@ public struct ImageCommands: Sendable {
         image.connection.release(image.lease)
     }
 
-    /// Returns the cached state of an image, and the decision that
-    /// ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)`` would make. It never uses the network
-    /// and takes no lease.
+    /// Returns the cached state of an image, and the decision that the agent would make for
+    /// ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)``. It never uses the network and takes no
+    /// lease.
     ///
     /// ```swift
     /// let peek = try await client.images.peek("https://img.example.org/logo.png", explain: true)
@@ -112,8 +115,8 @@ public struct ImageCommands: Sendable {
         return try await client.call(ImagePeek.self, parameters)
     }
 
-    /// Pins an image: it is not evicted until it is unpinned, across restarts too. The agent downloads it first if it
-    /// is not cached.
+    /// Pins an image: it is not evicted until it is unpinned, not even after a restart. The agent downloads the image
+    /// first if it is not cached.
     ///
     /// ```swift
     /// let image = try await client.images.pin("https://img.example.org/logo.png")
@@ -132,7 +135,7 @@ public struct ImageCommands: Sendable {
         try await client.call(ImagePin.self, ImageReference(url: url, cacheKey: cacheKey)).image
     }
 
-    /// Stores the bytes of an image under a URL or a cache key. They replace the cached image.
+    /// Stores the bytes of an image under a URL or a cache key. It replaces an image that is cached there.
     ///
     /// The image must fit in a request line (`limits.lineBytes`), which by default allows about 780 KB.
     /// ``put(_:file:cacheKey:expectedDigest:lifetime:)`` stores larger images.
@@ -156,7 +159,7 @@ public struct ImageCommands: Sendable {
         return try await client.call(ImagePut.self, parameters).image
     }
 
-    /// Stores an image from a file under a URL or a cache key. It replaces the cached image.
+    /// Stores an image from a file under a URL or a cache key. It replaces an image that is cached there.
     ///
     /// The image may have any size that the agent's settings allow. The descriptor of the file, or of a copy in memory,
     /// is passed to the agent over a separate connection.
@@ -258,7 +261,7 @@ public struct ImageCommands: Sendable {
         try await client.call(ImageList.self, ImageList.Parameters(after: after, limit: limit, prefix: prefix))
     }
 
-    /// Brings images into the cache. Returns a stream of its progress, whose last element is a summary.
+    /// Downloads images into the cache. Returns a stream of the progress, whose last element is a summary.
     ///
     /// ```swift
     /// for try await step in client.images.prefetch(urls.map { .init(ImageReference(url: $0)) }) {

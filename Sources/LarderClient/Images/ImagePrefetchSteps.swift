@@ -87,7 +87,7 @@ final class PrefetchRun {
     }
 
     private func step() async throws(LarderClientError) -> ImagePrefetchSteps.Element? {
-        // The connection may close after it is chosen and before the request is written. Nothing was sent then, so the
+        // The connection may close after it is chosen and before the request is written. Then nothing was sent, and the
         // next attempt uses another connection.
         for _ in 0..<3 {
             if Task.isCancelled { throw .cancelled }
@@ -116,9 +116,9 @@ final class PrefetchRun {
     }
 
     private func begin(over connection: Connection) -> Call {
-        // Buffering the newest step is enough: the outcome is the last step.
+        // A buffer of one step cannot lose the outcome, because the outcome is the last step.
         let (steps, continuation) = AsyncStream.makeStream(of: Step.self, bufferingPolicy: .bufferingNewest(1))
-        // The client's timeout is meant for calls that are answered soon, so it does not apply.
+        // The client's timeout does not apply, because a prefetch may take arbitrarily long.
         let id = connection.begin(
             ImagePrefetch.name, timeout: nil, purpose: .prefetch { continuation.yield(.progress($0)) },
             params: { parameters.write(to: &$0) },

@@ -27,7 +27,8 @@ extension ConfigCommands {
         try await snapshot(namespace: namespace, mapped: mapped, since: nil)
     }
 
-    /// As above, but the snapshot is not older than a known one.
+    /// Returns the whole current snapshot, mapped into memory. A cached snapshot that is older than `known` is not
+    /// used.
     func snapshot(
         namespace: String, mapped: Bool, since known: SnapshotReceiver.Position?
     ) async throws(LarderClientError) -> MappedSnapshot {

@@ -10,7 +10,7 @@ struct DescriptorCall: Sendable {
     let configuration: LarderClient.Configuration
 
     /// Sends a request and waits for its reply. Stops waiting if the task is cancelled.
-    /// - Parameter passed: a descriptor to send with the first byte. It stays the caller's.
+    /// - Parameter passed: a descriptor to send with the first byte. The caller still owns it.
     /// - Returns: the result, and the file that came with it; nil if none did.
     func send<Method: WireMethod>(
         _ method: Method.Type, _ parameters: Method.Parameters, passing passed: CInt? = nil
@@ -46,7 +46,8 @@ struct DescriptorCall: Sendable {
             do throws(LarderClientError) {
                 return try DescriptorStream(connectedTo: socket)
             } catch {
-                // The accept queue is full. This is usually temporary, so it is worth retrying.
+                // EAGAIN means that the accept queue of the socket is full. This is usually temporary, so the
+                // connection is retried.
                 guard error.systemError == EAGAIN, attempt < ConnectionSlot.attemptsWhileBusy else { throw error }
             }
             do {
@@ -83,7 +84,7 @@ private final class DescriptorStream: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Ends an exchange that another thread is waiting for.
+    /// Ends an exchange that another thread is waiting for: its system calls then return.
     func interrupt() { shutdown(descriptor, CInt(SHUT_RDWR)) }
 
     /// Sends a line and waits for the reply.
