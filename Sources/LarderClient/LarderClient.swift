@@ -124,7 +124,7 @@ public final class LarderClient: Sendable {
     }
 
     /// Methods that are retried once after a disconnect: they have no side effects and do not depend on the connection.
-    private static let readingMethods: Set<String> = [
+    private static let retryableMethods: Set<String> = [
         AgentInfo.name, AgentStats.name, AgentClients.name, RPCDiscover.name, ConfigGet.name, ConfigStatus.name,
         ConfigExplain.name, ConfigHistory.name, ConfigDiff.name, ConfigBackup.name, ImagePeek.name,
         ImageList.name,
@@ -133,8 +133,8 @@ public final class LarderClient: Sendable {
     private func send(
         _ method: String, timeout: Duration?, purpose: CallPurpose = .answer, params: (inout JSONWriter) -> Void
     ) async throws(LarderClientError) -> (result: JSONValue, connection: Connection) {
-        var mayRepeat = false
-        if case .answer = purpose { mayRepeat = Self.readingMethods.contains(method) }
+        var canRetry = false
+        if case .answer = purpose { canRetry = Self.retryableMethods.contains(method) }
         // The connection may close after it is chosen and before the request is written. Then nothing was sent, and the
         // next attempt uses another connection.
         for _ in 0..<3 {
@@ -144,7 +144,7 @@ public final class LarderClient: Sendable {
                 method, timeout: timeout ?? configuration.timeout, purpose: purpose, params: params)
             switch outcome {
             case .result(let value): return (value, connection)
-            case .failure(let error) where mayRepeat && error.code == .disconnected: mayRepeat = false
+            case .failure(let error) where canRetry && error.code == .disconnected: canRetry = false
             case .failure(let error): throw error
             case .notSent: continue
             }

@@ -5,7 +5,7 @@ import Glibc
 /// the agent.
 final class MemoryFile: Sendable {
     /// The limit for copies. The agent's default limit for an image is 64 MiB.
-    private static let maximumBytes = 1 << 30
+    private static let maxBytes = 1 << 30
 
     let descriptor: CInt
     private let isOwn: Bool
@@ -17,7 +17,7 @@ final class MemoryFile: Sendable {
     /// Returns the file itself if it is in memory, else a copy of its content from the current position on. Copying
     /// blocks a thread of the task pool.
     @concurrent
-    static func holding(_ file: CInt) async throws(LarderClientError) -> MemoryFile {
+    static func containing(_ file: CInt) async throws(LarderClientError) -> MemoryFile {
         if larder_get_seals(file) >= 0 { return MemoryFile(file, isOwn: false) }
         let descriptor = larder_memfd_create("larder-image")
         guard descriptor >= 0 else { throw failure("create a file in memory") }
@@ -30,9 +30,9 @@ final class MemoryFile: Sendable {
             guard count >= 0 else { throw failure("read the image") }
             if count == 0 { return copy }
             total += count
-            guard total <= maximumBytes else {
+            guard total <= maxBytes else {
                 throw LarderClientError(
-                    .invalidArgument, "the image is larger than \(maximumBytes) bytes; store a smaller image")
+                    .invalidArgument, "the image is larger than \(maxBytes) bytes; store a smaller image")
             }
             try copy.append(chunk[..<count])
         }

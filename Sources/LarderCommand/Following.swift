@@ -47,8 +47,8 @@ extension LarderClient {
     /// informational and older agents do not have the method.
     func acknowledge(_ snapshot: ConfigSnapshot, _ failure: Failure?) async {
         // A reason that is cut inside a character ends with a replacement character, which takes three bytes.
-        let longest = ConfigAcknowledge.Parameters.longestReason - 3
-        let reason = failure.map { String(decoding: $0.message.utf8.prefix(longest), as: UTF8.self) }
+        let maxBytes = ConfigAcknowledge.Parameters.longestReason - 3
+        let reason = failure.map { String(decoding: $0.message.utf8.prefix(maxBytes), as: UTF8.self) }
         try? await config.acknowledge(snapshot, accepted: failure == nil, reason: reason)
     }
 }

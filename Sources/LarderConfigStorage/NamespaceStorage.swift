@@ -74,7 +74,7 @@ package final class NamespaceStorage: Sendable {
     }
 
     /// Queues the newest generation, or a newer state of the previous one. It is written soon.
-    package func writeBehind(_ generation: Generation) { writer.note(generation) }
+    package func writeInBackground(_ generation: Generation) { writer.note(generation) }
 
     /// Writes this generation and all pending ones now.
     package func writeNow(_ generation: Generation) async { await writer.catchUp(with: generation) }

@@ -36,7 +36,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         var work = Deque<Work>()
         var isRunningTask = false
         /// The number of loop iterations so far.
-        var round = 0
+        var iterationNumber = 0
         /// Targets to call once the other targets of this iteration have received their events.
         var yielded: [EpollTarget] = []
         /// Work for the end of an iteration, after its socket events.
@@ -106,7 +106,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     }
 
     /// Identifies the current loop iteration. Used on the loop only.
-    package var round: Int { own.round }
+    package var iterationNumber: Int { own.iterationNumber }
 
     /// Whether the calling thread is the loop's thread and runs a step of a task that prefers the loop. No connection
     /// is then being served further up the stack.
@@ -119,7 +119,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         while takeWork() {
             runInbox()
             runTimers()
-            own.round &+= 1
+            own.iterationNumber &+= 1
             own.epoll.wait(atMost: pollTimeout())
             if !own.yielded.isEmpty { resumeYielded() }
             runDeferred()

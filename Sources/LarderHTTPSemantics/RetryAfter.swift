@@ -2,7 +2,7 @@
 package enum RetryAfter {
     /// The maximum that is returned: 30 days. Larger values are mistakes or attacks. Callers apply their own, lower
     /// limits.
-    package static let longest = Duration.seconds(30 * 86_400)
+    package static let maxDelay = Duration.seconds(30 * 86_400)
 
     /// Parses the field.
     ///
@@ -15,11 +15,11 @@ package enum RetryAfter {
     package static func duration(_ text: String, date: HTTPDate?, now: HTTPDate) -> Duration? {
         let text = text.drop(while: { $0 == " " })
         if !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
-            guard let seconds = Int64(text) else { return longest }
-            return min(.seconds(seconds), longest)
+            guard let seconds = Int64(text) else { return maxDelay }
+            return min(.seconds(seconds), maxDelay)
         }
         guard let until = HTTPDate(parsing: String(text), now: now) else { return nil }
         let seconds = until.secondsSinceEpoch - (date ?? now).secondsSinceEpoch
-        return min(max(.zero, .seconds(seconds)), longest)
+        return min(max(.zero, .seconds(seconds)), maxDelay)
     }
 }

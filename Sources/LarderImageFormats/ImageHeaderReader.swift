@@ -71,16 +71,16 @@ package struct ImageHeaderReader: Sendable {
             case .consume(let count):
                 assert(count > 0)
                 // Compare before adding: lengths in malicious headers may be close to `Int.max`.
-                guard count > 0, count <= rest else { return giveUp() }
+                guard count > 0, count <= rest else { return refuseTooLong() }
                 position += count
-                let held = min(count, window.count - start)
-                start += held
-                skip = count - held
+                let buffered = min(count, window.count - start)
+                start += buffered
+                skip = count - buffered
                 need = 1
             case .need(let count):
                 assert(count > window.count - start)
                 guard count > window.count - start, count <= rest else {
-                    return giveUp()
+                    return refuseTooLong()
                 }
                 need = count
             case .becomes(let next):
@@ -96,7 +96,7 @@ package struct ImageHeaderReader: Sendable {
         window.removeFirst(start)
     }
 
-    private mutating func giveUp() { end(.refused(parser.tooLong)) }
+    private mutating func refuseTooLong() { end(.refused(parser.tooLong)) }
 
     private mutating func end(_ result: Progress) {
         progress = result

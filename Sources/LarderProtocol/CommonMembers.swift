@@ -31,9 +31,9 @@ extension MemberReader {
     /// A number of seconds from 0 to ten years, with fractions; nil if the member is absent or null.
     func seconds(_ name: StaticString) throws(WireError) -> Double? {
         guard let seconds = try number(name) else { return nil }
-        guard (0...longestSeconds).contains(seconds) else {
+        guard (0...maxSeconds).contains(seconds) else {
             throw WireError(
-                .invalidParams, "\"\(name)\" is \(seconds); it must be from 0 to \(Int(longestSeconds)) seconds")
+                .invalidParams, "\"\(name)\" is \(seconds); it must be from 0 to \(Int(maxSeconds)) seconds")
         }
         return seconds
     }
@@ -144,7 +144,7 @@ extension MemberReader {
 }
 
 /// Ten years. A larger number is probably in another unit.
-private let longestSeconds: Double = 10 * 366 * 86_400
+private let maxSeconds: Double = 10 * 366 * 86_400
 
 extension JSONWriter {
     /// Writes a number, without a fraction if it is whole. Writes no member for nil.

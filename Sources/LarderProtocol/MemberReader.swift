@@ -96,7 +96,7 @@ public struct MemberReader {
     }
 
     /// Limits the time to hash and compare paths, which are keys of caches. Real paths are far shorter.
-    private static let maximumPathBytes = 1 << 16
+    private static let maxPathBytes = 1 << 16
 
     /// A path in any of its three forms; the whole document if the member is absent or null.
     public func path(_ name: StaticString = "path") throws(WireError) -> JSONPath {
@@ -104,7 +104,7 @@ public struct MemberReader {
         do throws(JSONError) {
             // No document is nested deeper than this, so a longer path cannot have a value.
             return try JSONPath(
-                given, maximumSegments: JSONParser.defaultMaximumDepth, maximumBytes: Self.maximumPathBytes)
+                given, maximumSegments: JSONParser.defaultMaximumDepth, maximumBytes: Self.maxPathBytes)
         } catch {
             throw WireError(
                 .invalidParams,

@@ -119,7 +119,7 @@ public final class MappedSnapshot: @unchecked Sendable {
     /// Returns whether the value at a path is a string equal to `text`. Allocates only if the string
     /// has escapes.
     public func isString(_ text: String, at path: String) -> Bool {
-        withText(at: path) { found in found.map { ScalarText.says($0, text) } ?? false }
+        withText(at: path) { found in found.map { ScalarText.equals($0, text) } ?? false }
     }
 
     /// Returns a copy of the value at a path; nil if there is no value. Unlike in other lookups, the path may lead into

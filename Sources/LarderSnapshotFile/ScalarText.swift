@@ -37,12 +37,12 @@ enum ScalarText {
 
     private static func isDigit(_ byte: UInt8) -> Bool { byte &- UInt8(ascii: "0") < 10 }
 
-    /// Returns whether the text is a JSON string equal to `wanted`.
-    static func says(_ text: UnsafeRawBufferPointer, _ wanted: String) -> Bool {
+    /// Returns whether the text is a JSON string equal to `expected`.
+    static func equals(_ text: UnsafeRawBufferPointer, _ expected: String) -> Bool {
         guard text.count >= 2, text.first == UInt8(ascii: "\""), text.last == UInt8(ascii: "\"") else { return false }
         let content = text[1..<(text.count - 1)]
-        if content.contains(UInt8(ascii: "\\")) { return string(text)?.utf8.elementsEqual(wanted.utf8) ?? false }
-        return content.elementsEqual(wanted.utf8)
+        if content.contains(UInt8(ascii: "\\")) { return string(text)?.utf8.elementsEqual(expected.utf8) ?? false }
+        return content.elementsEqual(expected.utf8)
     }
 
     /// Returns the content of a JSON string, with escapes resolved.

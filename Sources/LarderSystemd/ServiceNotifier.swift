@@ -11,7 +11,7 @@ package struct ServiceNotifier: Sendable {
     package init() {}
 
     /// Whether `NOTIFY_SOCKET` is set.
-    package static var isHeard: Bool { getenv("NOTIFY_SOCKET") != nil }
+    package static var isAvailable: Bool { getenv("NOTIFY_SOCKET") != nil }
 
     /// `READY=1`: the start, or the reload announced by ``reloading()``, is complete.
     ///

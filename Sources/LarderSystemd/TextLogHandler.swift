@@ -31,7 +31,7 @@ package struct TextLogHandler: LogHandler {
     ) {
         self.descriptor = descriptor
         self.logLevel = level
-        self.isColoured = isColoured ?? Self.takesColour(descriptor)
+        self.isColoured = isColoured ?? Self.supportsColor(descriptor)
         self.metadataProvider = metadataProvider
     }
 
@@ -65,7 +65,7 @@ package struct TextLogHandler: LogHandler {
         return "\u{1b}[\(colour)m\(level.rawValue)\u{1b}[0m"
     }
 
-    private static func takesColour(_ descriptor: CInt) -> Bool {
+    private static func supportsColor(_ descriptor: CInt) -> Bool {
         guard isatty(descriptor) == 1 else { return false }
         if let refusal = getenv("NO_COLOR"), refusal.pointee != 0 { return false }  // no-color.org
         if let terminal = getenv("TERM"), String(cString: terminal) == "dumb" { return false }

@@ -54,12 +54,12 @@ struct List {
     /// Returns the element at an index, or `missing`.
     func element(_ index: Int) -> Operand {
         items.indices.contains(index)
-            ? .item(items[index], Way(base: path(to: index))) : .missing(path + ["0"], isOptional: false)
+            ? .item(items[index], ValuePath(base: path(to: index))) : .missing(path + ["0"], isOptional: false)
     }
 }
 
 /// The path of a value. It is computed only on demand, because only errors need it.
-struct Way {
+struct ValuePath {
     let base: [String]
     var reference: Reference?
     /// The index of the first step of the reference that is part of the path.
@@ -70,22 +70,22 @@ struct Way {
 
 /// The value of a reference during rendering.
 enum Operand {
-    case item(Item, Way)
+    case item(Item, ValuePath)
     case list(List)
     /// The Boolean result of a function. A section over it opens no scope.
     case flag(Bool)
     /// There is no value at the path.
     case missing([String], isOptional: Bool)
 
-    static func string(_ text: String) -> Operand { .item(.value(.string(text)), Way(base: [])) }
-    static func int(_ number: Int) -> Operand { .item(.value(.int(number)), Way(base: [])) }
+    static func string(_ text: String) -> Operand { .item(.value(.string(text)), ValuePath(base: [])) }
+    static func int(_ number: Int) -> Operand { .item(.value(.int(number)), ValuePath(base: [])) }
 
     /// The elements, if the value is an array or a list.
     var list: List? {
         switch self {
         case .list(let list): list
-        case .item(.value(let value), let way) where value.kind == .array:
-            List(items: value.elements.map { .value($0) }, path: way.path)
+        case .item(.value(let value), let valuePath) where value.kind == .array:
+            List(items: value.elements.map { .value($0) }, path: valuePath.path)
         default: nil
         }
     }
@@ -108,21 +108,21 @@ enum Operand {
         guard let json else { return nil }
         if let text = json.string { return function.result(for: text) }
         if let number = json.int { return function.result(for: number) }
-        guard json.kind == .object, case .item(_, let way) = self else { return nil }
+        guard json.kind == .object, case .item(_, let valuePath) = self else { return nil }
         switch function {
         case .empty: return .flag(json.count == 0)
         case .count: return .int(json.count)
-        case .enumerated: return .list(Self.members(of: json, way))
+        case .enumerated: return .list(Self.members(of: json, valuePath))
         case .sorted:
-            var members = Self.members(of: json, way)
+            var members = Self.members(of: json, valuePath)
             members.items = json.members.sorted { $0.name < $1.name }.map { .member(name: $0.name, value: $0.value) }
             return .list(members)
         default: return nil
         }
     }
 
-    private static func members(of object: JSONValue, _ way: Way) -> List {
-        List(items: object.members.map { .member(name: $0.name, value: $0.value) }, path: way.path)
+    private static func members(of object: JSONValue, _ valuePath: ValuePath) -> List {
+        List(items: object.members.map { .member(name: $0.name, value: $0.value) }, path: valuePath.path)
     }
 }
 

@@ -66,8 +66,8 @@ struct Renderer {
         } else if let list {
             scopes.append(Scope(item: list.items[0], path: list.path(to: 0)))
             sections.append(Section(list: list, hasScope: true))
-        } else if case .item(let item, let way) = operand {
-            scopes.append(Scope(item: item, path: way.path))
+        } else if case .item(let item, let valuePath) = operand {
+            scopes.append(Scope(item: item, path: valuePath.path))
             sections.append(Section(list: nil, hasScope: true))
         } else {
             sections.append(Section(list: nil, hasScope: false))
@@ -152,7 +152,7 @@ struct Renderer {
     private func value(_ reference: Reference) -> Operand {
         let innermost = scopes.count - 1
         guard let first = reference.steps.first else {
-            return .item(scopes[innermost].item, Way(base: scopes[innermost].path))
+            return .item(scopes[innermost].item, ValuePath(base: scopes[innermost].path))
         }
         var level = innermost
         while true {
@@ -170,21 +170,21 @@ struct Renderer {
             guard let next = Item.value(value).child(step) else { return nothing(reference, from: index, in: scope) }
             value = next
         }
-        return .item(.value(value), way(reference, in: scope))
+        return .item(.value(value), valuePath(reference, in: scope))
     }
 
     private func nothing(_ reference: Reference, from step: Int, in scope: Scope) -> Operand {
         .missing(
-            way(reference, in: scope).path, isOptional: reference.steps[step...].contains(where: \.isOptional))
+            valuePath(reference, in: scope).path, isOptional: reference.steps[step...].contains(where: \.isOptional))
     }
 
     /// The path of a value. The path of a list element is already that of the member, so the step `value` adds nothing
     /// to it.
-    private func way(_ reference: Reference, in scope: Scope) -> Way {
+    private func valuePath(_ reference: Reference, in scope: Scope) -> ValuePath {
         if case .member = scope.item, reference.steps[0].plainName == "value" {
-            return Way(base: scope.path, reference: reference, first: 1)
+            return ValuePath(base: scope.path, reference: reference, first: 1)
         }
-        return Way(base: scope.path, reference: reference)
+        return ValuePath(base: scope.path, reference: reference)
     }
 
     private func error(_ reference: Reference, _ text: String) -> TemplateError {

@@ -72,12 +72,12 @@ struct TagReader {
         skipSpace()
         let close = Array(word(until: delimiters.closeOfChange).utf8)
         skipSpace()
-        guard !open.isEmpty, !close.isEmpty, max(open.count, close.count) <= Delimiters.greatestLength,
+        guard !open.isEmpty, !close.isEmpty, max(open.count, close.count) <= Delimiters.maxLength,
             !(open + close).contains(UInt8(ascii: "=")), isHere(delimiters.closeOfChange)
         else {
             throw error(
                 offset,
-                "delimiters are invalid; write {{=<% %>=}}, with two words of at most \(Delimiters.greatestLength) "
+                "delimiters are invalid; write {{=<% %>=}}, with two words of at most \(Delimiters.maxLength) "
                     + "bytes without an equals sign")
         }
         position += delimiters.closeOfChange.count
@@ -140,9 +140,9 @@ struct Delimiters: Sendable {
     let closeOfChange: [UInt8]
 
     /// The maximum length of a delimiter in bytes. Longer delimiters would make the search for them slow.
-    static let greatestLength = 16
+    static let maxLength = 16
 
-    static let usual = Delimiters(open: Array("{{".utf8), close: Array("}}".utf8))
+    static let standard = Delimiters(open: Array("{{".utf8), close: Array("}}".utf8))
 
     init(open: [UInt8], close: [UInt8]) {
         self.open = open

@@ -10,7 +10,7 @@ package import LarderJSON
 /// rendering proportional to the input and output. Neither recurses.
 package struct Template: Sendable {
     /// The maximum nesting depth of sections.
-    package static let greatestDepth = 100
+    package static let maxDepth = 100
 
     let source: [UInt8]
     let instructions: [Instruction]

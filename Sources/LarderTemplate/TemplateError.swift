@@ -52,8 +52,8 @@ extension String {
     /// A name for display in an error. Only the first 60 code points are shown, because a single character can consist
     /// of any number of them.
     var shownName: String {
-        let most = 60
-        guard let end = unicodeScalars.index(startIndex, offsetBy: most, limitedBy: endIndex), end < endIndex else {
+        let limit = 60
+        guard let end = unicodeScalars.index(startIndex, offsetBy: limit, limitedBy: endIndex), end < endIndex else {
             return self
         }
         return String(unicodeScalars[..<end]) + "…"

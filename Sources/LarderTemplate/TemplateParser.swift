@@ -12,7 +12,7 @@ struct TemplateParser {
     private var instructions: [Instruction] = []
     /// The open sections. Changes of delimiters and escaping inside a section last until its end.
     private var sections: [Section] = []
-    private var delimiters = Delimiters.usual
+    private var delimiters = Delimiters.standard
     private var isEscaped = false
     /// The offset of the first byte that is not yet part of an instruction.
     private var textStart = 0
@@ -73,8 +73,8 @@ struct TemplateParser {
     // MARK: Sections
 
     private mutating func open(_ reference: Reference, isInverted: Bool) throws(TemplateError) {
-        guard sections.count < Template.greatestDepth else {
-            throw error(reference.offset, "sections are nested deeper than \(Template.greatestDepth) levels")
+        guard sections.count < Template.maxDepth else {
+            throw error(reference.offset, "sections are nested deeper than \(Template.maxDepth) levels")
         }
         sections.append(
             Section(

@@ -46,11 +46,11 @@ struct Agent {
         let threads = NIOThreadPool(numberOfThreads: Self.diskThreads)
         threads.start()
         // This pool is not shut down, because that would wait for pending lookups. It ends with the process.
-        let lookUps = NIOThreadPool(numberOfThreads: Self.resolverThreads)
-        lookUps.start()
+        let resolverPool = NIOThreadPool(numberOfThreads: Self.resolverThreads)
+        resolverPool.start()
         let fetcher = HTTPFetcher(configuration: .init(version: larderVersion), eventLoopGroup: group)
         let images = ImageFetcher(
-            configuration: .init(version: larderVersion), resolver: SystemResolver(lookUps), eventLoopGroup: group)
+            configuration: .init(version: larderVersion), resolver: SystemResolver(resolverPool), eventLoopGroup: group)
         do {
             try await serve(group, threads, fetcher, images)
         } catch {
@@ -130,7 +130,7 @@ struct Agent {
                 context: context, server: server, plan: plan, status: status, isForHost: isForHost(socket),
                 hangups: hangups, logger: logger),
         ]
-        if ServiceNotifier.isHeard { services.append(StatusService(status: status)) }
+        if ServiceNotifier.isAvailable { services.append(StatusService(status: status)) }
         if let idleExit = idleExit(server, namespaces, images) { services.append(idleExit) }
         if let interval = Watchdog.interval {
             services.append(
@@ -226,11 +226,11 @@ struct Agent {
         }
         let settings = plan.settings.current
         guard settings.isEnabled else {
-            await SnapshotExporter.clear(besideSocket: socket.path, blocking: blocking)
+            await SnapshotExporter.clear(nextToSocket: socket.path, blocking: blocking)
             return nil
         }
         return SnapshotExporter(
-            of: namespaces, besideSocket: socket.path, settings: settings, blocking: blocking, logger: logger)
+            of: namespaces, nextToSocket: socket.path, settings: settings, blocking: blocking, logger: logger)
     }
 
     private func listeningSocket() throws -> ListeningSocket {

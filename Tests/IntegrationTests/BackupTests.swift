@@ -240,12 +240,12 @@ struct BackupTests {
     @Test("the default state directory of restore depends on the user and the environment")
     func defaultDirectory() {
         let variables = ["HOME": "/home/u", "XDG_STATE_HOME": "/s"]
-        #expect(StateLocation.usual(isRoot: true) { variables[$0] } == "/var/lib/larder")
-        #expect(StateLocation.usual(isRoot: false) { variables[$0] } == "/s/larder")
+        #expect(StateLocation.defaultDirectory(isRoot: true) { variables[$0] } == "/var/lib/larder")
+        #expect(StateLocation.defaultDirectory(isRoot: false) { variables[$0] } == "/s/larder")
         #expect(
-            StateLocation.usual(isRoot: false) { $0 == "HOME" ? "/home/u" : "relative" }
+            StateLocation.defaultDirectory(isRoot: false) { $0 == "HOME" ? "/home/u" : "relative" }
                 == "/home/u/.local/state/larder")
-        #expect(StateLocation.usual(isRoot: false) { _ in nil } == nil)
+        #expect(StateLocation.defaultDirectory(isRoot: false) { _ in nil } == nil)
     }
 
     @Test(

@@ -18,7 +18,7 @@ struct ExecSupervisorTests {
         _ reaction: ExecSupervisor.Reaction = .restart, splay: Duration = .zero, fraction: Double = 0.5
     ) -> ExecSupervisor {
         ExecSupervisor(
-            reaction, .init(splay: splay, interval: .seconds(10), patience: .seconds(30)), startedWith: variables(0),
+            reaction, .init(splay: splay, interval: .seconds(10), stopTimeout: .seconds(30)), startedWith: variables(0),
             now: .seconds(100), fraction: { fraction })
     }
 
@@ -100,10 +100,10 @@ struct ExecSupervisorTests {
     @Test("signals are forwarded unless the program has them already; after TERM changes are ignored")
     func forwarding() {
         var supervisor = supervisor()
-        #expect(supervisor.received(SIGUSR1, hasReached: false, now: .seconds(101)) == [.send(SIGUSR1)])
-        #expect(supervisor.received(SIGWINCH, hasReached: true, now: .seconds(101)) == [])
+        #expect(supervisor.received(SIGUSR1, wasDelivered: false, now: .seconds(101)) == [.send(SIGUSR1)])
+        #expect(supervisor.received(SIGWINCH, wasDelivered: true, now: .seconds(101)) == [])
         supervisor.changed(to: variables(1), now: .seconds(200))
-        #expect(supervisor.received(SIGTERM, hasReached: false, now: .seconds(200)) == [.send(SIGTERM)])
+        #expect(supervisor.received(SIGTERM, wasDelivered: false, now: .seconds(200)) == [.send(SIGTERM)])
         #expect(supervisor.wakeUp == nil)
         #expect(supervisor.timePassed(now: .seconds(300)) == [])
         #expect(supervisor.ended(.killed(SIGTERM), now: .seconds(301)) == [.end(.killed(SIGTERM))])
@@ -114,28 +114,28 @@ struct ExecSupervisorTests {
         var supervisor = supervisor()
         supervisor.changed(to: variables(1), now: .seconds(200))
         #expect(supervisor.timePassed(now: .seconds(200)) == [.send(SIGTERM)])
-        #expect(supervisor.received(SIGINT, hasReached: true, now: .seconds(200)) == [])
+        #expect(supervisor.received(SIGINT, wasDelivered: true, now: .seconds(200)) == [])
         #expect(supervisor.ended(.exited(0), now: .seconds(201)) == [.end(.exited(0))])
     }
 
     @Test("if the program survives INT, changes take effect again after the kill timeout; QUIT is only forwarded")
     func programSurvivesInterrupt() {
         var supervisor = supervisor()
-        #expect(supervisor.received(SIGINT, hasReached: true, now: .seconds(200)) == [])
+        #expect(supervisor.received(SIGINT, wasDelivered: true, now: .seconds(200)) == [])
         #expect(supervisor.wakeUp == nil)
         supervisor.changed(to: variables(1), now: .seconds(201))
         #expect(supervisor.wakeUp == .seconds(230))
         #expect(supervisor.timePassed(now: .seconds(229)) == [])
         #expect(supervisor.timePassed(now: .seconds(230)) == [.send(SIGTERM)])
         #expect(supervisor.ended(.exited(0), now: .seconds(231)) == [.start(variables(1))])
-        #expect(supervisor.received(SIGQUIT, hasReached: false, now: .seconds(300)) == [.send(SIGQUIT)])
+        #expect(supervisor.received(SIGQUIT, wasDelivered: false, now: .seconds(300)) == [.send(SIGQUIT)])
         supervisor.changed(to: variables(2), now: .seconds(301))
         #expect(supervisor.timePassed(now: .seconds(301)) == [.send(SIGTERM)])
-        #expect(supervisor.received(SIGQUIT, hasReached: false, now: .seconds(302)) == [.send(SIGQUIT)])
+        #expect(supervisor.received(SIGQUIT, wasDelivered: false, now: .seconds(302)) == [.send(SIGQUIT)])
         #expect(supervisor.ended(.exited(0), now: .seconds(303)) == [.start(variables(2))])
         // INT does not cancel an earlier TERM.
-        #expect(supervisor.received(SIGTERM, hasReached: false, now: .seconds(400)) == [.send(SIGTERM)])
-        #expect(supervisor.received(SIGINT, hasReached: false, now: .seconds(401)) == [.send(SIGINT)])
+        #expect(supervisor.received(SIGTERM, wasDelivered: false, now: .seconds(400)) == [.send(SIGTERM)])
+        #expect(supervisor.received(SIGINT, wasDelivered: false, now: .seconds(401)) == [.send(SIGINT)])
         supervisor.changed(to: variables(3), now: .seconds(402))
         #expect(supervisor.timePassed(now: .seconds(900)) == [])
     }

@@ -24,7 +24,7 @@ struct ImageFileRequestTests {
     private func copy(_ directory: String, timeout: Duration = .seconds(600)) throws(Failure) -> JSONValue {
         let request = ImageFileRequest(
             socket: directory + "/sock", parameters: ImageGet.Parameters(ImageReference(url: "https://a/1")),
-            patience: timeout)
+            replyTimeout: timeout)
         return try request.withFile { result, file throws(Failure) in
             let copy = ImageFileCopy(source: file, path: result.path, image: result.image)
             try copy.toFile(directory + "/copy")

@@ -102,14 +102,14 @@ struct PrefetchListTests {
     @Test("portions respect the limits of a request and keep the order of the list")
     func portions() throws {
         let items = (0..<25).map { ImagePrefetch.Item(ImageReference(url: "https://a/\($0)")) }
-        let byCount = PrefetchList.portions(items, maxItems: 10, mostBytes: 1 << 20)
+        let byCount = PrefetchList.portions(items, maxItems: 10, maxBytes: 1 << 20)
         #expect(byCount.map(\.count) == [10, 10, 5])
         #expect(byCount.flatMap { $0 } == items)
         let long = (0..<300).map { index in
             ImagePrefetch.Item(
                 ImageReference(url: "https://a/\(index)?" + String(repeating: "\"", count: 7000), cacheKey: "\(index)"))
         }
-        let bySize = PrefetchList.portions(long, maxItems: 10_000, mostBytes: 1 << 20)
+        let bySize = PrefetchList.portions(long, maxItems: 10_000, maxBytes: 1 << 20)
         #expect(bySize.flatMap { $0 } == long)
         #expect(bySize.count > 1)
         for portion in bySize {
@@ -117,6 +117,6 @@ struct PrefetchListTests {
             #expect(JSONValue.building { parameters.write(to: &$0) }.compactText.utf8.count <= 1 << 20)
         }
         // An image that exceeds the limit gets a separate portion, which the agent rejects.
-        #expect(PrefetchList.portions(long, maxItems: 10, mostBytes: 1).count == 300)
+        #expect(PrefetchList.portions(long, maxItems: 10, maxBytes: 1).count == 300)
     }
 }

@@ -75,7 +75,7 @@ struct LogTests {
         log.note(status, now: 1_000)
         #expect(lines.take().map(\.message) == ["namespace a: the source responds"])
         for time in 2...50 {
-            status.failed(ConfigError(.upstreamFailed, "refused"), heldSince: 1_000, now: time * 1_000)
+            status.failed(ConfigError(.upstreamFailed, "refused"), documentSince: 1_000, now: time * 1_000)
             log.note(status, now: time * 1_000)
         }
         let line = lines.take()
@@ -87,7 +87,7 @@ struct LogTests {
             line.first?.fields == [
                 "namespace": "a", "source": "http://origin/a", "state": "stale", "error": "refused",
             ])
-        status.failed(ConfigError(.rejected, "no object"), heldSince: 1_000, now: 60_000)
+        status.failed(ConfigError(.rejected, "no object"), documentSince: 1_000, now: 60_000)
         log.note(status, now: 60_000)
         #expect(lines.take().first?.fields["error"] == "no object")
         status.remoteAnswered(changed: false, now: 302_000)
@@ -116,12 +116,12 @@ struct LogTests {
     @Test("a log line shows whether an expired document is still served")
     func expired() {
         let status = NamespaceStatus(source: ("http", "http://origin/a"), staleIfError: .seconds(10))
-        for (heldSince, text) in [
+        for (documentSince, text) in [
             (1_000, "the last document has expired (staleIfErrorSeconds) and is still served"),
             (nil, "it has not delivered a valid document yet"),
         ] {
             let logged = lines(status) { log, status in
-                status.failed(ConfigError(.upstreamFailed, "refused"), heldSince: heldSince, now: 60_000)
+                status.failed(ConfigError(.upstreamFailed, "refused"), documentSince: documentSince, now: 60_000)
                 log.note(status, now: 60_000)
             }
             #expect(logged == ["namespace a: no valid document from the source; \(text): refused"])
@@ -136,7 +136,7 @@ struct LogTests {
                 (5, "version 8 is older than version 10"), (6, "no JSON"), (700, "no JSON"),
                 (701, "version 8 is older than version 10"),
             ] {
-                status.failed(ConfigError(.rejected, message), heldSince: 1_000, now: second * 1_000)
+                status.failed(ConfigError(.rejected, message), documentSince: 1_000, now: second * 1_000)
                 log.note(status, now: second * 1_000)
                 log.note(status, now: second * 1_000)
             }
@@ -152,7 +152,7 @@ struct LogTests {
         let logged = lines { log, status in
             for index in 0..<200 {
                 let reason = String(repeating: "x", count: index)
-                status.failed(ConfigError(.rejected, reason), heldSince: 1_000, now: 2_000 + index)
+                status.failed(ConfigError(.rejected, reason), documentSince: 1_000, now: 2_000 + index)
                 log.note(status, now: 2_000 + index)
             }
         }

@@ -42,7 +42,7 @@ struct RefreshQueueTests {
             case .sourceAnswered:
                 queue.sourceAnswered()
                 return ""
-            case .overtake: return queue.overtakeRunning() ? "cancel" : "continue"
+            case .overtake: return queue.supersedeRunning() ? "cancel" : "continue"
             case .end(let isStopping):
                 return queue.attemptEnded(isStopping: isStopping).map { "answer \($0)" } ?? "again"
             case .stop: return "stop \(queue.stop())"
@@ -209,7 +209,7 @@ private struct RefreshQueueWalk {
         var occasion: FetchOccasion?
         var beganAt: Int
         var answeredAt: Int?
-        var isOvertaken = false
+        var isSuperseded = false
         var isAbandoned = false
     }
 
@@ -310,9 +310,9 @@ private struct RefreshQueueWalk {
     }
 
     private mutating func overtake() {
-        let mustCancel = queue.overtakeRunning()
+        let mustCancel = queue.supersedeRunning()
         expect(mustCancel == (attempt?.occasion != nil || rerun != nil), "overtaken: \(mustCancel)")
-        attempt?.isOvertaken = true
+        attempt?.isSuperseded = true
     }
 
     private mutating func next() {
@@ -331,13 +331,13 @@ private struct RefreshQueueWalk {
         guard let attempt else { return }
         self.attempt = nil
         guard let waiters = queue.attemptEnded(isStopping: false) else {
-            expect(attempt.isOvertaken && attempt.occasion != nil, "a command that was not overtaken runs again")
+            expect(attempt.isSuperseded && attempt.occasion != nil, "a command that was not overtaken runs again")
             expect(!attempt.isAbandoned, "an abandoned command runs again")
             rerun = attempt.occasion
             reruns += 1
             return
         }
-        expect(attempt.isAbandoned || attempt.occasion == nil || !attempt.isOvertaken, "an overtaken fetch is used")
+        expect(attempt.isAbandoned || attempt.occasion == nil || !attempt.isSuperseded, "an overtaken fetch is used")
         expect(!attempt.isAbandoned || waiters.count == 1, "an abandoned command is shared")
         for waiter in waiters {
             guard let caller = callers[waiter] else { continue }

@@ -20,11 +20,11 @@ struct AcknowledgementBookTests {
         book.note(entry(9, true), by: 2, of: "b")
         #expect(book.summary(of: "a").accepted == [5: 1, 6: 1])
         #expect(book.summary(of: "a").refused.map(\.client) == [2])
-        #expect(book.said(by: 2).map(\.namespace) == ["a", "b"])
+        #expect(book.latest(by: 2).map(\.namespace) == ["a", "b"])
         book.forget(2)
         #expect(book.summary(of: "a").refused.isEmpty)
         #expect(book.summary(of: "b") == ConfigStatus.Acknowledgements())
-        #expect(book.said(by: 2).isEmpty)
+        #expect(book.latest(by: 2).isEmpty)
     }
 
     @Test("a summary lists the newest rejections, at most 64")

@@ -119,9 +119,9 @@ struct ConnectionTests {
             #expect(batch.elements.map { $0["result"]?["value"] } == [large])
             var limits = ConnectionLimits()
             limits.queuedBytesPerUser = 0
-            #expect(!client.usage.hasTooMuch(limits))
+            #expect(!client.usage.exceedsQueuedBytes(limits))
             limits.queuedBytesPerUser = -1
-            #expect(client.usage.hasTooMuch(limits))
+            #expect(client.usage.exceedsQueuedBytes(limits))
         }
     }
 
@@ -135,10 +135,10 @@ struct ConnectionTests {
             let reads = (2...3).map { #"{"id":\#($0),"method":"config.get","params":{"path":"large"}}"# }
             try await client.send("[\(wait),\(reads[0]),\(reads[1]),{\"id\":4,\"method\":\"agent.ping\"}]\n")
             // The values are counted although they have not been written.
-            #expect(!client.usage.hasTooMuch(ConnectionLimits()))
+            #expect(!client.usage.exceedsQueuedBytes(ConnectionLimits()))
             var limits = ConnectionLimits()
             limits.queuedBytesPerUser = 199_999
-            #expect(client.usage.hasTooMuch(limits))
+            #expect(client.usage.exceedsQueuedBytes(limits))
             _ = try await store.set(JSONPath(["large"]), to: .string(new), timeToLive: nil)
             try await client.send(#"{"id":5,"method":"request.cancel","params":{"id":1}}"# + "\n")
             let replies = try await client.output().map { try JSONValue(parsing: $0) }
@@ -147,7 +147,7 @@ struct ConnectionTests {
             #expect(batch[1...2].allSatisfy { $0["result"]?["value"]?.string == old })
             #expect(batch[3]["result"]?["pong"] == true)
             limits.queuedBytesPerUser = 0
-            #expect(!client.usage.hasTooMuch(limits))
+            #expect(!client.usage.exceedsQueuedBytes(limits))
         }
     }
 
@@ -204,7 +204,7 @@ struct ConnectionTests {
         try await ConnectionFixture.with { client, context in
             let store = try #require(context.namespaces["default"]).store
             // A task creates the file of a large snapshot. Its reply cannot be sent before the loop runs.
-            let text = String(repeating: "x", count: SnapshotFiles.largestHere)
+            let text = String(repeating: "x", count: SnapshotFiles.maxInlineBytes)
             _ = try await store.set(JSONPath(["a"]), to: .string(text), timeToLive: nil)
             let open = #"{"id":1,"method":"config.open"}"#
             let cancel = #"{"id":2,"method":"request.cancel","params":{"id":1}}"#

@@ -24,7 +24,7 @@ struct SnapshotFilesTests {
     }
 
     private static func large(_ last: Int) -> JSONValue {
-        let padding = String(repeating: "x", count: SnapshotFiles.largestHere)
+        let padding = String(repeating: "x", count: SnapshotFiles.maxInlineBytes)
         return ["padding": .string(padding), "last": .int(last)]
     }
 
@@ -35,12 +35,12 @@ struct SnapshotFilesTests {
     @Test("a small file is created at once and shared until the next publication")
     func small() async throws {
         let (files, publication) = (SnapshotFiles(), Self.publication(["a": 1]))
-        let first = try #require(try files.atOnce(publication))
-        #expect(try files.atOnce(publication)?.file === first.file)
+        let first = try #require(try files.immediateFile(publication))
+        #expect(try files.immediateFile(publication)?.file === first.file)
         #expect(try await files.file(publication).file === first.file)
         #expect(try Self.mapped(first).int(at: "a") == 1 && first.revision == 1)
         publication.publish(Self.snapshot(["a": 2], revision: 2), status: Self.status)
-        let second = try #require(try files.atOnce(publication))
+        let second = try #require(try files.immediateFile(publication))
         #expect(try Self.mapped(second).int(at: "a") == 2 && Self.mapped(second).revision == 2)
         // A client keeps its descriptor of the previous file.
         #expect(try Self.mapped(first).int(at: "a") == 1)
@@ -49,13 +49,13 @@ struct SnapshotFilesTests {
     @Test("a large file is created by a task, shared by all waiters, and current as of the request")
     func large() async throws {
         let (files, publication) = (SnapshotFiles(), Self.publication(Self.large(1)))
-        #expect(try files.atOnce(publication) == nil)
+        #expect(try files.immediateFile(publication) == nil)
         let opened = try await withThrowingTaskGroup(of: OpenedSnapshot.self) { group in
             for _ in 0..<8 { group.addTask { try await files.file(publication) } }
             return try await group.reduce(into: []) { $0.append($1) }
         }
         #expect(opened.allSatisfy { $0.file === opened[0].file })
-        #expect(try files.atOnce(publication)?.file === opened[0].file)
+        #expect(try files.immediateFile(publication)?.file === opened[0].file)
         for revision in 2...20 {
             async let one = files.file(publication)
             publication.publish(Self.snapshot(Self.large(revision), revision: revision), status: Self.status)
@@ -68,11 +68,11 @@ struct SnapshotFilesTests {
     @Test("a file is released when a newer snapshot is published or the namespace ends")
     func release() async throws {
         let (files, publication) = (SnapshotFiles(), Self.publication(["a": 1]))
-        _ = try files.atOnce(publication)
+        _ = try files.immediateFile(publication)
         #expect(files.count == 1)
         publication.publish(Self.snapshot(["a": 2], revision: 2), status: Self.status)
         while files.count > 0 { await Task.yield() }
-        _ = try files.atOnce(publication)
+        _ = try files.immediateFile(publication)
         #expect(files.count == 1)
         publication.end()
         while files.count > 0 { await Task.yield() }

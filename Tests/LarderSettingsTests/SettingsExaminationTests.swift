@@ -6,7 +6,7 @@ import Testing
 @Suite("Settings examination")
 struct SettingsExaminationTests {
     private func errors(_ text: String) -> [String] {
-        Settings.examine(Array(text.utf8), maximumErrors: 100).errors.map(\.description)
+        Settings.examine(Array(text.utf8), maxErrors: 100).errors.map(\.description)
     }
 
     @Test("every error is reported with its position")
@@ -40,7 +40,7 @@ struct SettingsExaminationTests {
     @Test("settings are read even if others are invalid")
     func remainder() throws {
         let examination = Settings.examine(
-            Array("{colour: 1, namespaces: {shop: {host: {directory: '/shop'}}}}".utf8), maximumErrors: 100)
+            Array("{colour: 1, namespaces: {shop: {host: {directory: '/shop'}}}}".utf8), maxErrors: 100)
         #expect(examination.errors.count == 1)
         #expect(examination.settings?.namespaces["shop"]?.hostDirectory == "/shop")
     }

@@ -286,7 +286,7 @@ struct SettingsTests {
         try withTemporaryDirectory { directory in
             #expect(throws: SettingsError.self) { try Settings.load(from: directory) }
             let path = "\(directory)/large.json"
-            try Data(repeating: UInt8(ascii: " "), count: Settings.maximumFileBytes + 1)
+            try Data(repeating: UInt8(ascii: " "), count: Settings.maxFileBytes + 1)
                 .write(to: URL(fileURLWithPath: path))
             let error = #expect(throws: SettingsError.self) { try Settings.load(from: path) }
             #expect(error?.code == .fileTooLarge)

@@ -53,9 +53,9 @@ struct SyntaxErrorTests {
         func nested(_ depth: Int) -> String {
             String(repeating: "{{#a}}", count: depth) + "{{b}}" + String(repeating: "{{/a}}", count: depth)
         }
-        #expect(try render(nested(Template.greatestDepth), ["a": ["c": 1], "b": "x"]) == "x")
+        #expect(try render(nested(Template.maxDepth), ["a": ["c": 1], "b": "x"]) == "x")
         #expect(
-            error(nested(Template.greatestDepth + 1))?.description
+            error(nested(Template.maxDepth + 1))?.description
                 == "1:604: sections are nested deeper than 100 levels")
         #expect(error(String(repeating: "{{#a}}", count: 100_000))?.code == .syntax)
     }

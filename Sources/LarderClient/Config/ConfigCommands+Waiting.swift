@@ -24,9 +24,9 @@ extension ConfigCommands {
             condition, path: try JSONPath(argument: path), namespace: namespace,
             timeoutMilliseconds: timeout?.milliseconds)
         // The agent enforces the timeout. The added time covers an agent that does not respond at all.
-        let longest = Duration.milliseconds(ConfigWait.Parameters.longestTimeoutMilliseconds)
-        let patience = min(timeout ?? longest, longest) + (client.configuration.timeout ?? longest)
-        let result = try await client.call(ConfigWait.self, parameters, timeout: patience)
+        let maxTimeout = Duration.milliseconds(ConfigWait.Parameters.longestTimeoutMilliseconds)
+        let replyTimeout = min(timeout ?? maxTimeout, maxTimeout) + (client.configuration.timeout ?? maxTimeout)
+        let result = try await client.call(ConfigWait.self, parameters, timeout: replyTimeout)
         return ConfigSnapshot(
             value: result.value, revision: result.revision, epoch: result.epoch, state: result.state,
             namespace: namespace)

@@ -61,7 +61,7 @@ final class SnapshotFollower {
             } catch {
                 subscription = nil
                 if Task.isCancelled { return nil }
-                guard error.mayPass else { throw error }
+                guard error.isWorthRetrying else { throw error }
                 let delay = planNextAttempt()
                 return .interruption(ConfigInterruption(error: error, attempt: failures, delay: delay))
             }
@@ -79,10 +79,10 @@ final class SnapshotFollower {
     }
 
     private func subscribe() async throws(LarderClientError) -> Subscription {
-        let held = mailbox.begin()
+        let position = mailbox.begin()
         let parameters = ConfigSubscribe.Parameters(
             path: try snapshots.path.get(), namespace: snapshots.namespace, mode: snapshots.mode,
-            since: held?.revision, epoch: held?.epoch)
+            since: position?.revision, epoch: position?.epoch)
         let (result, connection) = try await snapshots.client.send(
             ConfigSubscribe.self, parameters, purpose: .subscription(mailbox))
         return Subscription(
@@ -94,5 +94,5 @@ final class SnapshotFollower {
 extension LarderClientError {
     /// Whether the stream retries. It also retries after a protocol violation, because a restarted agent may behave
     /// correctly.
-    fileprivate var mayPass: Bool { isRetryable || code == .protocolViolation }
+    fileprivate var isWorthRetrying: Bool { isRetryable || code == .protocolViolation }
 }

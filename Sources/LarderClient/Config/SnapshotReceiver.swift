@@ -70,13 +70,13 @@ struct SnapshotReceiver {
         case .snapshot(let value, _): offer(value, position, event)
         case .revision: offer(nil, position, event)
         case .patch(let patch, let from):
-            guard let held = base, held.position == Position(revision: from, epoch: event.epoch) else {
-                let held = base.map { "revision \($0.position.revision)" } ?? "no revision"
+            guard let current = base, current.position == Position(revision: from, epoch: event.epoch) else {
+                let current = base.map { "revision \($0.position.revision)" } ?? "no revision"
                 base = nil
                 throw LarderClientError(
-                    .protocolViolation, "received a patch for revision \(from), but the client has \(held)")
+                    .protocolViolation, "received a patch for revision \(from), but the client has \(current)")
             }
-            offer(MergePatch.apply(patch, to: held.value), position, event)
+            offer(MergePatch.apply(patch, to: current.value), position, event)
         }
     }
 

@@ -65,11 +65,11 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        finish(LarderClientError(.disconnected, "the connection to the agent broke: \(Self.words(error))"))
+        finish(LarderClientError(.disconnected, "the connection to the agent broke: \(Self.describe(error))"))
     }
 
     /// The text of an error; for system errors, that of strerror(3).
-    private static func words(_ error: any Error) -> String {
+    private static func describe(_ error: any Error) -> String {
         // strerror(3) is thread-safe in glibc: it returns constant or thread-local text for every number.
         (error as? IOError).map { String(cString: strerror($0.errnoCode)) } ?? "\(error)"
     }

@@ -11,7 +11,7 @@ final class ConnectionSlot: Sendable {
         case closed
     }
 
-    static let attemptsWhileBusy = 6
+    static let maxBusyRetries = 6
 
     private let socket: String
     private let configuration: LarderClient.Configuration
@@ -31,7 +31,7 @@ final class ConnectionSlot: Sendable {
             } catch {
                 // EAGAIN means that the accept queue of the socket is full. Unlike a missing socket, this is usually
                 // temporary, so the connection is retried.
-                guard error.systemError == EAGAIN, attempt < Self.attemptsWhileBusy else { throw error }
+                guard error.systemError == EAGAIN, attempt < Self.maxBusyRetries else { throw error }
             }
             do {
                 try await configuration.clock.sleep(for: configuration.backoff.delay(beforeAttempt: attempt))
@@ -58,7 +58,7 @@ final class ConnectionSlot: Sendable {
         case .connection(let connection): return connection
         case .attempt(let future): return try await future.outcome()
         case .closed: throw .closed
-        case .mine(let mine): promise = mine
+        case .newAttempt(let newAttempt): promise = newAttempt
         }
         Connection.open(socket, configuration).whenComplete { result in
             promise.completeWith(result.flatMap { self.install($0) })
@@ -70,7 +70,7 @@ final class ConnectionSlot: Sendable {
     private enum Found {
         case connection(Connection)
         case attempt(EventLoopFuture<Connection>)
-        case mine(EventLoopPromise<Connection>)
+        case newAttempt(EventLoopPromise<Connection>)
         case closed
     }
 
@@ -82,7 +82,7 @@ final class ConnectionSlot: Sendable {
         case .connected, .empty:
             let promise = Connection.eventLoop.makePromise(of: Connection.self)
             state = .connecting(promise.futureResult)
-            return .mine(promise)
+            return .newAttempt(promise)
         }
     }
 

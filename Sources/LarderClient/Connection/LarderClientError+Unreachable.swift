@@ -17,7 +17,7 @@ extension LarderClientError {
         case EACCES, EPERM:
             reason = "permission denied on \(socket)"
             advice = file.permissionAdvice
-        case ECONNREFUSED where file.isThere && !file.isSocket:
+        case ECONNREFUSED where file.exists && !file.isSocket:
             reason = "\(socket) is not a socket"
             advice = "set \(LarderSocket.environmentVariable) to the path of the agent's socket"
         case ECONNREFUSED where LarderSocket.isAbstract(socket):
@@ -54,7 +54,7 @@ private struct SocketFile {
         self.status = stat(path, &status) == 0 ? status : nil
     }
 
-    var isThere: Bool { status != nil }
+    var exists: Bool { status != nil }
     var isSocket: Bool { status.map { $0.st_mode & S_IFMT == S_IFSOCK } ?? false }
 
     /// How a user can get permission to connect. It never suggests joining the group root.

@@ -78,8 +78,9 @@ public struct ImageCommands: Sendable {
             expectedDigest: expectedDigest, leaseSeconds: 0, priority: priority,
             deadlineMilliseconds: deadline?.milliseconds)
         // The agent enforces the deadline. The added time covers an agent that does not respond at all.
-        let patience = deadline.flatMap { deadline in client.configuration.timeout.map { deadline + $0 } }
-        let (result, connection) = try await client.send(ImageGet.self, parameters, timeout: patience, purpose: .lease)
+        let replyTimeout = deadline.flatMap { deadline in client.configuration.timeout.map { deadline + $0 } }
+        let (result, connection) = try await client.send(
+            ImageGet.self, parameters, timeout: replyTimeout, purpose: .lease)
         return LeasedImage(result, connection: connection)
     }
 
@@ -188,7 +189,7 @@ public struct ImageCommands: Sendable {
             ImageReference(url: url, cacheKey: cacheKey), .descriptor, expectedDigest: expectedDigest,
             lifetimeSeconds: lifetime?.wholeSeconds ?? ImagePut.Parameters.defaultLifetime)
         let call = DescriptorCall(socket: client.socket, configuration: client.configuration)
-        let content = try await MemoryFile.holding(file)
+        let content = try await MemoryFile.containing(file)
         return try await call.send(ImagePut.self, parameters, passing: content.descriptor).result.image
     }
 

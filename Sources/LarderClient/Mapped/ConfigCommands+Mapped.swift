@@ -32,13 +32,13 @@ extension ConfigCommands {
     func snapshot(
         namespace: String, mapped: Bool, since known: SnapshotReceiver.Position?
     ) async throws(LarderClientError) -> MappedSnapshot {
-        if let held = client.mappedSnapshots.current(namespace, since: known) { return held }
+        if let cached = client.mappedSnapshots.current(namespace, since: known) { return cached }
         let token = InvalidationToken()
         let snapshot =
             mapped ? try await opened(namespace, token) : try await copied(namespace, token)
         // A concurrent call may have subscribed first.
         let position = SnapshotReceiver.Position(revision: snapshot.revision, epoch: snapshot.epoch)
-        if let held = client.mappedSnapshots.current(namespace, since: position) { return held }
+        if let cached = client.mappedSnapshots.current(namespace, since: position) { return cached }
         let parameters = ConfigSubscribe.Parameters(
             namespace: namespace, mode: .revision, since: snapshot.revision, epoch: snapshot.epoch)
         let (result, connection) = try await client.send(
@@ -114,17 +114,17 @@ extension ConfigCommands {
 
 /// A client's cache of the newest mapped snapshot of each namespace.
 final class MappedSnapshotStore: Sendable {
-    private struct Held {
+    private struct CachedSnapshot {
         var snapshot: MappedSnapshot
         /// Invalidates the snapshot when the agent announces a newer one.
         var subscription: OpenSubscription
     }
 
-    private let held = Mutex<[String: Held]>([:])
+    private let cached = Mutex<[String: CachedSnapshot]>([:])
 
     /// Returns the cached snapshot of a namespace if it is current and not older than `known`.
     func current(_ namespace: String, since known: SnapshotReceiver.Position? = nil) -> MappedSnapshot? {
-        guard let snapshot = held.withLock({ $0[namespace]?.snapshot }), snapshot.isCurrent else { return nil }
+        guard let snapshot = cached.withLock({ $0[namespace]?.snapshot }), snapshot.isCurrent else { return nil }
         guard let known else { return snapshot }
         return snapshot.epoch == known.epoch && snapshot.revision >= known.revision ? snapshot : nil
     }
@@ -132,7 +132,9 @@ final class MappedSnapshotStore: Sendable {
     /// Stores a snapshot and its subscription in place of the previous ones.
     func keep(_ snapshot: MappedSnapshot, _ subscription: OpenSubscription, of namespace: String) {
         // The previous values are released outside the lock, because this ends a subscription.
-        _ = held.withLock { $0.updateValue(Held(snapshot: snapshot, subscription: subscription), forKey: namespace) }
+        _ = cached.withLock {
+            $0.updateValue(CachedSnapshot(snapshot: snapshot, subscription: subscription), forKey: namespace)
+        }
     }
 }
 

@@ -19,11 +19,12 @@ struct DescriptorCall: Sendable {
         var writer = JSONWriter()
         Envelope.writeRequest(id: RequestID(1), method: Method.name, to: &writer) { parameters.write(to: &$0) }
         writer.endLine()
-        let (line, timeout, longest) = (writer.bytes, configuration.timeout, configuration.maximumReplyBytes)
+        let (line, timeout, maxReplyBytes) = (writer.bytes, configuration.timeout, configuration.maximumReplyBytes)
         let outcome = await withTaskCancellationHandler {
             await onOwnThread { () -> Result<(reply: JSONValue, file: ReceivedFile?), LarderClientError> in
                 do throws(LarderClientError) {
-                    return .success(try stream.exchange(line, passing: passed, timeout: timeout, longestReply: longest))
+                    return .success(
+                        try stream.exchange(line, passing: passed, timeout: timeout, maxReplyBytes: maxReplyBytes))
                 } catch {
                     return .failure(error)
                 }
@@ -48,7 +49,7 @@ struct DescriptorCall: Sendable {
             } catch {
                 // EAGAIN means that the accept queue of the socket is full. This is usually temporary, so the
                 // connection is retried.
-                guard error.systemError == EAGAIN, attempt < ConnectionSlot.attemptsWhileBusy else { throw error }
+                guard error.systemError == EAGAIN, attempt < ConnectionSlot.maxBusyRetries else { throw error }
             }
             do {
                 try await configuration.clock.sleep(for: configuration.backoff.delay(beforeAttempt: attempt))
@@ -89,7 +90,7 @@ private final class DescriptorStream: Sendable {
 
     /// Sends a line and waits for the reply.
     func exchange(
-        _ line: [UInt8], passing passed: CInt?, timeout: Duration?, longestReply: Int
+        _ line: [UInt8], passing passed: CInt?, timeout: Duration?, maxReplyBytes: Int
     ) throws(LarderClientError) -> (reply: JSONValue, file: ReceivedFile?) {
         let clock = ContinuousClock()
         let end = timeout.map { clock.now + $0 }
@@ -107,8 +108,8 @@ private final class DescriptorStream: Sendable {
         var chunk = [UInt8](repeating: 0, count: 4096)
         while true {
             var input = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            let patience = end.map { CInt(clamping: max(.zero, clock.now.duration(to: $0)).milliseconds) } ?? -1
-            let ready = poll(&input, 1, patience)
+            let replyTimeout = end.map { CInt(clamping: max(.zero, clock.now.duration(to: $0)).milliseconds) } ?? -1
+            let ready = poll(&input, 1, replyTimeout)
             if ready < 0, errno != EINTR { throw Self.broken(errno) }
             if ready == 0 {
                 throw LarderClientError(.timeout, "the agent did not reply within \(timeout ?? .zero)")
@@ -121,10 +122,10 @@ private final class DescriptorStream: Sendable {
             if count == 1 { file = ReceivedFile(passed) }
             reply += chunk[..<received]
             if reply.last == UInt8(ascii: "\n") { break }
-            guard reply.count <= longestReply else {
+            guard reply.count <= maxReplyBytes else {
                 throw LarderClientError(
                     .protocolViolation,
-                    "the agent sent a line longer than \(longestReply) bytes, the client's maximumReplyBytes")
+                    "the agent sent a line longer than \(maxReplyBytes) bytes, the client's maximumReplyBytes")
             }
         }
         do {

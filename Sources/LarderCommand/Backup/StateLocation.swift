@@ -8,19 +8,19 @@ enum StateLocation {
     ///   the backup.
     static func directory(named option: String?, for backup: BackupFile, _ file: String) throws(Failure) -> String {
         if let option { return option }
-        let usual = usual(isRoot: geteuid() == 0) { getenv($0).map { String(cString: $0) } }
-        if let usual, usual == backup.stateDirectory { return usual }
+        let defaultDirectory = defaultDirectory(isRoot: geteuid() == 0) { getenv($0).map { String(cString: $0) } }
+        if let defaultDirectory, defaultDirectory == backup.stateDirectory { return defaultDirectory }
         throw Failure(
             .usage,
             "the backup is from an agent with the state directory \(backup.stateDirectory)"
-                + (usual.map { ", but the default here is \($0)" }
+                + (defaultDirectory.map { ", but the default here is \($0)" }
                     ?? ", and there is no default here, because HOME is not set")
                 + "; name the directory to restore to: larder restore \(file.shellWord) --state-directory "
                 + backup.stateDirectory.shellWord)
     }
 
     /// The default state directory of this user's agent; nil if the environment does not determine it.
-    static func usual(isRoot: Bool, environment: (String) -> String?) -> String? {
+    static func defaultDirectory(isRoot: Bool, environment: (String) -> String?) -> String? {
         if isRoot { return "/var/lib/larder" }
         func absolute(_ name: String) -> String? {
             environment(name).flatMap { $0.hasPrefix("/") ? $0 : nil }

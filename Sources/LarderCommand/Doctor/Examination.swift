@@ -2,7 +2,7 @@
 struct Examination: Sendable {
     var socket: SocketFacts
     var service: ServiceFacts
-    var agent: AgentAnswer
+    var agent: AgentReply
     /// The settings file; nil if it is not known which file the agent would use.
     var settings: SettingsFacts?
     var clock: ClockFacts

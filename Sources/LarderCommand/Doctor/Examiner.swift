@@ -10,17 +10,17 @@ enum Examiner {
     static func examine(socket option: String?, settings: String?, timeout: Duration) async -> Examination {
         let socket = SocketFacts(option: option)
         // Before the first connection, which would start a service with socket activation.
-        var service = await ServiceFacts.look(for: socket)
+        var service = await ServiceFacts.probe(for: socket)
         let agent = await AgentProbe.answer(socket: socket.path, timeout: timeout)
         let facts = agent.facts
         // If the agent does not reply, the state of the service that the request started explains why.
-        if facts == nil { service = await ServiceFacts.look(for: socket) }
+        if facts == nil { service = await ServiceFacts.probe(for: socket) }
         let needsLog = facts == nil || service.hasFailed
         return Examination(
             socket: socket, service: service, agent: agent,
-            settings: await SettingsFacts.look(
+            settings: await SettingsFacts.probe(
                 option: settings, inForce: facts?.info.settings,
-                agentUser: AgentUser.look(pid: facts?.info.pid, service), choice: socket.choice),
+                agentUser: AgentUser.probe(pid: facts?.info.pid, service), choice: socket.choice),
             clock: .now, volumes: volumes(facts, isSystem: socket.choice == .system),
             openFiles: facts.flatMap { openFiles(ofProcess: $0.info.pid) },
             log: needsLog ? await service.log(lines: 5) : [])
@@ -30,13 +30,13 @@ enum Examiner {
     /// because a full disk may be the cause.
     private static func volumes(_ facts: AgentFacts?, isSystem: Bool) -> [VolumeFacts] {
         if let facts {
-            return [VolumeFacts.look(at: facts.info.stateDirectory, purpose: "state")]
-                + (facts.info.imageDirectory.map { [VolumeFacts.look(at: $0, purpose: "images")] } ?? [])
+            return [VolumeFacts.probe(at: facts.info.stateDirectory, purpose: "state")]
+                + (facts.info.imageDirectory.map { [VolumeFacts.probe(at: $0, purpose: "images")] } ?? [])
         }
         guard isSystem else { return [] }
         return [
-            VolumeFacts.look(at: "/var/lib/larder", purpose: "state"),
-            VolumeFacts.look(at: "/var/cache/larder", purpose: "images"),
+            VolumeFacts.probe(at: "/var/lib/larder", purpose: "state"),
+            VolumeFacts.probe(at: "/var/cache/larder", purpose: "images"),
         ].filter { $0.state != .missing }
     }
 

@@ -61,7 +61,7 @@ struct EnvironmentMapping: Equatable {
                 "\"\(other)\" and \"\(path)\" would both become the variable \(name); rename one, or select a part with "
                     + "--path")
         }
-        if Self.isActedUpon(name) {
+        if Self.affectsExecution(name) {
             throw Failure(
                 .failure,
                 "\"\(path)\" would become the variable \(name), which can change what code a program runs; add --prefix, "
@@ -92,11 +92,11 @@ struct EnvironmentMapping: Equatable {
 
     /// Whether a variable lets the author of the configuration decide which code the program runs. The list cannot be
     /// complete, because every interpreter has its own variables. A prefix is the safe solution.
-    private static func isActedUpon(_ name: String) -> Bool {
-        name.hasPrefix("LD_") || name.hasPrefix("BASH_FUNC_") || actedUpon.contains(name)
+    private static func affectsExecution(_ name: String) -> Bool {
+        name.hasPrefix("LD_") || name.hasPrefix("BASH_FUNC_") || executionVariables.contains(name)
     }
 
-    private static let actedUpon: Set = [
+    private static let executionVariables: Set = [
         // The C library: ld.so(8), iconv(3), setlocale(3), catopen(3).
         "GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NLSPATH",
         // Shells: sh(1), bash(1).

@@ -31,7 +31,7 @@ struct ExecSupervisor {
         /// combined.
         var interval = Duration.seconds(1)
         /// The time that the program has to end after it was asked to.
-        var patience = Duration.seconds(30)
+        var stopTimeout = Duration.seconds(30)
     }
 
     private enum Phase {
@@ -46,7 +46,7 @@ struct ExecSupervisor {
         /// `end`, changes are handled again.
         case until(end: Duration)
         /// The program got SIGTERM, so it is expected to end, however long that takes.
-        case forGood
+        case indefinitely
     }
 
     let reaction: Reaction
@@ -55,7 +55,7 @@ struct ExecSupervisor {
     private var phase = Phase.running
     /// The variables with which the program was last started or signalled.
     private var inForce: EnvironmentVariables
-    private var wanted: (variables: EnvironmentVariables, due: Duration)?
+    private var pending: (variables: EnvironmentVariables, due: Duration)?
     private var lastAction: Duration
     /// Whether a forwarded signal may end the program. Changes are not handled while it may.
     private var ending = Ending.no
@@ -81,9 +81,9 @@ struct ExecSupervisor {
         switch phase {
         case .running:
             switch ending {
-            case .no: wanted?.due
-            case .until(let end): wanted.map { max($0.due, end) }
-            case .forGood: nil
+            case .no: pending?.due
+            case .until(let end): pending.map { max($0.due, end) }
+            case .indefinitely: nil
             }
         case .stopping(let deadline): deadline
         }
@@ -91,7 +91,7 @@ struct ExecSupervisor {
 
     /// Whether the program has been started or signalled with the newest variables.
     var isUpToDate: Bool {
-        if case .running = phase { wanted == nil } else { false }
+        if case .running = phase { pending == nil } else { false }
     }
 
     /// The configuration has changed, possibly back to the variables in force.
@@ -99,19 +99,19 @@ struct ExecSupervisor {
         guard variables != inForce else {
             // The change was reverted before the program was stopped or signalled. A program that is already being
             // stopped is restarted with the newest variables.
-            if case .running = phase { wanted = nil } else { wanted?.variables = variables }
+            if case .running = phase { pending = nil } else { pending?.variables = variables }
             return
         }
-        let due = wanted?.due ?? max(now + timing.splay * fraction(), lastAction + timing.interval)
-        wanted = (variables, due)
+        let due = pending?.due ?? max(now + timing.splay * fraction(), lastAction + timing.interval)
+        pending = (variables, due)
     }
 
     /// This process received a signal.
-    /// - Parameter hasReached: whether the program received it as well, for example from the keyboard.
-    mutating func received(_ number: CInt, hasReached: Bool, now: Duration) -> [Effect] {
-        if number == SIGTERM { ending = .forGood }
-        if number == SIGINT, ending != .forGood { ending = .until(end: now + timing.patience) }
-        return hasReached ? [] : [.send(number)]
+    /// - Parameter wasDelivered: whether the program received it as well, for example from the keyboard.
+    mutating func received(_ number: CInt, wasDelivered: Bool, now: Duration) -> [Effect] {
+        if number == SIGTERM { ending = .indefinitely }
+        if number == SIGINT, ending != .indefinitely { ending = .until(end: now + timing.stopTimeout) }
+        return wasDelivered ? [] : [.send(number)]
     }
 
     /// Some time has passed.
@@ -122,12 +122,12 @@ struct ExecSupervisor {
             return [.kill]
         case .running:
             if case .until(let end) = ending, now >= end { ending = .no }
-            guard ending == .no, let wanted, now >= wanted.due else { return [] }
+            guard ending == .no, let pending, now >= pending.due else { return [] }
             guard case .signal(let number) = reaction else {
-                phase = .stopping(deadline: now + timing.patience)
+                phase = .stopping(deadline: now + timing.stopTimeout)
                 return [.send(SIGTERM)]
             }
-            act(wanted.variables, now)
+            act(pending.variables, now)
             return [.send(number)]
         case .stopping:
             return []
@@ -136,15 +136,15 @@ struct ExecSupervisor {
 
     /// The program has ended, and its status was collected.
     mutating func ended(_ end: ProgramEnd, now: Duration) -> [Effect] {
-        guard case .stopping = phase, ending == .no, let wanted else { return [.end(end)] }
+        guard case .stopping = phase, ending == .no, let pending else { return [.end(end)] }
         phase = .running
-        act(wanted.variables, now)
+        act(pending.variables, now)
         return [.start(inForce)]
     }
 
     private mutating func act(_ variables: EnvironmentVariables, _ now: Duration) {
         inForce = variables
-        wanted = nil
+        pending = nil
         lastAction = now
     }
 }

@@ -11,14 +11,14 @@ final class SignalPipe: Sendable {
         /// A signal arrived.
         case signal(CInt, isFromKernel: Bool)
         /// Another thread called ``notify()``.
-        case news
+        case notification
     }
 
     private let ends: (read: CInt, write: CInt)
 
     /// The descriptor to which the handlers write. It does not change once a pipe has been created.
     private static let handlersEnd = Atomic<CInt>(-1)
-    private static let news: UInt8 = 0
+    private static let notification: UInt8 = 0
     private static let kernelBit: UInt8 = 0x80
 
     init() throws(Failure) {
@@ -52,7 +52,7 @@ final class SignalPipe: Sendable {
 
     /// Wakes the thread in ``wait(_:)``.
     func notify() {
-        var byte = Self.news
+        var byte = Self.notification
         _ = write(ends.write, &byte, 1)
     }
 
@@ -64,8 +64,8 @@ final class SignalPipe: Sendable {
         var bytes = [UInt8](repeating: 0, count: 256)
         let count = read(ends.read, &bytes, bytes.count)
         return bytes.prefix(max(0, count)).map { byte in
-            byte == Self.news
-                ? .news : .signal(CInt(byte & ~Self.kernelBit), isFromKernel: byte & Self.kernelBit != 0)
+            byte == Self.notification
+                ? .notification : .signal(CInt(byte & ~Self.kernelBit), isFromKernel: byte & Self.kernelBit != 0)
         }
     }
 

@@ -16,7 +16,7 @@ final class SupervisedProgram: Sendable {
     private let words: [String]
     private let pipe: SignalPipe
     private let newest = Mutex<Change?>(nil)
-    private let onTaken: @Sendable (ConfigSnapshot) -> Void
+    private let onApplied: @Sendable (ConfigSnapshot) -> Void
     private let isOnTerminal: Bool
 
     /// The signals that are forwarded to the program.
@@ -29,11 +29,11 @@ final class SupervisedProgram: Sendable {
     }
 
     /// Prepares to run a program. It is not started yet.
-    /// - Parameter onTaken: called with a snapshot once the program was started or signalled with it, or if the
+    /// - Parameter onApplied: called with a snapshot once the program was started or signalled with it, or if the
     ///   snapshot does not change its variables. Called on the thread that ``run(with:_:_:)`` blocks.
-    init(_ words: [String], onTaken: @escaping @Sendable (ConfigSnapshot) -> Void) throws(Failure) {
+    init(_ words: [String], onApplied: @escaping @Sendable (ConfigSnapshot) -> Void) throws(Failure) {
         self.words = words
-        self.onTaken = onTaken
+        self.onApplied = onApplied
         pipe = try SignalPipe()
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
         isOnTerminal = terminal >= 0
@@ -57,19 +57,19 @@ final class SupervisedProgram: Sendable {
         do throws(Failure) {
             var child = try self.start(first.variables)
             var supervisor = ExecSupervisor(reaction, timing, startedWith: first.variables, now: .zero)
-            var notTaken: ConfigSnapshot? = first.snapshot
+            var unapplied: ConfigSnapshot? = first.snapshot
             while true {
-                if supervisor.isUpToDate, let snapshot = notTaken.take() { onTaken(snapshot) }
+                if supervisor.isUpToDate, let snapshot = unapplied.take() { onApplied(snapshot) }
                 let messages = pipe.wait(supervisor.wakeUp.map { $0 - start.duration(to: clock.now) })
                 let now = start.duration(to: clock.now)
                 var effects: [ExecSupervisor.Effect] = []
                 if let change = newest.withLock({ $0.take() }) {
                     supervisor.changed(to: change.variables, now: now)
-                    notTaken = change.snapshot
+                    unapplied = change.snapshot
                 }
                 for case .signal(let number, let isFromKernel) in messages where number != SIGCHLD {
                     effects += supervisor.received(
-                        number, hasReached: isOnTerminal && isFromKernel, now: now)
+                        number, wasDelivered: isOnTerminal && isFromKernel, now: now)
                 }
                 // A program that has ended gets no more signals.
                 if let end = Self.reap(child) {

@@ -36,7 +36,7 @@ struct ImageFileCopy {
         let slash = target.lastIndex(of: "/").map { target.index(after: $0) } ?? target.startIndex
         let temporary =
             "\(target[..<slash]).\(target[slash...].prefix(200)).larder-\(getpid())-\(UInt32.random(in: 0 ... .max))"
-        defer { Candidate.forget() }
+        defer { Candidate.commit() }
         var file: AtomicReplace
         do throws(AtomicReplace.Failure) {
             // The mode of a new file is subject to the umask.
@@ -44,7 +44,7 @@ struct ImageFileCopy {
         } catch {
             throw Self.failure("create a file next to", path, error.error.number)
         }
-        Candidate.isAt(temporary)
+        Candidate.protect(temporary)
         if exists, fchmod(file.descriptor, status.st_mode & 0o7777) != 0 {
             throw Self.failure("set the mode of", path)
         }

@@ -13,7 +13,7 @@ struct ImageFileRequest {
     let socket: String
     let parameters: ImageGet.Parameters
     /// The time that the agent has to reply.
-    let patience: Duration
+    let replyTimeout: Duration
     /// Creates the commands in messages.
     var hints = Hints()
 
@@ -85,7 +85,7 @@ struct ImageFileRequest {
 
     private func line(over stream: CInt, passing file: inout CInt) throws(Failure) -> [UInt8] {
         let clock = ContinuousClock()
-        let end = clock.now + patience
+        let end = clock.now + replyTimeout
         var line: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 1 << 14)
         while true {
@@ -97,7 +97,7 @@ struct ImageFileRequest {
             guard ready != 0 else {
                 throw Failure(
                     .timeout,
-                    "the agent did not reply within \(patience); increase --timeout, or check the agent with: "
+                    "the agent did not reply within \(replyTimeout); increase --timeout, or check the agent with: "
                         + hints.command("larder status"))
             }
             var passed: CInt = -1

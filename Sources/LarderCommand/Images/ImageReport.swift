@@ -53,7 +53,7 @@ struct ImageReport {
         let left = held.expiresAt.map { $0.milliseconds - now.milliseconds }
         let end = left.map { $0 > 0 ? Human.ahead(milliseconds: $0) : Human.ago(milliseconds: -$0) }
         let rows: [(String, String?)] = [
-            ("image", ImageText.what(held.image)),
+            ("image", ImageText.properties(held.image)),
             ("digest", held.image.digest.description),
             ("file", held.path.printable),
             ("stored", ago(held.storedAt)),

@@ -21,7 +21,7 @@ struct ImageTable {
         var rows = images.map(row)
         if isFirstPage { rows.insert(Self.headings, at: 0) }
         isFirstPage = false
-        return rows.isEmpty ? nil : TextTable.text(rows, figures: Self.figures, leastWidths: Self.widths)
+        return rows.isEmpty ? nil : TextTable.text(rows, figures: Self.figures, minWidths: Self.widths)
     }
 
     private func row(_ entry: ImageList.Entry) -> [String] {

@@ -3,7 +3,7 @@ import LarderClient
 /// Short descriptions of images.
 enum ImageText {
     /// `image/png, 640×480, 38 kB`
-    static func what(_ image: WireImage) -> String {
+    static func properties(_ image: WireImage) -> String {
         [image.mediaType.printable, pixels(image), Human.bytes(image.bytes)].compactMap(\.self).joined(separator: ", ")
     }
 

@@ -33,7 +33,7 @@ struct PrefetchList {
     /// - Parameter name: the file name for messages; `-` is standard input.
     /// - Throws: ``Failure`` if the list is empty or is a malformed JSON array.
     static func parse(_ bytes: [UInt8], name: String) throws(Failure) -> PrefetchList {
-        let name = Self.shownName(name)
+        let name = Self.displayName(name)
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]  // U+FEFF, which some editors write first
         let bytes = bytes.starts(with: mark) ? bytes.dropFirst(mark.count) : bytes[...]
         let first = bytes.first { $0 != 0x20 && !(0x09...0x0D).contains($0) }
@@ -45,7 +45,7 @@ struct PrefetchList {
     }
 
     /// The name of the file for messages.
-    static func shownName(_ name: String) -> String { name == "-" ? "standard input" : name.printable }
+    static func displayName(_ name: String) -> String { name == "-" ? "standard input" : name.printable }
 
     private mutating func add(_ item: ImagePrefetch.Item) {
         if known.insert(item).inserted { items.append(item) }
@@ -54,8 +54,8 @@ struct PrefetchList {
     /// Splits a list into portions that each fit into one request.
     /// - Parameters:
     ///   - maxItems: the maximum number of images in a request.
-    ///   - mostBytes: the maximum number of bytes of JSON for the images of a request.
-    static func portions(_ items: [ImagePrefetch.Item], maxItems: Int, mostBytes: Int) -> [ArraySlice<
+    ///   - maxBytes: the maximum number of bytes of JSON for the images of a request.
+    static func portions(_ items: [ImagePrefetch.Item], maxItems: Int, maxBytes: Int) -> [ArraySlice<
         ImagePrefetch.Item
     >] {
         var portions: [ArraySlice<ImagePrefetch.Item>] = []
@@ -63,7 +63,7 @@ struct PrefetchList {
         var size = 0
         for (index, item) in items.enumerated() {
             let bytes = Self.bytes(item)
-            if index > start, index - start == maxItems || size + bytes > mostBytes {
+            if index > start, index - start == maxItems || size + bytes > maxBytes {
                 portions.append(items[start..<index])
                 (start, size) = (index, 0)
             }

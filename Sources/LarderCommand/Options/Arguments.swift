@@ -55,7 +55,7 @@ enum Arguments {
 
     /// Whether the arguments request results and errors in JSON. In `larder render`, `--json` means that the output
     /// file contains the configuration as JSON.
-    static func askForJSON(_ arguments: [String]) -> Bool {
+    static func requestsJSON(_ arguments: [String]) -> Bool {
         arguments.first != "render" && arguments.prefix { $0 != "--" }.contains("--json")
     }
 

@@ -123,7 +123,7 @@ struct PathArgument: ParsableArguments {
 extension PathArgument {
     /// Rejects an empty path, which usually comes from an unset shell variable.
     /// - Parameter alternative: how to change the whole document
-    static func refuseEmpty(_ path: String, _ alternative: String) throws {
+    static func rejectEmpty(_ path: String, _ alternative: String) throws {
         if path.isEmpty {
             throw ValidationError("the path is empty, possibly because a shell variable is unset; \(alternative)")
         }

@@ -32,7 +32,7 @@ enum Output {
     static func errorLine(_ line: String) { _ = writeAll(line + "\n", to: STDERR_FILENO) }
 
     /// Whether the arguments request JSON. It applies to standard error as well.
-    static let isJSON = Arguments.askForJSON(Arguments.normalized(Array(CommandLine.arguments.dropFirst())))
+    static let isJSON = Arguments.requestsJSON(Arguments.normalized(Array(CommandLine.arguments.dropFirst())))
 
     /// Prints text on standard error without a line end.
     static func progress(_ text: String) { _ = writeAll(text, to: STDERR_FILENO) }

@@ -59,10 +59,10 @@ struct TextTable {
     func text(_ rows: [[String]]) -> String { Self.text([headings] + rows, figures: figures) }
 
     /// Formats rows without headings. All rows must have the same number of columns.
-    /// - Parameter leastWidths: the minimum width of each column.
-    static func text(_ rows: [[String]], figures: Set<Int>, leastWidths: [Int]? = nil) -> String {
+    /// - Parameter minWidths: the minimum width of each column.
+    static func text(_ rows: [[String]], figures: Set<Int>, minWidths: [Int]? = nil) -> String {
         let widths = (rows.first ?? []).indices.map { column in
-            max(leastWidths?[column] ?? 0, rows.map { $0[column].count }.max() ?? 0)
+            max(minWidths?[column] ?? 0, rows.map { $0[column].count }.max() ?? 0)
         }
         return rows.map { row in
             let line = row.enumerated().map { column, cell in

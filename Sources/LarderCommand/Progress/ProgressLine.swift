@@ -7,9 +7,9 @@ struct ProgressLine {
     let millisecondsLeft: Int?
 
     /// The minimum length of the bar. Numbers are omitted before the bar gets shorter.
-    private static let shortestBar = 10
+    private static let minBarWidth = 10
     /// The maximum length of the bar.
-    private static let longestBar = 50
+    private static let maxBarWidth = 50
 
     /// For a file or a pipe: `412 of 1000 images, 41 %, 38 MB, 1.2 MB/s, 1 min 12 s left, 2 failed`.
     var plain: String {
@@ -37,8 +37,8 @@ struct ProgressLine {
             let end = figures.compactMap { $0.rank <= rank ? $0.text : nil }.joined(separator: "  ")
             // Two brackets, and two spaces on either side.
             let room = columns - count.count - end.count - 6
-            guard room >= Self.shortestBar else { continue }
-            let line = "\(count)  [\(drawn(min(room, Self.longestBar)))]  \(end)"
+            guard room >= Self.minBarWidth else { continue }
+            let line = "\(count)  [\(drawn(min(room, Self.maxBarWidth)))]  \(end)"
             return String(line[...(line.lastIndex { $0 != " " } ?? line.startIndex)])
         }
         return ["\(count) \(percent)", "\(tally.percent)%"].first { $0.count <= columns } ?? ""

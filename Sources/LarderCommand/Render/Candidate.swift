@@ -18,11 +18,11 @@ enum Candidate {
         /// Another process replaced the output. Its file was kept.
         case superseded
         /// The previous file could not be restored: the path of its copy and the `errno`.
-        case stranded(String, CInt)
+        case restoreFailed(String, CInt)
     }
 
     // Allocated in advance for the signal handler. Unchecked, because a signal handler must not take a lock. The memory
-    // is written only while `isThere` is false, and the handler reads it only while it is true.
+    // is written only while `isActive` is false, and the handler reads it only while it is true.
     nonisolated(unsafe) private static let temporary = UnsafeMutablePointer<CChar>.allocate(capacity: Int(PATH_MAX))
     nonisolated(unsafe) private static let previous = UnsafeMutablePointer<CChar>.allocate(capacity: Int(PATH_MAX))
     nonisolated(unsafe) private static let output = UnsafeMutablePointer<CChar>.allocate(capacity: Int(PATH_MAX))
@@ -33,14 +33,14 @@ enum Candidate {
     nonisolated(unsafe) private static var device: dev_t = 0
     nonisolated(unsafe) private static var inode: ino_t = 0
 
-    private static let isThere = Atomic<Bool>(false)
+    private static let isActive = Atomic<Bool>(false)
     private static let command = Atomic<pid_t>(0)
     private static let isEnding = Atomic<Bool>(false)
 
-    /// Protects a temporary file: until ``forget()``, a signal that ends this process first deletes it.
-    static func isAt(_ file: String) { begin(file, for: "", isFirst: false) }
+    /// Protects a temporary file: until ``commit()``, a signal that ends this process first deletes it.
+    static func protect(_ file: String) { begin(file, for: "", isFirst: false) }
 
-    /// Protects an output until ``forget()`` or ``undo(wasInstalled:)``.
+    /// Protects an output until ``commit()`` or ``undo(wasInstalled:)``.
     /// - Parameters:
     ///   - file: the path of the new file.
     ///   - path: the path of the output.
@@ -56,30 +56,30 @@ enum Candidate {
         strcpy(output, path)
         (hasPrevious, hasMarker, self.isFirst) = (false, false, isFirst)
         (device, inode) = (status.st_dev, status.st_ino)
-        isThere.store(true, ordering: .sequentiallyConsistent)
+        isActive.store(true, ordering: .sequentiallyConsistent)
     }
 
     /// Sets the copy of the previous file, which an undo restores.
     static func keep(_ copy: String) {
         guard copy.utf8.count < Int(PATH_MAX) else { return }
-        isThere.store(false, ordering: .sequentiallyConsistent)
+        isActive.store(false, ordering: .sequentiallyConsistent)
         strcpy(previous, copy)
         hasPrevious = true
-        isThere.store(true, ordering: .sequentiallyConsistent)
+        isActive.store(true, ordering: .sequentiallyConsistent)
     }
 
     /// Sets the marker of the output, which is deleted when the new file is confirmed or undone.
     static func mark(_ path: String) {
         guard path.utf8.count < Int(PATH_MAX) else { return }
-        isThere.store(false, ordering: .sequentiallyConsistent)
+        isActive.store(false, ordering: .sequentiallyConsistent)
         strcpy(marker, path)
         hasMarker = true
-        isThere.store(true, ordering: .sequentiallyConsistent)
+        isActive.store(true, ordering: .sequentiallyConsistent)
     }
 
     /// Accepts the output as it is, and deletes the marker and the copy of the previous file.
-    static func forget() {
-        guard isThere.exchange(false, ordering: .sequentiallyConsistent) else { return }
+    static func commit() {
+        guard isActive.exchange(false, ordering: .sequentiallyConsistent) else { return }
         // The marker goes first: a marker whose copy is missing would make the next run report that the previous file
         // is missing.
         if hasMarker { unlink(marker) }
@@ -89,16 +89,16 @@ enum Candidate {
     /// Restores the previous state.
     /// - Parameter wasInstalled: whether the new file had been put in place.
     static func undo(wasInstalled: Bool) -> Outcome {
-        let (wasInPlace, failure) = putBack()
-        isThere.store(false, ordering: .sequentiallyConsistent)
-        if failure != 0 { return .stranded(String(cString: previous), failure) }
+        let (wasInPlace, failure) = restorePrevious()
+        isActive.store(false, ordering: .sequentiallyConsistent)
+        if failure != 0 { return .restoreFailed(String(cString: previous), failure) }
         if !wasInstalled { return .discarded }
         if !wasInPlace { return .superseded }
         return hasPrevious ? .restored : .removed
     }
 
     /// Restores the previous state with async-signal-safe calls only.
-    private static func putBack() -> (wasInPlace: Bool, failure: CInt) {
+    private static func restorePrevious() -> (wasInPlace: Bool, failure: CInt) {
         var status = stat()
         let isInPlace = lstat(output, &status) == 0 && status.st_ino == inode && status.st_dev == device
         if isInPlace {
@@ -134,9 +134,9 @@ enum Candidate {
             var action = sigaction()
             action.sa_flags = SA_RESTART | SA_SIGINFO
             action.__sigaction_handler.sa_sigaction = { number, information, _ in
-                if Candidate.isThere.load(ordering: .sequentiallyConsistent) {
+                if Candidate.isActive.load(ordering: .sequentiallyConsistent) {
                     Candidate.isEnding.store(true, ordering: .sequentiallyConsistent)
-                    _ = Candidate.putBack()
+                    _ = Candidate.restorePrevious()
                     let child = Candidate.command.load(ordering: .sequentiallyConsistent)
                     // Signals from the keyboard reach the command directly (code above 0: sent by the kernel,
                     // sigaction(2)).

@@ -79,7 +79,7 @@ struct RenderedFile {
         /// The reason, as text.
         let reason: String
         /// Whether a retry with the same file may succeed.
-        let mayBeRepeated: Bool
+        let isRetryable: Bool
         /// The state of the output after the rejection.
         var outcome = Candidate.Outcome.discarded
     }
@@ -114,9 +114,9 @@ struct RenderedFile {
             let temporary = new.path
             defer { extendLifetime(new) }
             if let status, confirm != nil {
-                let former = (status.st_mode & 0o7777, status.st_uid, status.st_gid)
+                let previousAttributes = (status.st_mode & 0o7777, status.st_uid, status.st_gid)
                 let content = try Input.contents(of: path)
-                previous = (try write(content, former) { Candidate.keep($0) }, content)
+                previous = (try write(content, previousAttributes) { Candidate.keep($0) }, content)
             }
             try await accept(temporary)
             if confirm != nil {
@@ -129,7 +129,7 @@ struct RenderedFile {
             isInstalled = true
             syncDirectory()
             if let confirm { try await confirm() } else { unconfirmed?.remove() }
-            Candidate.forget()
+            Candidate.commit()
         } catch {
             let outcome = Candidate.undo(wasInstalled: isInstalled)
             // The restored file has not been confirmed either, and its copy no longer exists.
@@ -147,13 +147,13 @@ struct RenderedFile {
     // MARK: Steps
 
     /// Writes a hidden file next to the output.
-    /// - Parameter whenMade: called with its path as soon as it exists.
+    /// - Parameter onCreated: called with its path as soon as it exists.
     private func write(
-        _ bytes: [UInt8], _ attributes: (mode: mode_t, user: uid_t, group: gid_t), _ whenMade: (String) -> Void
+        _ bytes: [UInt8], _ attributes: (mode: mode_t, user: uid_t, group: gid_t), _ onCreated: (String) -> Void
     ) throws(Failure) -> HiddenFile {
         guard let file = HiddenFile(beside: path) else { throw Self.failure("create a file next to", path) }
         let temporary = file.path
-        whenMade(temporary)
+        onCreated(temporary)
         let descriptor = file.openForWriting()
         guard descriptor >= 0 else { throw Self.failure("write", temporary) }
         defer { close(descriptor) }

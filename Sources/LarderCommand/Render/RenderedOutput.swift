@@ -47,14 +47,14 @@ struct RenderedOutput: Sendable {
             do {
                 switch try file.difference(to: text) {
                 case .none:
-                    if let marker = unconfirmed, try await judgeInPlace() {
+                    if let marker = unconfirmed, try await confirmInPlace() {
                         marker.remove()
                         return true
                     }
                     return isReplaced
                 case .attributes:
                     try await file.replace(with: text)
-                    if let marker = unconfirmed.take(), try await judgeInPlace() { marker.remove() }
+                    if let marker = unconfirmed.take(), try await confirmInPlace() { marker.remove() }
                 case .content:
                     try await file.replace(
                         with: text,
@@ -108,7 +108,7 @@ struct RenderedOutput: Sendable {
 
     /// Runs the commands on a file that is in place but was never confirmed.
     /// - Returns: whether there are any commands.
-    private func judgeInPlace() async throws(RenderedFile.Rejection) -> Bool {
+    private func confirmInPlace() async throws(RenderedFile.Rejection) -> Bool {
         guard check != nil || exec != nil else { return false }
         let path = file.path
         try await accept(path)
@@ -118,14 +118,14 @@ struct RenderedOutput: Sendable {
 
     private func accept(_ file: String) async throws(RenderedFile.Rejection) {
         try await run(check, on: file) { end in
-            RenderedFile.Rejection(status: .upstream, reason: "the check failed with \(end)", mayBeRepeated: false)
+            RenderedFile.Rejection(status: .upstream, reason: "the check failed with \(end)", isRetryable: false)
         }
     }
 
     private func runExec(on file: String) async throws(RenderedFile.Rejection) {
         try await run(exec, on: file) { end in
             RenderedFile.Rejection(
-                status: .failure, reason: "the command after the change failed with \(end)", mayBeRepeated: true)
+                status: .failure, reason: "the command after the change failed with \(end)", isRetryable: true)
         }
     }
 
@@ -137,7 +137,7 @@ struct RenderedOutput: Sendable {
         do throws(Failure) {
             end = try await command.run(on: file)
         } catch {
-            throw RenderedFile.Rejection(status: error.status, reason: error.message, mayBeRepeated: false)
+            throw RenderedFile.Rejection(status: error.status, reason: error.message, isRetryable: false)
         }
         if end != .exited(0) { throw rejection(end.text) }
     }
@@ -149,10 +149,10 @@ struct RenderedOutput: Sendable {
             case .restored: "the previous \(path) has been restored"
             case .removed: "\(path) has been removed, because it did not exist before"
             case .superseded: "another process has replaced \(path)"
-            case .stranded(let copy, let number):
+            case .restoreFailed(let copy, let number):
                 "the previous \(path) cannot be restored: \(String(cString: strerror(number))); its copy is \(copy)"
             }
         let failure = Failure(rejection.status, "\(rejection.reason); \(outcome)")
-        return rejection.mayBeRepeated ? ExecFailure(failure: failure) : failure
+        return rejection.isRetryable ? ExecFailure(failure: failure) : failure
     }
 }

@@ -38,7 +38,7 @@ struct RenderedConfiguration: Sendable {
     static let pause = Duration.seconds(1)
 
     /// The timeout for the request that checks for a newer value.
-    private static let patience = Duration.seconds(2)
+    private static let requestTimeout = Duration.seconds(2)
 
     /// Updates the output and runs the commands.
     /// - Parameter isExecDue: whether the command after a change failed before, so that it runs even if nothing changes
@@ -49,7 +49,7 @@ struct RenderedConfiguration: Sendable {
         let isReplaced = try await output.write(rendering.text(of: value)) {
             // If the agent is unreachable or the newest value cannot be rendered, this value is written.
             let parameters = ConfigGet.Parameters(path: rendering.path, namespace: namespace)
-            let newest = try? await client.call(ConfigGet.self, parameters, timeout: Self.patience).value
+            let newest = try? await client.call(ConfigGet.self, parameters, timeout: Self.requestTimeout).value
             return newest.flatMap { try? rendering.text(of: $0) }
         }
         if isExecDue, !isReplaced { try await output.repeatExec() }

@@ -40,10 +40,10 @@ final class UnconfirmedMarker: Sendable {
         let writer = temporary.openForWriting()
         defer { close(writer) }
         let isWritten = Array(text.utf8).withUnsafeBytes { Output.writeAll($0, to: writer) } == 0 && fsync(writer) == 0
-        let isMade =
+        let isCreated =
             isWritten && (inherited == nil ? link(temporary.path, path) : rename(temporary.path, path)) == 0
-        if !isMade || inherited == nil { unlink(temporary.path) }
-        guard isMade else { return nil }
+        if !isCreated || inherited == nil { unlink(temporary.path) }
+        guard isCreated else { return nil }
         self.path = path
         lock = temporary.lock
     }

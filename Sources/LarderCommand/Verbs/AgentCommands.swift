@@ -48,10 +48,12 @@ struct ClientsTable {
     }
 
     /// An acknowledgement of a snapshot: `41`, `web 7`, `not web 8: the port is taken`.
-    private static func acknowledged(_ said: AgentClients.Acknowledgement) -> String {
-        let snapshot = (said.namespace == defaultNamespace ? "" : "\(said.namespace) ") + "\(said.revision)"
-        if said.accepted { return snapshot.printable }
-        return "not \(snapshot)\(said.reason.map { ": \($0)" } ?? "")".printable
+    private static func acknowledged(_ acknowledgement: AgentClients.Acknowledgement) -> String {
+        let snapshot =
+            (acknowledgement.namespace == defaultNamespace ? "" : "\(acknowledgement.namespace) ")
+            + "\(acknowledgement.revision)"
+        if acknowledgement.accepted { return snapshot.printable }
+        return "not \(snapshot)\(acknowledgement.reason.map { ": \($0)" } ?? "")".printable
     }
 }
 

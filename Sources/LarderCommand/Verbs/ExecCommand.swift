@@ -95,7 +95,8 @@ struct ExecCommand: AsyncParsableCommand {
 
     /// Starts the program with the first snapshot and passes it all later ones. This process ends with the program.
     private func follow(_ client: LarderClient, _ path: JSONPath) async throws {
-        let (words, book) = AsyncStream.makeStream(of: Word.self, bufferingPolicy: .bufferingNewest(16))
+        let (words, continuation) = AsyncStream.makeStream(
+            of: Acknowledgement.self, bufferingPolicy: .bufferingNewest(16))
         let acknowledging = Task { await Self.acknowledge(words, over: client) }
         defer { acknowledging.cancel() }
         var supervised: (program: SupervisedProgram, run: Task<Never, Never>)?
@@ -108,7 +109,9 @@ struct ExecCommand: AsyncParsableCommand {
                 }
                 switch (supervised, change) {
                 case (nil, .success(let first)):
-                    let program = try SupervisedProgram(command) { book.yield(Word(snapshot: $0, refusal: nil)) }
+                    let program = try SupervisedProgram(command) {
+                        continuation.yield(Acknowledgement(snapshot: $0, refusal: nil))
+                    }
                     supervised = (program, run(program, with: first))
                 case (nil, .failure(let failure)):
                     await client.acknowledge(snapshot, failure)
@@ -117,7 +120,7 @@ struct ExecCommand: AsyncParsableCommand {
                     supervised.program.change(to: change)
                 case (_, .failure(let failure)):
                     Output.note("\(failure.message); the program keeps its current variables")
-                    book.yield(Word(snapshot: snapshot, refusal: failure))
+                    continuation.yield(Acknowledgement(snapshot: snapshot, refusal: failure))
                 }
             }
         } catch let error as LarderClientError where supervised != nil {
@@ -127,26 +130,30 @@ struct ExecCommand: AsyncParsableCommand {
     }
 
     /// An acknowledgement to send.
-    private struct Word {
+    private struct Acknowledgement {
         let snapshot: ConfigSnapshot
         let refusal: Failure?
     }
 
     /// Sends the acknowledgements in order. The agent shows only the last one of a client. Therefore an older snapshot
     /// that takes effect late is not reported after the refusal of a newer one.
-    private static func acknowledge(_ words: AsyncStream<Word>, over client: LarderClient) async {
+    private static func acknowledge(_ words: AsyncStream<Acknowledgement>, over client: LarderClient) async {
         var refused: ConfigSnapshot?
-        for await word in words {
-            if let refused, refused.epoch == word.snapshot.epoch, refused.revision > word.snapshot.revision { continue }
-            refused = word.refusal == nil ? nil : word.snapshot
-            await client.acknowledge(word.snapshot, word.refusal)
+        for await acknowledgement in words {
+            if let refused, refused.epoch == acknowledgement.snapshot.epoch,
+                refused.revision > acknowledgement.snapshot.revision
+            {
+                continue
+            }
+            refused = acknowledgement.refusal == nil ? nil : acknowledgement.snapshot
+            await client.acknowledge(acknowledgement.snapshot, acknowledgement.refusal)
         }
     }
 
     private func run(_ program: SupervisedProgram, with first: SupervisedProgram.Change) -> Task<Never, Never> {
         let reaction = signal.map { ExecSupervisor.Reaction.signal($0.number) } ?? .restart
         let timing = ExecSupervisor.Timing(
-            splay: splay?.duration ?? .zero, interval: interval.duration, patience: killAfter.duration)
+            splay: splay?.duration ?? .zero, interval: interval.duration, stopTimeout: killAfter.duration)
         return Task {
             switch await onOwnThread({ program.run(with: first, reaction, timing) }) {
             case .success(let end): end.endThisProcess()

@@ -145,11 +145,11 @@ struct StatusReport {
     }
 
     /// The clients that run each revision, and those that refused one.
-    private func acknowledgements(_ said: ConfigStatus.Acknowledgements) -> [String] {
-        let accepted = said.accepted.sorted { $0.key > $1.key }.map { revision, count in
+    private func acknowledgements(_ reports: ConfigStatus.Acknowledgements) -> [String] {
+        let accepted = reports.accepted.sorted { $0.key > $1.key }.map { revision, count in
             "revision \(revision) by \(Human.count(count, "client", "clients"))"
         }
-        let refused = said.refused.map { refusal in
+        let refused = reports.refused.map { refusal in
             let peer = Provenance.process(refusal.peer.command, pid: refusal.peer.pid, uid: refusal.peer.uid)
             let reason = refusal.reason.map { ": \($0.printable)" } ?? ""
             return style.problem("revision \(refusal.revision) refused by \(peer)\(reason)") + ", \(ago(refusal.at))"

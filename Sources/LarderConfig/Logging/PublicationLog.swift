@@ -63,7 +63,7 @@ extension ChangeCause {
     /// The change as a clause of a log line.
     fileprivate var sentence: String {
         let place = path.map { $0.isEmpty ? " everything" : " \(JSONPath($0))" } ?? ""
-        let words =
+        let text =
             switch kind {
             case .start: "the agent started"
             case .set: "set\(place)"
@@ -77,8 +77,8 @@ extension ChangeCause {
             case .rollback: "rolled back to revision \(revision ?? 0)"
             case .release: "released a rollback"
             }
-        guard let peer else { return words.printable }
-        return "\(words) by \(peer.command.isEmpty ? "a process" : peer.command), pid \(peer.pid), uid \(peer.uid)"
+        guard let peer else { return text.printable }
+        return "\(text) by \(peer.command.isEmpty ? "a process" : peer.command), pid \(peer.pid), uid \(peer.uid)"
             .printable
     }
 }

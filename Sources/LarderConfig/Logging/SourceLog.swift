@@ -21,7 +21,7 @@ struct SourceLog: Sendable {
     /// The minimum time between two lines about the same failure, in milliseconds.
     private static let repetition = 600_000
     /// The maximum number of lines about failures in that time.
-    private static let maximumLines = 8
+    private static let maxLines = 8
 
     private let namespace: String
     private let logger: Logger
@@ -57,7 +57,7 @@ struct SourceLog: Sendable {
         switch condition {
         case .failing(let failure):
             failuresLoggedAt = failuresLoggedAt.filter { now - $0.value < Self.repetition }
-            guard failuresLoggedAt[failure] == nil, failuresLoggedAt.count < Self.maximumLines else { return }
+            guard failuresLoggedAt[failure] == nil, failuresLoggedAt.count < Self.maxLines else { return }
             failuresLoggedAt[failure] = now
             let error = status.refreshes.lastError?.error.message ?? ""
             metadata["error"] = "\(error)"

@@ -80,7 +80,7 @@ package actor ConfigRefreshService {
     /// returns, the previous source causes no more writes.
     func use(_ newSource: (any ConfigSource)?) async {
         source = newSource
-        guard queue.overtakeRunning(), let runningTask else { return }
+        guard queue.supersedeRunning(), let runningTask else { return }
         runningTask.cancel()
         _ = await runningTask.value
     }

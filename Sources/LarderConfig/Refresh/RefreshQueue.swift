@@ -34,7 +34,7 @@ enum RefreshCommand: Sendable {
     }
 
     /// Whether the command ends as soon as another one waits.
-    fileprivate var givesWay: Bool { occasion == .awaiting }
+    fileprivate var yields: Bool { occasion == .awaiting }
 }
 
 /// The commands for the refreshes of a namespace, and the callers that wait for each. One command runs, and the others
@@ -90,12 +90,12 @@ struct RefreshQueue: Sendable {
         /// Whether the source has responded to the current attempt.
         var hasAnswer = false
         /// Whether another source has replaced the one that the current attempt uses.
-        var isOvertaken = false
+        var isSuperseded = false
         /// Whether the last caller has left. No other caller can join then.
         var isAbandoned = false
 
         /// Whether the response to the current attempt will be recent enough for a refresh that is requested now.
-        func answersRefresh(since earliest: Int) -> Bool {
+        func satisfiesRefresh(since earliest: Int) -> Bool {
             !hasAnswer && !isAbandoned && beganAt >= earliest && command.shares(with: .refresh)
         }
     }
@@ -119,12 +119,12 @@ struct RefreshQueue: Sendable {
                 waiting[last].waiters.insert(waiter)
                 return .shared
             }
-        } else if case .refresh = command, running?.answersRefresh(since: earliest) == true {
+        } else if case .refresh = command, running?.satisfiesRefresh(since: earliest) == true {
             running?.waiters.insert(waiter)
             return .shared
         }
         waiting.append(Waiting(command: command, waiters: [waiter]))
-        return running?.command.givesWay == true ? .interrupts : .queued
+        return running?.command.yields == true ? .interrupts : .queued
     }
 
     /// Removes a caller that no longer waits for its result. A waiting command without callers is dropped.
@@ -162,13 +162,13 @@ struct RefreshQueue: Sendable {
             running = Running(command: first.command, waiters: first.waiters)
         }
         guard var attempt = running else { return nil }
-        if attempt.isAbandoned || (attempt.command.givesWay && !waiting.isEmpty) {
+        if attempt.isAbandoned || (attempt.command.yields && !waiting.isEmpty) {
             running = nil
             return .end(attempt.waiters.sorted())
         }
         attempt.beganAt = now
         attempt.hasAnswer = false
-        attempt.isOvertaken = false
+        attempt.isSuperseded = false
         running = attempt
         return .run(attempt.command)
     }
@@ -178,9 +178,9 @@ struct RefreshQueue: Sendable {
 
     /// Records that the source was replaced, so that the current attempt no longer counts.
     /// - Returns: Whether the running command fetches. Cancel its task then.
-    mutating func overtakeRunning() -> Bool {
+    mutating func supersedeRunning() -> Bool {
         guard let running, running.command.occasion != nil else { return false }
-        self.running?.isOvertaken = true
+        self.running?.isSuperseded = true
         return true
     }
 
@@ -190,7 +190,7 @@ struct RefreshQueue: Sendable {
     ///   overtaken and ``next(at:)`` runs it again.
     mutating func attemptEnded(isStopping: Bool) -> [WaiterID]? {
         guard let running else { return [] }
-        if running.isOvertaken && !running.isAbandoned && !isStopping { return nil }
+        if running.isSuperseded && !running.isAbandoned && !isStopping { return nil }
         self.running = nil
         return running.waiters.sorted()
     }

@@ -70,7 +70,7 @@ struct SourcePoller: Sendable {
         await store.nextAttempt(at: nil)
         let (outcome, duration) = try await measured(on: clock)
         if duration >= wait / 2 { return .waited }
-        return outcome.commit.layerChanged ? .changedAtOnce : .answered
+        return outcome.commit.layerChanged ? .changedEarly : .answered
     }
 
     private func measured(

@@ -101,20 +101,20 @@ struct NamespaceStatus: Sendable {
         refreshes.refused(version, error, now: now)
     }
 
-    /// - Parameter heldSince: when the remote document last changed, in milliseconds since 1970; nil for no document
-    mutating func failed(_ error: ConfigError, heldSince: Int?, now: Int) {
-        refreshes.failed(error, isHolding: heldSince != nil, now: now)
+    /// - Parameter documentSince: when the remote document last changed, in milliseconds since 1970; nil for no document
+    mutating func failed(_ error: ConfigError, documentSince: Int?, now: Int) {
+        refreshes.failed(error, isHolding: documentSince != nil, now: now)
         change(now) {
             $0.isRefreshing = false
-            $0.settled = $0.isServiceable(heldSince, now) ? .stale : .failed
+            $0.settled = $0.isServiceable(documentSince, now) ? .stale : .failed
         }
     }
 
     /// Whether the last confirmation of the remote document is recent enough.
-    private func isServiceable(_ heldSince: Int?, _ now: Int) -> Bool {
-        guard let heldSince else { return false }
+    private func isServiceable(_ documentSince: Int?, _ now: Int) -> Bool {
+        guard let documentSince else { return false }
         guard let staleIfError else { return true }
-        return now - max(heldSince, refreshes.lastSuccessAt ?? heldSince) <= staleIfError.milliseconds
+        return now - max(documentSince, refreshes.lastSuccessAt ?? documentSince) <= staleIfError.milliseconds
     }
 
     mutating func storageFailed(_ error: ConfigError, now: Int) {
@@ -189,10 +189,10 @@ struct NamespaceStatus: Sendable {
     }
 
     private func report(files layer: FileLayer, of layers: Layers) -> ConfigStatusReport.Layer {
-        let held = layers[layer].flatMap { $0.document.count > 0 ? $0 : nil }
+        let content = layers[layer].flatMap { $0.document.count > 0 ? $0 : nil }
         return ConfigStatusReport.Layer(
-            layer.layer, isPresent: held != nil, bytes: held?.document.textSize ?? 0, origin: files[layer] ?? "",
-            updatedAt: held?.updatedAt, problem: fileProblems[layer] ?? watchProblems[layer.layer])
+            layer.layer, isPresent: content != nil, bytes: content?.document.textSize ?? 0, origin: files[layer] ?? "",
+            updatedAt: content?.updatedAt, problem: fileProblems[layer] ?? watchProblems[layer.layer])
     }
 }
 

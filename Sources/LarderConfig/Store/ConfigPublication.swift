@@ -167,15 +167,15 @@ package final class ConfigPublication: Sendable {
 
 /// The newest snapshots, as bases for patches. Their number and total size are limited.
 private struct RecentSnapshots {
-    private static let maximumCount = 16
-    private static let maximumBytes = 4 << 20
+    private static let maxCount = 16
+    private static let maxBytes = 4 << 20
     private var snapshots = Deque<ConfigSnapshot>()
     private var bytes = 0
 
     mutating func append(_ snapshot: ConfigSnapshot) {
         snapshots.append(snapshot)
         bytes += snapshot.bytes
-        while snapshots.count > 2, snapshots.count > Self.maximumCount || bytes > Self.maximumBytes {
+        while snapshots.count > 2, snapshots.count > Self.maxCount || bytes > Self.maxBytes {
             bytes -= snapshots.removeFirst().bytes
         }
     }

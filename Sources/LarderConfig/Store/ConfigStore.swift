@@ -76,8 +76,10 @@ package actor ConfigStore {
 
     private func begin(_ opening: StoreOpening) {
         if let problem = core.layers.experiment.problem { log.experimentsLeftOut(problem) }
-        for generation in opening.onlyInJournal { storage.writeBehind(core.history[generation.revision] ?? generation) }
-        if opening.isUnwritten { storage.writeBehind(core.currentGeneration) }
+        for generation in opening.onlyInJournal {
+            storage.writeInBackground(core.history[generation.revision] ?? generation)
+        }
+        if opening.isUnwritten { storage.writeInBackground(core.currentGeneration) }
         if opening.isNew, core.snapshot.revision > 0 { log.published(core.snapshot, [ChangeCause(.start)]) }
     }
 
@@ -234,7 +236,7 @@ package actor ConfigStore {
         log.note(status, now: now)
         commit.complete(revision: core.snapshot.revision, isNew: effects.isNew)
         guard commit.batch.hasChanged else { return }
-        storage.writeBehind(core.currentGeneration)
+        storage.writeInBackground(core.currentGeneration)
         if expiry.note(commit.batch, in: core.layers.override) { armExpiry() }
     }
 
@@ -330,7 +332,7 @@ package actor ConfigStore {
     func refreshConfirmed() { report { $0.remoteAnswered(changed: false, now: $1) } }
 
     func refreshFailed(_ error: ConfigError) {
-        report { $0.failed(error, heldSince: core.layers.remote?.updatedAt, now: $1) }
+        report { $0.failed(error, documentSince: core.layers.remote?.updatedAt, now: $1) }
     }
 
     /// Records that a response was refused because it is not a valid configuration.
@@ -377,7 +379,7 @@ package actor ConfigStore {
 
     #if DEBUG
         /// Blocks the actor and a thread indefinitely, for a test of the watchdog.
-        package func blockForEver() -> Never { while true { pause() } }
+        package func blockForever() -> Never { while true { pause() } }
     #endif
 
     /// Refuses further changes, waits for those that were accepted, and leaves everything on disk with exact revisions.

@@ -38,14 +38,14 @@ package struct ChangeCause: Sendable, Hashable {
     package var origin: String?
 
     /// The maximum length of a recorded path in bytes. In a long history, longer paths would take much memory.
-    private static let longestPath = 1024
+    private static let maxPathBytes = 1024
 
     package init(
         _ kind: Kind, path: [String]? = nil, revision: Int? = nil, peer: Peer? = nil, origin: String? = nil
     ) {
         self.kind = kind
         self.path = path.flatMap { path in
-            path.reduce(0) { $0 + $1.utf8.count + 1 } <= Self.longestPath ? path : nil
+            path.reduce(0) { $0 + $1.utf8.count + 1 } <= Self.maxPathBytes ? path : nil
         }
         self.revision = revision
         self.peer = peer

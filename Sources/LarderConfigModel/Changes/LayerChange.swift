@@ -74,7 +74,7 @@ package indirect enum LayerChange: Sendable {
                     "\"\(locked)\" is locked in the settings; change the defaults or the host files, or remove the lock"
                 )
             }
-            try Self.checkWay(path, context.resolved)
+            try Self.checkAncestors(path, context.resolved)
             let entry = OverrideEntry(
                 path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer)
             switch layers.override.set(entry, maximumBytes: maximumBytes) {
@@ -167,7 +167,7 @@ package indirect enum LayerChange: Sendable {
     }
 
     /// Throws if the path leads into an array.
-    private static func checkWay(_ path: [String], _ resolved: JSONValue) throws(ConfigError) {
+    private static func checkAncestors(_ path: [String], _ resolved: JSONValue) throws(ConfigError) {
         var place = resolved
         for (length, name) in path.enumerated() {
             if place.kind == .array {

@@ -17,9 +17,9 @@ package struct MassDeletion: Sendable, Hashable {
     /// is too much.
     static let minMembers = 10
 
-    init(from held: JSONValue, to new: JSONValue) {
-        members = held.leaves
-        removed = Self.removed(from: held, to: new)
+    init(from old: JSONValue, to new: JSONValue) {
+        members = old.leaves
+        removed = Self.removed(from: old, to: new)
         hasReplacement = new.hasContent
     }
 
@@ -31,8 +31,8 @@ package struct MassDeletion: Sendable, Hashable {
         return isGuarded && removed * 100 > members * percent
     }
 
-    private static func removed(from held: JSONValue, to new: JSONValue) -> Int {
-        held.members.reduce(0) { sum, member in
+    private static func removed(from old: JSONValue, to new: JSONValue) -> Int {
+        old.members.reduce(0) { sum, member in
             let value = member.value
             guard let other = new[member.name], other.kind != .null else { return sum + value.leaves }
             if value.kind == .object { return sum + removed(from: value, to: other) }

@@ -21,8 +21,8 @@ struct RemoteReplacement: Sendable {
                 .rejected, "the document is \(document.value.kind.article); a configuration must be a JSON object")
         }
         let isSameSeries = Self.isComparable(origin, layers.remote?.origin)
-        let held = layers.remote
-        var seen = held?.seenVersions ?? SeenVersions()
+        let old = layers.remote
+        var seen = old?.seenVersions ?? SeenVersions()
         if !isSameSeries || !Self.isComparable(origin, seen.source ?? origin) { seen = SeenVersions() }
         if !force { try seen.check(document, from: origin) }
         var next = layers
@@ -31,19 +31,19 @@ struct RemoteReplacement: Sendable {
             validator: document.validator, origin: origin, updatedAt: now, pushedBy: document.pushedBy,
             seenVersions: seen.adding(document.version, from: origin, force: force))
         try next.follow(layers.rules, now: now)
-        let edits = document.edits.flatMap { $0.replacements(in: held?.document) }
-        let isSame = edits.map(\.isEmpty) ?? next.remote?.hasSameContent(as: held) ?? false
+        let edits = document.edits.flatMap { $0.replacements(in: old?.document) }
+        let isSame = edits.map(\.isEmpty) ?? next.remote?.hasSameContent(as: old) ?? false
         let mayDelete = edits?.contains { $0.value.isEmptyString } ?? true
-        if !isSame, mayDelete, let maximumDeletion, let held, let new = next.remote {
-            try Self.checkDeletion(from: held.document, to: new.document, maximumDeletion)
+        if !isSame, mayDelete, let maximumDeletion, let old, let new = next.remote {
+            try Self.checkDeletion(from: old.document, to: new.document, maximumDeletion)
         }
-        if isSame, let held {
+        if isSame, let old {
             // Keeps the published order of members. After a restart, the digest on disk shows whether this content was
             // published.
-            next.remote?.removals = held.removals
-            next.remote?.document = held.document
-            next.remote?.experiments = held.experiments
-            next.remote?.updatedAt = held.updatedAt
+            next.remote?.removals = old.removals
+            next.remote?.document = old.document
+            next.remote?.experiments = old.experiments
+            next.remote?.updatedAt = old.updatedAt
         }
         let endsHold =
             layers.hold.map { force || Self.ends($0, next.remote, isSame: isSame) } ?? false
@@ -53,8 +53,8 @@ struct RemoteReplacement: Sendable {
         }
         layers = next
         let isNothingNew =
-            isSame && held?.version == document.version && held?.origin == origin && !endsHold
-            && held?.seenVersions == next.remote?.seenVersions
+            isSame && old?.version == document.version && old?.origin == origin && !endsHold
+            && old?.seenVersions == next.remote?.seenVersions
         guard !isNothingNew, let remote = next.remote else { return nil }
         var effect = ChangeEffect(operation: .remote(remote, endsHold: endsHold))
         if let edits, !endsHold, edits.allSatisfy({ layers.shows(.remote, at: $0.path) }) {
@@ -64,9 +64,9 @@ struct RemoteReplacement: Sendable {
     }
 
     private static func checkDeletion(
-        from held: JSONValue, to new: JSONValue, _ maximum: Int
+        from old: JSONValue, to new: JSONValue, _ maximum: Int
     ) throws(ConfigError) {
-        let deletion = MassDeletion(from: held, to: new)
+        let deletion = MassDeletion(from: old, to: new)
         guard deletion.exceeds(percent: maximum) else { return }
         throw ConfigError(
             .rejected,

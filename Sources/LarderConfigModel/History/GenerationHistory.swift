@@ -6,39 +6,39 @@ package struct GenerationHistory: Sendable {
     /// The maximum number of snapshots in memory. Older ones are only on disk.
     package static let capacity = HistoryLimits.recent
 
-    private var held = Deque<Generation>()
+    private var entries = Deque<Generation>()
 
     package init() {}
 
-    package var generations: [Generation] { Array(held) }
+    package var generations: [Generation] { Array(entries) }
 
     /// The newest snapshot; nil if nothing was published.
-    package var current: Generation? { held.last }
+    package var current: Generation? { entries.last }
 
     /// The oldest snapshot; nil if nothing was published.
-    package var oldest: Generation? { held.first }
+    package var oldest: Generation? { entries.first }
 
     /// Whether no older snapshot fits.
-    package var isFull: Bool { held.count >= Self.capacity }
+    package var isFull: Bool { entries.count >= Self.capacity }
 
     /// The snapshot with a revision; nil if it is not in memory.
-    package subscript(revision: Int) -> Generation? { held.last { $0.revision == revision } }
+    package subscript(revision: Int) -> Generation? { entries.last { $0.revision == revision } }
 
     /// Appends the next snapshot. If the newest one has the same revision, it is replaced instead, and the layers with
     /// which it was published are kept.
     package mutating func append(_ generation: Generation) {
-        if let last = held.last, last.revision == generation.revision {
-            held[held.count - 1] = generation.with(generation.layers, published: last.publishedLayers)
+        if let last = entries.last, last.revision == generation.revision {
+            entries[entries.count - 1] = generation.with(generation.layers, published: last.publishedLayers)
             return
         }
-        held.append(generation)
-        if held.count > Self.capacity { held.removeFirst() }
+        entries.append(generation)
+        if entries.count > Self.capacity { entries.removeFirst() }
     }
 
     /// Adds older snapshots, as many as fit.
     /// - Parameter older: newest first
     package mutating func prepend(_ older: [Generation]) {
-        for generation in older.prefix(Self.capacity - held.count) { held.prepend(generation) }
+        for generation in older.prefix(Self.capacity - entries.count) { entries.prepend(generation) }
     }
 
     /// Replaces the layers of the newest snapshot with layers that resolve to the same value.
@@ -49,8 +49,8 @@ package struct GenerationHistory: Sendable {
     package mutating func update(
         _ layers: Layers, digest: SnapshotDigest, ofRevision revision: Int, layersChanged: Bool
     ) {
-        guard let last = held.last, last.revision == revision else { return }
-        held[held.count - 1] = last.with(
+        guard let last = entries.last, last.revision == revision else { return }
+        entries[entries.count - 1] = last.with(
             layers, published: layersChanged ? last.publishedLayers : last.published, digest: digest)
     }
 }
@@ -65,19 +65,19 @@ extension Generation {
 }
 
 extension Layers {
-    fileprivate func sharing(with former: Layers) -> Layers {
+    fileprivate func sharing(with previous: Layers) -> Layers {
         var shared = self
         for layer in FileLayer.allCases {
-            if let known = former[layer], known.document == self[layer]?.document {
+            if let known = previous[layer], known.document == self[layer]?.document {
                 shared[layer]?.document = known.document
             }
         }
-        if let known = former.remote, known.document == remote?.document { shared.remote?.document = known.document }
-        if let known = former.hold?.remote?.content, known.document == hold?.remote?.content?.document {
+        if let known = previous.remote, known.document == remote?.document { shared.remote?.document = known.document }
+        if let known = previous.hold?.remote?.content, known.document == hold?.remote?.content?.document {
             shared.hold?.remote?.content?.document = known.document
         }
-        if former.experiment.overlays == experiment.overlays {
-            shared.experiment.overlays = former.experiment.overlays
+        if previous.experiment.overlays == experiment.overlays {
+            shared.experiment.overlays = previous.experiment.overlays
         }
         return shared
     }

@@ -16,7 +16,7 @@ final class EtcdClient: Sendable {
 
     /// The maximum silence of a watch. etcd reports progress on an idle watch every ten minutes. With jitter, and after
     /// an event, the report can take twice as long. If a watch misses a change, the next read of all keys finds it.
-    static let longestSilence = Duration.seconds(25 * 60)
+    static let maxSilence = Duration.seconds(25 * 60)
 
     /// The maximum number of keys per page.
     private static let pageSize = 500
@@ -138,7 +138,7 @@ final class EtcdClient: Sendable {
         // With this header, etcd ends the watch if the member loses its leader. Otherwise the watch would stay open
         // without events.
         request.headers.append((name: "Grpc-Metadata-hasleader", value: "true"))
-        request.timeouts = FetchTimeouts(idle: Self.longestSilence, whole: configuration.timeout)
+        request.timeouts = FetchTimeouts(idle: Self.maxSilence, whole: configuration.timeout)
         return request
     }
 
@@ -146,7 +146,7 @@ final class EtcdClient: Sendable {
         _ request: FetchRequest, at endpoint: String,
         _ hear: @escaping @Sendable (EtcdWatchMessage) throws(EtcdError) -> Void
     ) async throws(EtcdError) -> EtcdError? {
-        let isHeard = Atomic(false)
+        let hasResponse = Atomic(false)
         do {
             return try await fetcher.stream(request, clock: clock) { head, body throws(UpstreamError) in
                 guard head.status == 200 else { return try await self.gateway.complaint(head, &body, from: endpoint) }
@@ -155,21 +155,21 @@ final class EtcdClient: Sendable {
                     framer.append(piece)
                     do throws(EtcdError) {
                         while let message = try self.message(&framer, from: endpoint) {
-                            isHeard.store(true, ordering: .relaxed)
+                            hasResponse.store(true, ordering: .relaxed)
                             try hear(message)
                         }
                     } catch {
                         return error
                     }
                 }
-                guard isHeard.load(ordering: .relaxed) else {
+                guard hasResponse.load(ordering: .relaxed) else {
                     return EtcdError(.unavailable, "etcd at \(endpoint) ended the watch before it began")
                 }
                 self.endpoints.leave(endpoint)
                 return nil
             }
         } catch {
-            if error.code == .timeout, isHeard.load(ordering: .relaxed) { return nil }
+            if error.code == .timeout, hasResponse.load(ordering: .relaxed) { return nil }
             throw EtcdError(error)
         }
     }

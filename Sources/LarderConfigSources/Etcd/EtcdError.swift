@@ -70,19 +70,19 @@ struct EtcdComplaint: Sendable, Equatable {
 
     /// - Parameter status: the HTTP status of the response; nil in a watch
     func error(from endpoint: String, status: Int? = nil) -> EtcdError {
-        let said = "etcd at \(endpoint) reported: \(Self.line(text))"
+        let report = "etcd at \(endpoint) reported: \(Self.line(text))"
         if text.contains("auth token") || text.contains("auth store is old") || text.contains("user name is empty") {
-            return EtcdError(.unauthenticated, said + "; check the user and password in the settings")
+            return EtcdError(.unauthenticated, report + "; check the user and password in the settings")
         }
         switch code {
-        case 16: return EtcdError(.unauthenticated, said + "; check the user and password in the settings")
-        case 11: return EtcdError(.compacted, said)
-        case 7: return EtcdError(.refused, said + "; grant the user's role to read these keys")
-        case 3, 5, 6, 9, 12: return EtcdError(.refused, said)
+        case 16: return EtcdError(.unauthenticated, report + "; check the user and password in the settings")
+        case 11: return EtcdError(.compacted, report)
+        case 7: return EtcdError(.refused, report + "; grant the user's role to read these keys")
+        case 3, 5, 6, 9, 12: return EtcdError(.refused, report)
         case nil:
             let isTheirs = status.map { $0 >= 500 } ?? true
-            return EtcdError(isTheirs ? .unavailable : .refused, said)
-        default: return EtcdError(.unavailable, said)
+            return EtcdError(isTheirs ? .unavailable : .refused, report)
+        default: return EtcdError(.unavailable, report)
         }
     }
 

@@ -65,11 +65,11 @@ struct EtcdFollower: Sendable {
     /// Starts to follow the keys. The refresh flow reads them at about the same time, and the initial pause usually
     /// makes a second read unnecessary.
     mutating func begin(using generator: inout some RandomNumberGenerator) -> Effects {
-        go(to: .pause(.random(from: Self.shortestStart, to: Self.longestStart, using: &generator)))
+        go(to: .pause(.random(from: Self.minStartDelay, to: Self.maxStartDelay, using: &generator)))
     }
 
-    private static let shortestStart = Duration.milliseconds(500)
-    private static let longestStart = Duration.seconds(2)
+    private static let minStartDelay = Duration.milliseconds(500)
+    private static let maxStartDelay = Duration.seconds(2)
 
     private mutating func go(to task: Step.Task) -> Effects {
         step = Step(task: task, number: step.number + 1)

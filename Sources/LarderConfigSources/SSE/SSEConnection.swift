@@ -95,7 +95,7 @@ final class SSEConnection: Sendable {
                 throw ConfigError(error)
             }
             guard let bytes else {
-                if source.state.withLock({ $0.isGood }), !parser.isInsideEvent { return .ended }
+                if source.state.withLock({ $0.isEstablished }), !parser.isInsideEvent { return .ended }
                 throw ConfigError(
                     .upstreamFailed, "\(source.location) ended its stream; it is opened again after a delay")
             }

@@ -150,11 +150,11 @@ final class SSESource: ConfigSource {
                 let retry = state.withLock { $0.retry }
                 await pause(plan.delay(after: .delivered, notBefore: retry, using: &generator), consumer)
             case .failed(let error, let hasDelivered):
-                let (isGood, retry) = state.withLock { ($0.isGood, $0.retry) }
+                let (isEstablished, retry) = state.withLock { ($0.isEstablished, $0.retry) }
                 fail(error, isParked: false, consumer)
                 // A new connection may deliver the rejected event again, so this counts as a failure even after
                 // documents were delivered.
-                let isWorking = hasDelivered || isGood && duration >= Self.minWorkingDuration
+                let isWorking = hasDelivered || isEstablished && duration >= Self.minWorkingDuration
                 let end: ReconnectPlan.End = isWorking && error.code != .rejected ? .delivered : .failed
                 let floor = [error.retryAfter, retry].compactMap { $0 }.max()
                 await pause(plan.delay(after: end, notBefore: floor, using: &generator), consumer)

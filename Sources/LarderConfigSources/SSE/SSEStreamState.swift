@@ -55,7 +55,7 @@ struct SSEStreamState: Sendable {
     /// The ID of the last event, after which a new connection resumes; empty if it cannot resume.
     private(set) var lastEventID = ""
     /// Whether the current or last connection has delivered a document or resumed.
-    private(set) var isGood = false
+    private(set) var isEstablished = false
     /// The minimum time between two connections, as requested by the origin.
     private(set) var retry: Duration?
 
@@ -122,7 +122,7 @@ struct SSEStreamState: Sendable {
     mutating func connecting(for consumer: Int, pollsDocument: Bool = false) -> String? {
         guard consumer == self.consumer else { return nil }
         isParked = false
-        isGood = false
+        isEstablished = false
         isReading =
             isReadingRequested || !waiters.isEmpty || documents.newest == nil || lastEventID.isEmpty || pollsDocument
         isReadingRequested = false
@@ -137,7 +137,7 @@ struct SSEStreamState: Sendable {
         guard count == documents.count else { return nil }
         documents.confirmed()
         failure = nil
-        isGood = true
+        isEstablished = true
         return Effects(signal: signal)
     }
 
@@ -157,7 +157,7 @@ struct SSEStreamState: Sendable {
         guard count == documents.count else { return nil }
         documents.delivered(document)
         failure = nil
-        isGood = true
+        isEstablished = true
         isReading = false
         return Effects(signal: signal, waiters: takeWaiters())
     }
@@ -210,7 +210,7 @@ struct SSEStreamState: Sendable {
         guard let response else { return (.notModified, nil) }
         documents.polled(response)
         let isConfirmed = newest?.value == response.value
-        guard hasConsumer, isGood, failure == nil, !isConfirmed else { return (.document(response), nil) }
+        guard hasConsumer, isEstablished, failure == nil, !isConfirmed else { return (.document(response), nil) }
         isInterrupted = true
         return (.document(response), current)
     }

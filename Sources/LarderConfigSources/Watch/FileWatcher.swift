@@ -18,18 +18,18 @@ package final class FileWatcher: Sendable {
         /// The time without events after which a burst has ended.
         package var settle: Duration
         /// The maximum duration of a burst, as a multiple of `settle`.
-        package var longestBurst: Int
+        package var maxBurst: Int
         /// The time between two signals without events.
         package var poll: Duration
         /// The time between two signals while the kernel refuses watches. They are requested again each time.
         package var retry: Duration
 
         package init(
-            settle: Duration = .milliseconds(20), longestBurst: Int = 10, poll: Duration = .seconds(30),
+            settle: Duration = .milliseconds(20), maxBurst: Int = 10, poll: Duration = .seconds(30),
             retry: Duration = .seconds(5)
         ) {
             self.settle = settle
-            self.longestBurst = longestBurst
+            self.maxBurst = maxBurst
             self.poll = poll
             self.retry = retry
         }

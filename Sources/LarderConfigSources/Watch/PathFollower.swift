@@ -51,7 +51,7 @@ struct PathFollower: Sendable {
     }
 
     private func settle(_ signal: Signal) async {
-        for _ in 0..<timing.longestBurst {
+        for _ in 0..<timing.maxBurst {
             guard (try? await clock.sleep(for: timing.settle)) != nil else { return }
             if !signal.take() { return }
         }

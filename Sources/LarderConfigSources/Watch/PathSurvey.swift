@@ -20,10 +20,10 @@ struct PathSurvey {
     private var links = 0
 
     /// The maximum number of symbolic links that the kernel follows in one lookup.
-    private static let maximumLinks = 40
+    private static let maxLinks = 40
     /// The maximum number of directory entries that are watched themselves, because users have few watches. Changes of
     /// the others are detected by polling.
-    private static let maximumEntries = 1024
+    private static let maxEntries = 1024
 
     private enum Goal {
         case directory(String)
@@ -66,7 +66,7 @@ struct PathSurvey {
             switch status.fileType {
             case S_IFLNK:
                 links += 1
-                guard links <= Self.maximumLinks, let target = Self.target(of: next) else { return .other }
+                guard links <= Self.maxLinks, let target = Self.target(of: next) else { return .other }
                 if target.hasPrefix("/") { current = "/" }
                 ahead += Self.components(target).reversed()
             case S_IFDIR:
@@ -96,7 +96,7 @@ struct PathSurvey {
             let names = try? DirectoryListing.names(in: descriptor.number)
         else { return [] }
         return names.filter { $0.first != UInt8(ascii: ".") && $0.last != UInt8(ascii: "~") }
-            .prefix(Self.maximumEntries)
+            .prefix(Self.maxEntries)
             .map { String(decoding: $0, as: UTF8.self) }
     }
 

@@ -18,9 +18,9 @@ package final class GenerationWriter: Sendable {
     }
 
     /// Changes within this time are written together.
-    private static let shortestPause = Duration.milliseconds(50)
+    private static let minPause = Duration.milliseconds(50)
     /// The maximum pause after a write, unless the disk is slow.
-    private static let moment = Duration.milliseconds(800)
+    private static let maxPause = Duration.milliseconds(800)
     private static let pauseAfterFailure = Duration.seconds(5)
 
     private let generations: GenerationDirectory
@@ -84,7 +84,7 @@ package final class GenerationWriter: Sendable {
     }
 
     private func writeUntilNothingIsPending() async {
-        var pause = Self.shortestPause
+        var pause = Self.minPause
         while !Task.isCancelled {
             // Cancellation ends the pause. The task then writes one last batch. The canceller takes whatever is pending
             // after that.
@@ -107,7 +107,7 @@ package final class GenerationWriter: Sendable {
                 // time. The pause does not exceed the maximum, except on a slow disk, where writing gets a tenth of the
                 // time.
                 let elapsed = elapsed()
-                pause = max(Self.shortestPause, min(elapsed * 100, Self.moment), elapsed * 10)
+                pause = max(Self.minPause, min(elapsed * 100, Self.maxPause), elapsed * 10)
             }
         }
     }

@@ -9,7 +9,7 @@ import Synchronization
 /// record is written at the start of the file.
 package final class Journal: Sendable {
     /// The initial size of the file in bytes. A longer file is shortened to it.
-    private static let usualSize = 256 * 1024
+    private static let defaultSize = 256 * 1024
     /// If the journal is longer, a generation is written before the next record. The limit is higher if it would hold
     /// fewer than `minRecords` records of the last size.
     private static let maxLength = 4 * 1024 * 1024
@@ -139,7 +139,7 @@ package final class Journal: Sendable {
     /// - Parameter containedSequence: the last record that a generation on disk contains
     package func shorten(afterGenerationWith containedSequence: Int) throws(FileError) {
         try state.withLock { (state) throws(FileError) -> Void in
-            guard state.size > Self.usualSize, containedSequence >= state.lastSequence else { return }
+            guard state.size > Self.defaultSize, containedSequence >= state.lastSequence else { return }
             let file = try open(&state)
             try file.write([0, 0], at: 0)
             state.end = 0
@@ -149,16 +149,16 @@ package final class Journal: Sendable {
 
     private func open(_ state: inout State) throws(FileError) -> any JournalFile {
         if let file = state.file { return file }
-        let file = try files.openJournal(path, size: Self.usualSize)
+        let file = try files.openJournal(path, size: Self.defaultSize)
         state.file = file
-        state.size = max(state.size, Self.usualSize)
+        state.size = max(state.size, Self.defaultSize)
         return file
     }
 
     /// Cuts off the bytes after the end mark, down to the usual size. A failure is harmless, because these bytes are
     /// not used.
     private func shorten(_ state: inout State, _ file: any JournalFile) {
-        let size = max(Self.usualSize, state.end + 1)
+        let size = max(Self.defaultSize, state.end + 1)
         if state.size <= size { return }
         do throws(FileError) {
             try file.truncate(to: size)

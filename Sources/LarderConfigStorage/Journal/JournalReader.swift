@@ -26,7 +26,7 @@ struct JournalReader: Sendable {
     var isOfAnotherVersion = false
 
     /// The minimum size of a record.
-    private static let smallestRecord = 128
+    private static let minRecordBytes = 128
     /// More records than any journal has.
     private static let allRecords = 1 << 20
     /// More zeros than consecutive end marks can have. They show that a sector was lost.
@@ -55,7 +55,7 @@ struct JournalReader: Sendable {
         }
         if ending == .clean, Self.isMarked(journal, zeros: zeros, at: position, after: last ?? sequence) { return }
         let written = (journal.lastIndex { $0 != 0 } ?? -1) + 1
-        lost = max(0, written - position) / Self.smallestRecord + 1
+        lost = max(0, written - position) / Self.minRecordBytes + 1
         if ending == .clean { ending = .torn }
     }
 

@@ -26,7 +26,7 @@ package struct CacheControl: Sendable, Hashable {
     package private(set) var staleIfError = 0
 
     /// The maximum for any number of seconds (section 1.2.2).
-    static let longest = 1 << 31
+    static let maxSeconds = 1 << 31
 
     /// Reads all lines of the field, joined with commas. If a directive is repeated, the first one counts (section
     /// 4.2.1). Contradicting directives are all recorded, and ``CacheRequest`` applies the strictest.
@@ -49,10 +49,10 @@ package struct CacheControl: Sendable, Hashable {
         if isUnderstood { forbidsStoring = false }
     }
 
-    /// A number of seconds: digits only, clamped to ``longest``. Nil for any other text.
+    /// A number of seconds: digits only, clamped to ``maxSeconds``. Nil for any other text.
     static func seconds(_ text: String?) -> Int? {
         guard let text, !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-        return min(Int(text) ?? longest, longest)
+        return min(Int(text) ?? maxSeconds, maxSeconds)
     }
 
     /// Splits a field into directives, with names in lower case and arguments unquoted. Section 5.2 requires accepting

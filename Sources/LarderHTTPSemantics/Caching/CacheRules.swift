@@ -17,8 +17,8 @@ extension CacheRequest {
     ///   - held: the cached response, if any
     ///   - now: the time in seconds since 1970
     package func decide(_ held: StoredCandidate?, now: Int) -> CacheDecision {
-        var nobody: CacheTrace?
-        return decide(held, now: now, explaining: &nobody)
+        var noTrace: CacheTrace?
+        return decide(held, now: now, explaining: &noTrace)
     }
 
     /// Decides how to answer the request, and records the rules that led to the decision.

@@ -51,12 +51,12 @@ package struct ResponseFreshness: Sendable, Hashable {
     package var hasTag: Bool { flags.contains(.tag) }
 
     /// The maximum of a heuristic lifetime, in seconds: a day.
-    package static let longestHeuristic = 86_400
+    package static let maxHeuristic = 86_400
 
     /// Computes the numbers.
     package init(_ response: StoredResponse) {
-        var nobody: CacheTrace?
-        self.init(response, explaining: &nobody)
+        var noTrace: CacheTrace?
+        self.init(response, explaining: &noTrace)
     }
 
     init(_ response: StoredResponse, explaining explanation: inout CacheTrace?) {
@@ -129,7 +129,7 @@ package struct ResponseFreshness: Sendable, Hashable {
         // If `Age` is a list, the first member counts; an invalid age is ignored (section 5.1).
         let text = response.fields.first("age")?.split(separator: ",").first.map { $0.filter { $0 != " " } }
         let declared = CacheControl.seconds(text) ?? 0
-        let age = min(max(apparent, declared + delay), CacheControl.longest)
+        let age = min(max(apparent, declared + delay), CacheControl.maxSeconds)
         explanation.note(
             "initialAge",
             "\(age) s on arrival: the larger of \(apparent) s (\(date == nil ? "no Date" : "by Date")) and "
@@ -149,7 +149,7 @@ package struct ResponseFreshness: Sendable, Hashable {
         if let expires = response.fields.first("expires") {
             // An invalid date counts as expired (section 5.3).
             let lifetime = date("expires", response).map { max(0, difference($0, sent)) } ?? 0
-            let clamped = min(lifetime, CacheControl.longest)
+            let clamped = min(lifetime, CacheControl.maxSeconds)
             explanation.note("lifetime", "\(clamped) s by Expires (\(expires.prefix(40)))")
             return (clamped, .expires)
         }
@@ -158,10 +158,10 @@ package struct ResponseFreshness: Sendable, Hashable {
             return (0, .none)
         }
         let unchanged = difference(sent, changed)
-        let guess = min(unchanged / 10, longestHeuristic)
+        let guess = min(unchanged / 10, maxHeuristic)
         explanation.note(
             "lifetime",
-            "\(guess) s by heuristic: a tenth of the \(unchanged) s since the last change, limited to \(longestHeuristic) s"
+            "\(guess) s by heuristic: a tenth of the \(unchanged) s since the last change, limited to \(maxHeuristic) s"
         )
         return (guess, .heuristic)
     }

@@ -9,8 +9,8 @@ struct HEIFHeaderParser: TypedHeaderParser {
     static var lookAhead: Int { 16 << 20 }
 
     /// Properties may contain colour profiles. Larger boxes are rejected as damaged.
-    private static let longestProperties = 1 << 20
-    private static let longestBrands = 4096
+    private static let maxPropertyBytes = 1 << 20
+    private static let maxBrandBytes = 4096
     private static let sequenceBrands: [StaticString] = ["avis", "hevc", "hevx", "msf1"]
 
     private enum Place: Equatable { case brands, top, meta(end: Int) }
@@ -58,7 +58,7 @@ struct HEIFHeaderParser: TypedHeaderParser {
 
     /// `ftyp`: the major brand, a version, and the compatible brands.
     private mutating func brands(_ window: Span<UInt8>, size: Int) -> HeaderStep {
-        guard size >= 16, size <= Self.longestBrands else { return .refused(.notAnImage("a damaged video (MP4)")) }
+        guard size >= 16, size <= Self.maxBrandBytes else { return .refused(.notAnImage("a damaged video (MP4)")) }
         guard window.count >= size else { return .need(size) }
         // The major brand is listed first and so takes precedence.
         let places = [8] + Array(stride(from: 16, through: size - 4, by: 4))
@@ -88,7 +88,7 @@ struct HEIFHeaderParser: TypedHeaderParser {
     }
 
     private mutating func keepProperties(_ window: Span<UInt8>, _ headerLength: Int, _ size: Int) -> HeaderStep {
-        guard size <= Self.longestProperties else { return damaged("its properties are too long (\(size) bytes)") }
+        guard size <= Self.maxPropertyBytes else { return damaged("its properties are too long (\(size) bytes)") }
         guard window.count >= size else { return .need(size) }
         var copy: [UInt8] = []
         copy.reserveCapacity(size - headerLength)

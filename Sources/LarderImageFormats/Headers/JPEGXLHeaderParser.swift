@@ -5,7 +5,7 @@ struct JPEGXLHeaderParser: TypedHeaderParser {
     var type: ImageType { .jxl }
 
     /// The size and image metadata up to the first extra channel are always shorter than this.
-    private static let longestHeader = 128
+    private static let maxHeaderBytes = 128
 
     private enum Place { case start, boxes, codestream }
     private var place = Place.start
@@ -19,7 +19,7 @@ struct JPEGXLHeaderParser: TypedHeaderParser {
         case .boxes: return box(window)
         case .codestream:
             guard let header = JPEGXLHeader(window) else {
-                return window.count < Self.longestHeader ? .need(window.count + 1) : damaged("its header is invalid")
+                return window.count < Self.maxHeaderBytes ? .need(window.count + 1) : damaged("its header is invalid")
             }
             let isTurned = header.orientation >= 5
             return found(

@@ -8,7 +8,7 @@ struct SVGHeaderParser: TypedHeaderParser {
     static var lookAhead: Int { 1 << 20 }
 
     /// No relevant name or value is this long. Longer ones are treated as empty.
-    private static let longestText = 128
+    private static let maxTextBytes = 128
 
     private enum State {
         case prolog, opened, exclamation, comment, instruction
@@ -165,7 +165,7 @@ struct SVGHeaderParser: TypedHeaderParser {
             return isClosing ? size() : damaged("its root element is not well-formed")
         case .attributeName, .afterName:
             if byte == UInt8(ascii: "=") {
-                name = text.count < Self.longestText ? String(decoding: text, as: UTF8.self) : ""
+                name = text.count < Self.maxTextBytes ? String(decoding: text, as: UTF8.self) : ""
                 state = .beforeValue
             } else if isSpace {
                 state = .afterName
@@ -186,7 +186,7 @@ struct SVGHeaderParser: TypedHeaderParser {
                 return nil
             }
             if ["width", "height", "viewBox"].contains(name), attributes[name] == nil {
-                attributes[name] = text.count < Self.longestText ? String(decoding: text, as: UTF8.self) : ""
+                attributes[name] = text.count < Self.maxTextBytes ? String(decoding: text, as: UTF8.self) : ""
             }
             state = .tag
         default: break
@@ -212,7 +212,7 @@ struct SVGHeaderParser: TypedHeaderParser {
     }
 
     private mutating func append(_ byte: UInt8) {
-        if text.count < Self.longestText { text.append(byte) }
+        if text.count < Self.maxTextBytes { text.append(byte) }
     }
 
     static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (byte >= 0x09 && byte <= 0x0D) }

@@ -18,7 +18,7 @@ struct HEIFTruncationCheck: TruncationCheck {
     private var hasProperties = false
 
     /// Larger `iloc` boxes are not parsed.
-    private static let longestLocations = 1 << 20
+    private static let maxLocationBytes = 1 << 20
 
     mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         if case .meta(let end) = place, position >= end { place = .top }
@@ -54,7 +54,7 @@ struct HEIFTruncationCheck: TruncationCheck {
             return complete(after: isOpen ? headerLength : size)
         case .meta(let end):
             guard size <= end - position else { return .endless }
-            if window.has("iloc", at: 4), size <= Self.longestLocations {
+            if window.has("iloc", at: 4), size <= Self.maxLocationBytes {
                 guard window.count >= size else { return .need(size) }
                 locations = ItemLocations(window.extracting(headerLength..<size))
             }

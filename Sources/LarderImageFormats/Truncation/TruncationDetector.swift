@@ -12,7 +12,7 @@ package struct TruncationDetector: Sendable {
 
     private var check: (any TruncationCheck)? = TruncationSniffer()
     /// Bytes that the check has not consumed. Between calls there are fewer than ``need``.
-    private var held: [UInt8] = []
+    private var unconsumed: [UInt8] = []
     /// The number of bytes that the check requires.
     private var need = 1
     /// The number of coming bytes to skip.
@@ -35,19 +35,19 @@ package struct TruncationDetector: Sendable {
                 guard skip == 0 else { return }
                 if isLast { return end(isComplete: true) }
             }
-            if held.isEmpty, bytes.count - start >= need {
+            if unconsumed.isEmpty, bytes.count - start >= need {
                 let rest = bytes.extracting(start...)
                 switch step(rest) {
                 case .consumed(let count): start += count
                 case .waits: break
                 }
-            } else if held.count >= need {
-                let window = held
-                if case .consumed(let count) = step(window.span) { held.removeFirst(count) }
+            } else if unconsumed.count >= need {
+                let window = unconsumed
+                if case .consumed(let count) = step(window.span) { unconsumed.removeFirst(count) }
             } else {
-                let taken = min(need - held.count, bytes.count - start)
+                let taken = min(need - unconsumed.count, bytes.count - start)
                 guard taken > 0 else { return }
-                for index in start..<start + taken { held.append(bytes[index]) }
+                for index in start..<start + taken { unconsumed.append(bytes[index]) }
                 start += taken
             }
         }
@@ -93,7 +93,7 @@ package struct TruncationDetector: Sendable {
         self.isComplete = isComplete
         frameCount = check?.frameCount
         check = nil
-        held = []
+        unconsumed = []
     }
 }
 

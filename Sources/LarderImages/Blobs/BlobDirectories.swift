@@ -3,7 +3,7 @@ struct BlobDirectories: Sendable {
     /// The space of `blobs` itself.
     var rootBytes = 0
     private var shards = [UInt32](repeating: 0, count: 256)
-    private var heldBlobs = [UInt32](repeating: 0, count: 256)
+    private var retainedBlobs = [UInt32](repeating: 0, count: 256)
     private var shardBytes = 0
 
     var bytes: Int { rootBytes + shardBytes }
@@ -15,10 +15,10 @@ struct BlobDirectories: Sendable {
     }
 
     /// Adds `change`, which is 1 or -1, to the number of leased or pinned blobs in a shard.
-    mutating func countHeld(_ change: Int, in shard: UInt8) {
-        heldBlobs[Int(shard)] = UInt32(clamping: Int(heldBlobs[Int(shard)]) + change)
+    mutating func countRetained(_ change: Int, in shard: UInt8) {
+        retainedBlobs[Int(shard)] = UInt32(clamping: Int(retainedBlobs[Int(shard)]) + change)
     }
 
     /// The space of `blobs` and of the shard directories that contain leased or pinned blobs.
-    var heldBytes: Int { rootBytes + (0..<256).reduce(0) { $0 + (heldBlobs[$1] > 0 ? Int(shards[$1]) : 0) } }
+    var retainedBytes: Int { rootBytes + (0..<256).reduce(0) { $0 + (retainedBlobs[$1] > 0 ? Int(shards[$1]) : 0) } }
 }

@@ -94,8 +94,8 @@ package final class BlobStore: Sendable {
 
     /// The blobs that must not be evicted because they are leased or pinned: their number, and their disk space
     /// including that of their directories.
-    var held: (bytes: Int, count: Int) {
-        blobs.withTable { ($0.heldBytes, $0.held.count) }
+    var retained: (bytes: Int, count: Int) {
+        blobs.withTable { ($0.retainedBytes, $0.retained.count) }
     }
 
     var limits: SpaceLimits { blobs.withTable { $0.ledger.limits } }
@@ -150,7 +150,7 @@ package final class BlobStore: Sendable {
     package func release(_ digest: BlobDigest) -> Bool { blobs.withTable { $0.release(digest, isRow: false) } }
 
     /// Turns one of the caller's references into the reference of a row.
-    func giveToRow(_ digest: BlobDigest) { blobs.withTable { $0.change(digest) { $0?.rows += 1 } } }
+    func addRowReference(_ digest: BlobDigest) { blobs.withTable { $0.change(digest) { $0?.rows += 1 } } }
 
     /// Adds `change` to the number of pinned rows: 1 for a new pin, -1 for a removed one.
     func countPin(_ digest: BlobDigest, _ change: Int) { blobs.withTable { $0.change(digest) { $0?.pins += change } } }

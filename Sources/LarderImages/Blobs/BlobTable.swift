@@ -38,7 +38,7 @@ struct BlobTable: Sendable {
             set { shortPins = UInt32(clamping: newValue) }
         }
         /// Whether the blob is leased or pinned and so must not be evicted.
-        fileprivate var isHeld: Bool { references > rows || pins > 0 }
+        fileprivate var isRetained: Bool { references > rows || pins > 0 }
         /// The disk space of the blob if it is leased, otherwise 0.
         fileprivate var leasedBytes: Int { references > rows ? bytes : 0 }
         /// The disk space of the blob if it has leases and no rows, otherwise 0.
@@ -55,7 +55,7 @@ struct BlobTable: Sendable {
     private(set) var leasedBytes = 0
     private(set) var leftoverBytes = 0
     /// The leased or pinned blobs, each counted once.
-    private(set) var held = (bytes: 0, count: 0)
+    private(set) var retained = (bytes: 0, count: 0)
 
     init(ledger: SpaceLedger, imageLimits: ImageLimits) {
         self.ledger = ledger
@@ -73,10 +73,10 @@ struct BlobTable: Sendable {
     private mutating func count(_ digest: BlobDigest, _ entry: Entry?, _ sign: Int) {
         leasedBytes += sign * (entry?.leasedBytes ?? 0)
         leftoverBytes += sign * (entry?.leftoverBytes ?? 0)
-        guard let entry, entry.isHeld else { return }
-        held.bytes += sign * entry.bytes
-        held.count += sign
-        directories.countHeld(sign, in: digest.shard)
+        guard let entry, entry.isRetained else { return }
+        retained.bytes += sign * entry.bytes
+        retained.count += sign
+        directories.countRetained(sign, in: digest.shard)
     }
 
     mutating func reserveCapacity(_ count: Int) { entries.reserveCapacity(count) }
@@ -125,7 +125,7 @@ struct BlobTable: Sendable {
     // MARK: Space
 
     /// The disk space of leased or pinned blobs and of their directories.
-    var heldBytes: Int { held.bytes + directories.heldBytes }
+    var retainedBytes: Int { retained.bytes + directories.retainedBytes }
 
     /// Counts a new writer.
     ///
@@ -137,7 +137,9 @@ struct BlobTable: Sendable {
     mutating func addWriter(_ bytes: Int, free: Int) throws(ImageError) -> Int {
         // Leased blobs without a row do not count: most of them have just been published and can be evicted once they
         // have a row.
-        guard ledger.canEverHold(bytes, held: heldBytes - leftoverBytes, free: free) else { throw noRoom(for: bytes) }
+        guard ledger.canEverFit(bytes, retained: retainedBytes - leftoverBytes, free: free) else {
+            throw noRoom(for: bytes)
+        }
         writers += 1
         return writers
     }
@@ -150,7 +152,7 @@ struct BlobTable: Sendable {
     private func noRoom(for bytes: Int, _ shortage: SpaceShortage? = nil) -> ImageError {
         ImageError(
             .noRoom,
-            "the cache has no room for another \(bytes) bytes of disk space: \(heldBytes) are leased or pinned, and \(ledger.promisedBytes) are reserved for downloads; raise its limits, free disk space, release or unpin images, or retry later",
+            "the cache has no room for another \(bytes) bytes of disk space: \(retainedBytes) are leased or pinned, and \(ledger.promisedBytes) are reserved for downloads; raise its limits, free disk space, release or unpin images, or retry later",
             shortage: shortage)
     }
 

@@ -84,11 +84,11 @@ struct SpaceLedger: Sendable {
     ///
     /// - Parameters:
     ///   - size: the disk space for its declared length
-    ///   - held: the disk space of images that must not be evicted, and of their directories
+    ///   - retained: the disk space of images that must not be evicted, and of their directories
     ///   - free: the free bytes on the disk
-    func canEverHold(_ size: Int, held: Int, free: Int) -> Bool {
+    func canEverFit(_ size: Int, retained: Int, free: Int) -> Bool {
         let onDisk = bytes + directoryBytes + writtenBytes + free - limits.freeBytes
-        return size <= min(limits.bytes - newDirectoryBytes, onDisk) - held
+        return size <= min(limits.bytes - newDirectoryBytes, onDisk) - retained
     }
 
     /// Ends a writer. A writer without reserved bytes was never counted. The caller adds the published image with

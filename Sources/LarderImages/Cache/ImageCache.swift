@@ -96,7 +96,7 @@ package actor ImageCache {
     /// Returns the cached image of a request, fresh or stale. Adds no reference and does not count as a use.
     package nonisolated func peek(_ request: ImageRequest, now: Int) -> CachedImage? {
         guard let location = catalog.keys.resolve(request),
-            let entry = catalog.held(location, request.expectedDigest, now: now),
+            let entry = catalog.usableEntry(location, request.expectedDigest, now: now),
             entry.matches(catalog.fingerprint) != false
         else { return nil }
         return CachedImage(entry, catalog.details(of: entry) ?? .unknown, source: .hit, now: now)
@@ -199,7 +199,7 @@ package actor ImageCache {
         while true {
             try downloads.checkRunning()
             let now = clock.now
-            let entry = catalog.held(location, request.expectedDigest, now: now)
+            let entry = catalog.usableEntry(location, request.expectedDigest, now: now)
             if let entry, entry.matches(catalog.fingerprint) == nil, variants[entry.digest] == nil {
                 variants[entry.digest] =
                     try await disk.row(entry.key)?.response.variant.matches(origin.requestFields) ?? false
@@ -274,7 +274,7 @@ package actor ImageCache {
         let row = try await disk.row(location.key)
         let now = clock.now
         return ImageExplanation(
-            request, row: row, isUsable: catalog.held(location, request.expectedDigest, now: now) != nil,
+            request, row: row, isUsable: catalog.usableEntry(location, request.expectedDigest, now: now) != nil,
             matchesVariant: row?.response.variant.matches(origin.requestFields) ?? true,
             failure: downloads.failure(of: request.url, at: location),
             downloads: downloads.table, key: location.key, now: now)

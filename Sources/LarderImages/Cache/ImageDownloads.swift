@@ -116,7 +116,7 @@ final class ImageDownloads {
     /// Whether a stale image may answer a request after this error.
     private func answersStale(after error: ImageError, _ request: ImageRequest, _ location: CacheLocation) -> Bool {
         let now = clock.now
-        guard let entry = catalog.held(location, request.expectedDigest, now: now),
+        guard let entry = catalog.usableEntry(location, request.expectedDigest, now: now),
             entry.matches(catalog.fingerprint) == true
         else { return false }
         return request.cache.answersStale(after: error, StoredCandidate(freshness: entry.freshness), now: now)

@@ -13,7 +13,7 @@ final class ImageRows {
     /// The number of rows to read at once when searching for a prefix.
     private static let listSlice = 500
     /// The maximum number of rows to read for one page.
-    private static let longestScan = 20_000
+    private static let maxScan = 20_000
 
     private let catalog: ImageCatalog
     private let disk: ImageDiskCache
@@ -47,7 +47,7 @@ final class ImageRows {
                 "an image was unpinned: its new version is too large to stay pinned",
                 metadata: ["url": "\(ImageAddress(row.url)?.display ?? "")", "bytes": "\(row.size)"])
         }
-        disk.blobs.giveToRow(row.digest)
+        disk.blobs.addRowReference(row.digest)
         put(row, ImageDetails(header: row.header, response: row.response), on: cache)
         return true
     }
@@ -62,7 +62,7 @@ final class ImageRows {
         }
         var row = row
         row.isPinned = old.isPinned
-        disk.blobs.giveToRow(row.digest)
+        disk.blobs.addRowReference(row.digest)
         put(row, catalog.details(of: old)?.with(row.response), on: cache)
     }
 
@@ -300,7 +300,7 @@ final class ImageRows {
         var found: [ImageRow] = []
         var scanned = 0
         var isMore = true
-        while isMore, found.count < count, scanned < Self.longestScan {
+        while isMore, found.count < count, scanned < Self.maxScan {
             let size = prefix == nil ? count : Self.listSlice
             // An extra row shows whether there is another page.
             let rows = try await disk.rows(after: key, limit: size + 1)

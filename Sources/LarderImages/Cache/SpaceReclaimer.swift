@@ -6,7 +6,7 @@ internal import Synchronization
 /// to the disk in one step.
 final class SpaceReclaimer {
     /// How long a transfer waits for another one to end.
-    private static let longestWait = Duration.seconds(30)
+    private static let maxWait = Duration.seconds(30)
 
     private let catalog: ImageCatalog
     private let disk: ImageDiskCache
@@ -32,14 +32,14 @@ final class SpaceReclaimer {
     func reclaim(
         _ shortage: SpaceShortage, for id: TransferID, on cache: isolated ImageCache
     ) async throws(ImageError) -> Bool {
-        if queue.isReclaiming { return await wait(.turn, for: id, on: cache) }
-        let (changes, heldBytes) = (queue.changes, disk.blobs.held.bytes)
+        if queue.isReclaiming { return await wait(.eviction, for: id, on: cache) }
+        let (changes, retainedBytes) = (queue.changes, disk.blobs.retained.bytes)
         if try await removeVictims(shortage, from: cache.rows) { return true }
         let usage = disk.blobs.usage
         let decision = queue.decide(
             shortage, for: id,
             .init(
-                bytes: usage.bytes, heldBytes: disk.blobs.held.bytes, reservedBytes: usage.reservedBytes,
+                bytes: usage.bytes, retainedBytes: disk.blobs.retained.bytes, reservedBytes: usage.reservedBytes,
                 leftoverBytes: disk.blobs.leases.leftoverBytes),
             changesBefore: changes, running: cache.downloads.table.runningIDs)
         switch decision {
@@ -47,7 +47,7 @@ final class SpaceReclaimer {
         case .fail: return false
         case .wait(let reason, let yielding):
             yielding?.resume(returning: false)
-            return await wait(reason, for: id, shortage, heldBytes: heldBytes, on: cache)
+            return await wait(reason, for: id, shortage, retainedBytes: retainedBytes, on: cache)
         }
     }
 
@@ -57,7 +57,7 @@ final class SpaceReclaimer {
         guard queue.restart(id) else { return false }
         queue.resumeNext()?.resume(returning: true)
         // If no other download is running, none would resume this one.
-        guard queue.hasWorking(cache.downloads.table.runningIDs, besides: id) else { return !Task.isCancelled }
+        guard queue.hasWorking(cache.downloads.table.runningIDs, excluding: id) else { return !Task.isCancelled }
         guard await wait(.restart, for: id, on: cache) else { return false }
         // This download has no bytes yet, so the space may also suffice for the next one.
         spaceFound(by: id)
@@ -90,7 +90,7 @@ final class SpaceReclaimer {
     func enforceLimits(on cache: isolated ImageCache) async throws(ImageError) {
         while !Task.isCancelled {
             if queue.isReclaiming {
-                _ = await wait(.turn, for: nil, on: cache)
+                _ = await wait(.eviction, for: nil, on: cache)
                 continue
             }
             let shortage = try await disk.excess()
@@ -110,22 +110,22 @@ final class SpaceReclaimer {
     ///
     /// - Returns: whether files were removed
     private func removeVictims(_ shortage: SpaceShortage, from rows: ImageRows) async throws(ImageError) -> Bool {
-        queue.beginTurn()
-        defer { for waiter in queue.endTurn() { waiter.resume(returning: true) } }
+        queue.beginReclaiming()
+        defer { for waiter in queue.endReclaiming() { waiter.resume(returning: true) } }
         guard suffice(for: shortage) else { return false }
         var removed = RemovedFiles()
         while removed.count < shortage.count || removed.bytes < shortage.bytes {
-            let wanted = shortage.bytes - removed.bytes
+            let missing = shortage.bytes - removed.bytes
             let slice =
-                wanted > 0
-                ? catalog.takeVictims(limit: ImageRows.removalSlice, bytes: wanted)
+                missing > 0
+                ? catalog.takeVictims(limit: ImageRows.removalSlice, bytes: missing)
                 : catalog.takeVictims(
                     limit: min(ImageRows.removalSlice, shortage.count - removed.count), bytes: .max)
-            let gone = try await rows.evict(slice.entries)
+            let evicted = try await rows.evict(slice.entries)
             // If files cannot be removed, deleting more rows would not free space.
-            if gone.count == 0, let failure = gone.failure { throw failure }
-            removed.count += gone.count
-            removed.bytes += gone.bytes
+            if evicted.count == 0, let failure = evicted.failure { throw failure }
+            removed.count += evicted.count
+            removed.bytes += evicted.bytes
             if slice.isExhausted && slice.entries.isEmpty || Task.isCancelled { break }
         }
         return removed.count > 0
@@ -133,8 +133,8 @@ final class SpaceReclaimer {
 
     /// Whether evicting all images that are neither leased nor pinned would resolve a shortage.
     private func suffice(for shortage: SpaceShortage) -> Bool {
-        let (usage, held) = (disk.blobs.usage, disk.blobs.held)
-        return shortage.bytes <= usage.bytes - held.bytes && shortage.count <= usage.count - held.count
+        let (usage, retained) = (disk.blobs.usage, disk.blobs.retained)
+        return shortage.bytes <= usage.bytes - retained.bytes && shortage.count <= usage.count - retained.count
     }
 
     // MARK: Waiting
@@ -145,20 +145,20 @@ final class SpaceReclaimer {
     ///   - reason: the event to wait for
     ///   - id: the transfer; nil if limits are being enforced
     ///   - shortage: the space that the transfer needs; nil if it is unknown
-    ///   - heldBytes: the disk space of leased and pinned images when the caller failed to evict enough. If it has
+    ///   - retainedBytes: the disk space of leased and pinned images when the caller failed to evict enough. If it has
     ///     decreased since, the caller is resumed at once
     /// - Returns: false if the task was cancelled or 30 s have passed
     private func wait(
         _ reason: SpaceReclaimQueue<CheckedContinuation<Bool, Never>>.Reason, for id: TransferID?,
-        _ shortage: SpaceShortage? = nil, heldBytes: Int = 0, on cache: isolated ImageCache
+        _ shortage: SpaceShortage? = nil, retainedBytes: Int = 0, on cache: isolated ImageCache
     ) async -> Bool {
         let waiter = queue.makeWaiterID()
         // Other evictions end soon, so only waits for transfers need a timeout.
-        let alarm = reason == .turn ? nil : Task { await self.timeOut(waiter, on: cache) }
-        defer { alarm?.cancel() }
+        let timeout = reason == .eviction ? nil : Task { await self.timeOut(waiter, on: cache) }
+        defer { timeout?.cancel() }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                add(waiter, reason, for: id, shortage, heldBytes: heldBytes, continuation, on: cache)
+                add(waiter, reason, for: id, shortage, retainedBytes: retainedBytes, continuation, on: cache)
             }
         } onCancel: {
             Task { await Self.cancel(waiter, on: cache) }
@@ -166,10 +166,10 @@ final class SpaceReclaimer {
     }
 
     /// Adds a waiter. It is a separate method because a closure is isolated to an actor parameter only if it captures
-    /// it: passing `cache` isolates the closures in ``wait(_:for:_:heldBytes:on:)``.
+    /// it: passing `cache` isolates the closures in ``wait(_:for:_:retainedBytes:on:)``.
     private func add(
         _ waiter: SpaceWaiterID, _ reason: SpaceReclaimQueue<CheckedContinuation<Bool, Never>>.Reason,
-        for id: TransferID?, _ shortage: SpaceShortage?, heldBytes: Int,
+        for id: TransferID?, _ shortage: SpaceShortage?, retainedBytes: Int,
         _ continuation: CheckedContinuation<Bool, Never>, on cache: isolated ImageCache
     ) {
         cache.preconditionIsolated()
@@ -177,11 +177,11 @@ final class SpaceReclaimer {
         guard !Task.isCancelled else { return continuation.resume(returning: false) }
         queue.add(waiter, reason, for: id, shortage, continuation)
         // A release before this point did not find the waiter.
-        if disk.blobs.held.bytes < heldBytes { queue.remove(waiter, isResumed: true)?.resume(returning: true) }
+        if disk.blobs.retained.bytes < retainedBytes { queue.remove(waiter, isResumed: true)?.resume(returning: true) }
     }
 
     private func timeOut(_ waiter: SpaceWaiterID, on cache: isolated ImageCache) async {
-        do { try await clock.sleep(for: Self.longestWait) } catch { return }
+        do { try await clock.sleep(for: Self.maxWait) } catch { return }
         Self.cancel(waiter, on: cache)
     }
 

@@ -77,8 +77,8 @@ struct ImageAddress: Sendable, Hashable {
         guard colon != lower.startIndex else { return nil }
         if digits.isEmpty { return String(lower[..<colon]) }
         guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(digits) else { return nil }
-        let usual: UInt16 = scheme == "https" ? 443 : 80
-        return port == usual ? String(lower[..<colon]) : lower[..<colon] + ":\(port)"
+        let defaultPort: UInt16 = scheme == "https" ? 443 : 80
+        return port == defaultPort ? String(lower[..<colon]) : lower[..<colon] + ":\(port)"
     }
 
     private static func isAuthorityByte(_ byte: UInt8) -> Bool {

@@ -115,7 +115,7 @@ final class ImageCatalog: Sendable {
     }
 
     /// The cached image of a request, verified or not. Does not count as a use.
-    func held(_ location: CacheLocation, _ expected: BlobDigest?, now: Int) -> ImageEntry? {
+    func usableEntry(_ location: CacheLocation, _ expected: BlobDigest?, now: Int) -> ImageEntry? {
         state.withLock { state in
             state.slot(of: location.key, expected, now).flatMap { state.table[$0] }
         }
@@ -229,13 +229,13 @@ final class ImageCatalog: Sendable {
     ///
     /// - Returns: the images, and the next slot; nil at the end
     func take(
-        from slot: UInt32, count: UInt32 = 1024, limit: Int = .max, where isMeant: (ImageEntry, State) -> Bool
+        from slot: UInt32, count: UInt32 = 1024, limit: Int = .max, where isIncluded: (ImageEntry, State) -> Bool
     ) -> (entries: [ImageEntry], next: UInt32?) {
         state.withLock { state in
             var entries: [ImageEntry] = []
             var next = slot
             while next < slot + count, next < state.table.slotCount, entries.count < limit {
-                if let entry = state.table[next], isMeant(entry, state), let removed = state.remove(next) {
+                if let entry = state.table[next], isIncluded(entry, state), let removed = state.remove(next) {
                     entries.append(removed)
                 }
                 next += 1

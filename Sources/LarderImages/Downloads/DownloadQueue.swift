@@ -89,7 +89,8 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         guard running < limits.total else { return nil }
         var best: Candidate?
         for (id, lane) in lanes where mayStart(id, lane) {
-            guard let priority = mostUrgent(id, lane), let ticket = lane.waiting[Int(priority.rawValue)].first else {
+            guard let priority = highestPriority(id, lane), let ticket = lane.waiting[Int(priority.rawValue)].first
+            else {
                 continue
             }
             let candidate = Candidate(id: ticket.id, lane: id, priority: priority, arrival: ticket.arrival)
@@ -174,7 +175,7 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
 
     /// The highest priority in a lane. Nil if the lane is empty, or if it has only prefetches and the remaining slots
     /// are not for them.
-    private func mostUrgent(_ id: LaneID, _ lane: Lane) -> ImagePriority? {
+    private func highestPriority(_ id: LaneID, _ lane: Lane) -> ImagePriority? {
         guard let priority = ImagePriority.allCases.reversed().first(where: { !lane.waiting[Int($0.rawValue)].isEmpty })
         else { return nil }
         // All running downloads count, because the last slots are for downloads with waiting requests.

@@ -43,11 +43,11 @@ struct NegativeCache: Sendable {
     var lifetimes: FailureLifetimes
 
     /// The time in seconds for which an outage is cached at first. It doubles each time the origin is still
-    /// unreachable, up to ``longestOutage``.
+    /// unreachable, up to ``maxOutage``.
     static let firstOutage = 2
-    static let longestOutage = 30
+    static let maxOutage = 30
     /// The maximum times that a response can specify, in seconds: a day by its freshness, ten minutes by `Retry-After`.
-    static let (longestLifetime, longestRetryAfter) = (86_400, 600)
+    static let (maxLifetime, maxRetryAfter) = (86_400, 600)
 
     /// - Parameter capacity: the maximum number of images, and of origins
     init(capacity: Int = 4096, lifetimes: FailureLifetimes = FailureLifetimes()) {
@@ -68,7 +68,7 @@ struct NegativeCache: Sendable {
             if outages[origin] == nil { evict(from: &outages, now) { $0.until } }
             // Several downloads may fail in one outage, which counts once.
             if let known = outages[origin], known.until > now { return }
-            let delay = outages[origin].map { min($0.delay * 2, Self.longestOutage) } ?? Self.firstOutage
+            let delay = outages[origin].map { min($0.delay * 2, Self.maxOutage) } ?? Self.firstOutage
             outages[origin] = Outage(reason: reason, code: cause.code, until: now + delay, delay: delay)
         } else if let seconds = seconds(error), seconds > 0 {
             if images[image] == nil { evict(from: &images, now) { $0.until } }
@@ -105,7 +105,7 @@ struct NegativeCache: Sendable {
         switch error.code {
         case .notAnImage, .unsupportedType, .excludedType, .damagedImage, .truncatedImage, .tooManyPixels, .tooLarge,
             .lengthDisagrees:
-            return error.lifetime.map { min($0, Self.longestLifetime) } ?? lifetimes.refused
+            return error.lifetime.map { min($0, Self.maxLifetime) } ?? lifetimes.refused
         case .forbiddenAddress:
             return lifetimes.refused
         case .offline:
@@ -122,10 +122,10 @@ struct NegativeCache: Sendable {
     private func seconds(_ cause: UpstreamError, _ lifetime: Int?) -> Int {
         guard let status = cause.status else { return cause.isRetryable ? lifetimes.network : lifetimes.refused }
         if let retryAfter = cause.retryAfter {
-            return Int(min(retryAfter.components.seconds, Int64(Self.longestRetryAfter)))
+            return Int(min(retryAfter.components.seconds, Int64(Self.maxRetryAfter)))
         }
         // The freshness of an unexpected 304 or 206 belongs to another response.
-        if let lifetime, cause.code != .malformedAnswer { return min(lifetime, Self.longestLifetime) }
+        if let lifetime, cause.code != .malformedAnswer { return min(lifetime, Self.maxLifetime) }
         switch status {
         case 404, 410: return lifetimes.notFound
         case 500...: return lifetimes.serverError

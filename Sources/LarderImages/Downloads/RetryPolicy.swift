@@ -8,11 +8,11 @@ internal import LarderUpstream
 struct RetryPolicy: Sendable {
     private static let maxAttempts = 3
     /// A longer `Retry-After` ends the download, and the ``NegativeCache`` applies it to later requests.
-    private static let longestRetryAfter = Duration.seconds(10)
+    private static let maxRetryAfter = Duration.seconds(10)
 
     private var attempts = 1
     private var backoff = Backoff(
-        floor: .milliseconds(250), base: .seconds(1), cap: .seconds(4), retryAfterCap: longestRetryAfter)
+        floor: .milliseconds(250), base: .seconds(1), cap: .seconds(4), retryAfterCap: maxRetryAfter)
 
     /// Returns the delay before the next attempt; nil if the download must not be retried.
     ///
@@ -21,7 +21,7 @@ struct RetryPolicy: Sendable {
     ///   - canResume: whether part of the body has been received and can be resumed
     mutating func wait(after error: UpstreamError, canResume: Bool) -> Duration? {
         guard attempts < Self.maxAttempts, Self.isTemporary(error, canResume),
-            (error.retryAfter ?? .zero) <= Self.longestRetryAfter
+            (error.retryAfter ?? .zero) <= Self.maxRetryAfter
         else { return nil }
         attempts += 1
         var generator = SystemRandomNumberGenerator()

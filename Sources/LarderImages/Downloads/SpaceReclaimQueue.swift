@@ -25,7 +25,7 @@ struct SpaceWaiterID: Sendable, Hashable {
 struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
     enum Reason: Sendable {
         /// Wait until the caller that evicts images has finished.
-        case turn
+        case eviction
         /// Wait until another download ends. This download may have to discard its bytes.
         case space
         /// Like `space`, for a transfer that must not discard its bytes: a download that has already done so, or a put.
@@ -40,7 +40,7 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
         let shortage: SpaceShortage?
         let continuation: Continuation
 
-        var waitsForSpace: Bool { reason != .turn }
+        var waitsForSpace: Bool { reason != .eviction }
     }
 
     /// The disk space in use.
@@ -48,7 +48,7 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
         /// The disk space of images and their directories.
         var bytes: Int
         /// The part of ``bytes`` that belongs to leased and pinned images and their directories.
-        var heldBytes: Int
+        var retainedBytes: Int
         /// The space reserved for images that are being written.
         var reservedBytes: Int
         /// The space of leased images that have no row.
@@ -83,14 +83,14 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
     // MARK: Eviction
 
     /// Marks the start of an eviction. Call it only if ``isReclaiming`` is false.
-    mutating func beginTurn() { isReclaiming = true }
+    mutating func beginReclaiming() { isReclaiming = true }
 
     /// Marks the end of an eviction.
     ///
     /// - Returns: the callers that waited for it
-    mutating func endTurn() -> [Continuation] {
+    mutating func endReclaiming() -> [Continuation] {
         isReclaiming = false
-        return waiters.filter { $0.value.reason == .turn }.keys.compactMap { remove($0, isResumed: true) }
+        return waiters.filter { $0.value.reason == .eviction }.keys.compactMap { remove($0, isResumed: true) }
     }
 
     // MARK: Waiting
@@ -130,9 +130,9 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
     ) -> Decision {
         if changes != before || usage.bytes + usage.reservedBytes < shortage.taken { return .retry }
         let coming = usage.reservedBytes + usage.leftoverBytes
-        guard shortage.bytes <= usage.bytes - usage.heldBytes + coming else { return .fail }
+        guard shortage.bytes <= usage.bytes - usage.retainedBytes + coming else { return .fail }
         let isPut = !running.contains(id)
-        if hasWorking(running, besides: id) { return .wait(isPut ? .restart : .space, yielding: nil) }
+        if hasWorking(running, excluding: id) { return .wait(isPut ? .restart : .space, yielding: nil) }
         guard !isPut else { return .fail }
         // All downloads wait. Those whose reason is `restart` have no bytes to discard.
         var youngest: (waiter: SpaceWaiterID, transfer: TransferID)?
@@ -152,7 +152,7 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
     }
 
     /// Whether any running download except `id` is not waiting for space.
-    func hasWorking(_ running: Set<TransferID>, besides id: TransferID) -> Bool {
+    func hasWorking(_ running: Set<TransferID>, excluding id: TransferID) -> Bool {
         let waiting = waiters.values.filter(\.waitsForSpace).compactMap(\.transfer)
         return !running.subtracting(waiting).subtracting([id]).isEmpty
     }

@@ -14,10 +14,10 @@ package struct S3FIFO: Sendable {
     private var small = SlotLists.List(number: 1)
     private var main = SlotLists.List(number: 2)
     private var ghosts = GhostQueue()
-    /// The number of consecutive images at the head of each queue that must stay (`isHeld`), over all calls. When the
+    /// The number of consecutive images at the head of each queue that must stay (`isRetained`), over all calls. When the
     /// counts cover both queues entirely, no image can be evicted.
-    private var heldInSmall = 0
-    private var heldInMain = 0
+    private var retainedInSmall = 0
+    private var retainedInMain = 0
 
     /// The maximum of the use counter (two bits, section 4.1).
     private static let maxUses: UInt8 = 3
@@ -56,10 +56,10 @@ package struct S3FIFO: Sendable {
     package mutating func remove(_ slot: UInt32) {
         switch lists.list(of: slot) {
         case small.number:
-            heldInSmall = 0
+            retainedInSmall = 0
             lists.unlink(slot, from: &small)
         case main.number:
-            heldInMain = 0
+            retainedInMain = 0
             lists.unlink(slot, from: &main)
         default: break
         }
@@ -70,29 +70,29 @@ package struct S3FIFO: Sendable {
     /// - Parameters:
     ///   - limit: the maximum number of images. It also bounds the work of one call
     ///   - bytes: stops when the chosen images have this many bytes together
-    ///   - isHeld: whether an image must stay because it is pinned or leased
-    package mutating func nextVictims(limit: Int, bytes: Int, isHeld: (UInt32) -> Bool) -> EvictionBatch {
+    ///   - isRetained: whether an image must stay because it is pinned or leased
+    package mutating func nextVictims(limit: Int, bytes: Int, isRetained: (UInt32) -> Bool) -> EvictionBatch {
         var slice = EvictionBatch()
         // In the main queue, many images may lose a use before one can be evicted.
         var steps = 8 * max(limit, 16)
         while slice.victims.count < limit, slice.bytes < bytes, steps > 0 {
-            let isSmallHeld = heldInSmall >= small.count
-            let isMainHeld = heldInMain >= main.count
-            guard !isSmallHeld || !isMainHeld else {
-                (heldInSmall, heldInMain) = (0, 0)
+            let isSmallRetained = retainedInSmall >= small.count
+            let isMainRetained = retainedInMain >= main.count
+            guard !isSmallRetained || !isMainRetained else {
+                (retainedInSmall, retainedInMain) = (0, 0)
                 slice.isExhausted = true
                 break
             }
             steps -= 1
             // Evicts from the small queue while that has at least a tenth of all bytes.
-            let isFromSmall = isMainHeld || (!isSmallHeld && small.bytes * 10 >= self.bytes)
+            let isFromSmall = isMainRetained || (!isSmallRetained && small.bytes * 10 >= self.bytes)
             guard let slot = lists.first(of: isFromSmall ? small : main) else { break }
-            let isKept = isHeld(slot)
+            let isKept = isRetained(slot)
             if isFromSmall {
-                heldInSmall = isKept ? heldInSmall + 1 : 0
+                retainedInSmall = isKept ? retainedInSmall + 1 : 0
                 if isKept { lists.requeue(slot, in: &small) }
             } else {
-                heldInMain = isKept ? heldInMain + 1 : 0
+                retainedInMain = isKept ? retainedInMain + 1 : 0
                 if isKept { lists.requeue(slot, in: &main) }
             }
             if !isKept, isFromSmall ? leaveSmall(slot) : leaveMain(slot) {
@@ -130,7 +130,7 @@ package struct S3FIFO: Sendable {
     }
 }
 
-/// The result of ``S3FIFO/nextVictims(limit:bytes:isHeld:)``.
+/// The result of ``S3FIFO/nextVictims(limit:bytes:isRetained:)``.
 package struct EvictionBatch: Sendable, Hashable {
     /// The slots of the images to evict, in order.
     package var victims: [UInt32] = []

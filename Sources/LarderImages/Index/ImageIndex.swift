@@ -172,13 +172,13 @@ package final class ImageIndex: Sendable {
         do throws(SQLiteError) {
             try change()
         } catch {
-            guard error.mayBeFullDisk, giveReserve() else { throw error }
+            guard error.mayBeFullDisk, releaseReserve() else { throw error }
             try change()
         }
     }
 
     /// Removes the reserve. Returns false if it did not exist.
-    private func giveReserve() -> Bool {
+    private func releaseReserve() -> Bool {
         hasReserve.withLock { hasReserve in
             defer { hasReserve = false }
             return (try? files.remove(Self.reserve)) ?? false
@@ -256,15 +256,15 @@ package final class ImageIndex: Sendable {
 
     /// The keys of images that were fetched with certain credentials.
     ///
-    /// - Parameter isMeant: whether to include the credential of this name
-    func keys(ofCredentials isMeant: (String) -> Bool) throws(ImageError) -> [ImageKey] {
+    /// - Parameter isIncluded: whether to include the credential of this name
+    func keys(ofCredentials isIncluded: (String) -> Bool) throws(ImageError) -> [ImageKey] {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
                 var keys: [ImageKey] = []
                 var answers: [String: Bool] = [:]
                 try database.restricted { key, text in
                     guard let name = ImageRow.credential(text) else { return }
-                    let answer = answers[name] ?? isMeant(name)
+                    let answer = answers[name] ?? isIncluded(name)
                     answers[name] = answer
                     if answer { keys.append(key) }
                 }

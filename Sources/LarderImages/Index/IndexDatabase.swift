@@ -28,7 +28,7 @@ final class IndexDatabase {
         do throws(SQLiteError) {
             try self.init(opening: path)
         } catch {
-            throw error.saysTheStatementIsWrong ? .damage(error.message) : error
+            throw error.isInvalidStatement ? .damage(error.message) : error
         }
     }
 

@@ -12,7 +12,7 @@ struct SQLiteError: Error, Sendable, Hashable, CustomStringConvertible {
     var isDamage: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
 
     /// Whether a statement is invalid for this database, for example because it names a column that does not exist.
-    var saysTheStatementIsWrong: Bool { code == SQLITE_ERROR }
+    var isInvalidStatement: Bool { code == SQLITE_ERROR }
 
     /// Whether a full disk may be the reason. SQLite does not report it with `SQLITE_FULL` in all cases.
     var mayBeFullDisk: Bool { code == SQLITE_FULL || code == SQLITE_IOERR }

@@ -4,10 +4,10 @@ internal import LarderUpstream
 extension CacheRequest {
     /// Whether a stale image may answer a request after a failed download: after an outage of the origin, or if the
     /// response could not be stored.
-    func answersStale(after error: ImageError, _ held: StoredCandidate, now: Int) -> Bool {
+    func answersStale(after error: ImageError, _ stored: StoredCandidate, now: Int) -> Bool {
         switch error.code {
-        case .noRoom, .storageFailed: mayBeStale(held, now: now)
-        default: error.cause.map { answersStale(after: $0, held, now: now) } ?? false
+        case .noRoom, .storageFailed: mayBeStale(stored, now: now)
+        default: error.cause.map { answersStale(after: $0, stored, now: now) } ?? false
         }
     }
 
@@ -15,10 +15,10 @@ extension CacheRequest {
     ///
     /// - Parameters:
     ///   - error: the failure. Only an outage allows a stale image; a response such as 404 does not
-    ///   - held: the cached image
+    ///   - stored: the cached image
     ///   - now: the time in seconds since 1970
-    func answersStale(after error: UpstreamError, _ held: StoredCandidate, now: Int) -> Bool {
-        error.isOutage && mayBeStale(held, now: now)
+    func answersStale(after error: UpstreamError, _ stored: StoredCandidate, now: Int) -> Bool {
+        error.isOutage && mayBeStale(stored, now: now)
     }
 }
 

@@ -25,8 +25,8 @@ public struct JSONParser: Sendable {
     ///
     /// - Throws: ``JSONError`` with the offset of the first invalid byte
     public mutating func parse(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> JSONValue {
-        guard bytes.count <= Document.maximumTextCount else {
-            throw ParseFailure(kind: .tooLarge, offset: Document.maximumTextCount)
+        guard bytes.count <= Document.maxTextCount else {
+            throw ParseFailure(kind: .tooLarge, offset: Document.maxTextCount)
                 .error(in: bytes, maximumDepth: maximumDepth)
         }
         if !isReusable(for: bytes.count) {
@@ -73,8 +73,8 @@ extension JSONValue {
     }
 
     static func parse(_ bytes: UnsafeRawBufferPointer, _ maximumDepth: Int) -> Result<JSONValue, JSONError> {
-        guard bytes.count <= Document.maximumTextCount else {
-            let failure = ParseFailure(kind: .tooLarge, offset: Document.maximumTextCount)
+        guard bytes.count <= Document.maxTextCount else {
+            let failure = ParseFailure(kind: .tooLarge, offset: Document.maxTextCount)
             return .failure(failure.error(in: bytes, maximumDepth: maximumDepth))
         }
         let document = Document(textCapacity: bytes.count, nodeCapacity: bytes.count / 8 + 4)

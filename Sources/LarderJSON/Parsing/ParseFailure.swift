@@ -69,7 +69,7 @@ struct ParseFailure {
                 .trailingBytes, at: offset, "the document must end after its value, but \(found) follows")
         case .tooLarge:
             return JSONError(
-                .tooLarge, at: offset, "a document is at most \(Document.maximumTextCount) bytes long")
+                .tooLarge, at: offset, "a document is at most \(Document.maxTextCount) bytes long")
         }
     }
 

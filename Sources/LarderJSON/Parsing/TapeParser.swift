@@ -82,7 +82,7 @@ struct TapeParser {
             container.count &+= 1
             skipWhitespace()
             switch value() {
-            case .value: if !goOn() { return }
+            case .value: if !continueParsing() { return }
             case .opened: continue
             case .failed: return
             }
@@ -162,7 +162,7 @@ extension TapeParser {
     /// Continues after a value: in the innermost container, or in the one around it if that ends here. Returns false at
     /// the end of the document or on an error.
     @inline(always)
-    mutating func goOn() -> Bool {
+    mutating func continueParsing() -> Bool {
         while depth > 0 {
             skipWhitespace()
             if cursor.pointee == UInt8(ascii: ",") {
@@ -195,7 +195,7 @@ extension TapeParser {
             capacity = document.storage.pointee.nodeCapacity
             used = document.storage.pointee.nodeCount
         }
-        var info = nodes[node].info | min(container.count, Node.maximumCount) &<< 8
+        var info = nodes[node].info | min(container.count, Node.maxCount) &<< 8
         if lastUnclean < start { info |= Node.Flag.clean }
         if lastNull >= start { info |= Node.Flag.nullMembers }
         nodes[node].info = info

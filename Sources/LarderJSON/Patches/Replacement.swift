@@ -28,7 +28,7 @@ extension JSONValue {
         }
         if edits.count > 1 { edits = ScalarEdit.inOrder(edits) }
         let growth = edits.reduce(0) { $0 + $1.growth }
-        guard document.storage.pointee.textCount + growth <= Document.maximumTextCount else { return nil }
+        guard document.storage.pointee.textCount + growth <= Document.maxTextCount else { return nil }
         return ScalarEdit.apply(edits, to: document, growth: growth)
     }
 }

@@ -30,7 +30,7 @@ final class Document: @unchecked Sendable {
     /// other bounds check.
     static let padding = 64
     /// The maximum size of a text, given by 32-bit offsets.
-    static let maximumTextCount = Int(UInt32.max) - 256
+    static let maxTextCount = Int(UInt32.max) - 256
 
     let storage: UnsafeMutablePointer<Storage>
 

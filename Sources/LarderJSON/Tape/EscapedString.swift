@@ -14,7 +14,7 @@ enum EscapedString {
 
     /// Whether the decoded string equals `bytes`.
     @inline(never)
-    static func says(_ text: UnsafeBufferPointer<UInt8>, _ bytes: UnsafeRawBufferPointer) -> Bool {
+    static func equals(_ text: UnsafeBufferPointer<UInt8>, _ bytes: UnsafeRawBufferPointer) -> Bool {
         // The text contains an escape, so it is longer than the decoded string. It is at most six times as long.
         guard bytes.count < text.count, text.count <= 6 * bytes.count else { return false }
         var source = 0

@@ -14,7 +14,7 @@ enum Names {
     /// Whether the content of a string or name node equals `bytes`.
     @inline(__always)
     static func matches(_ node: Node, text: UnsafePointer<UInt8>, _ bytes: UnsafeRawBufferPointer) -> Bool {
-        if node.has(Node.Flag.escaped) { return EscapedString.says(inner(node, text: text), bytes) }
+        if node.has(Node.Flag.escaped) { return EscapedString.equals(inner(node, text: text), bytes) }
         guard Int(node.length) - 2 == bytes.count else { return false }
         guard let base = bytes.baseAddress else { return true }
         return memcmp(text + Int(node.offset) + 1, base, bytes.count) == 0
@@ -67,7 +67,7 @@ enum Names {
         let end = first + Int(first.pointee.span)
         var node = first + 1
         while node < end {
-            if says(node.pointee, text, name, count) { break }
+            if equals(node.pointee, text, name, count) { break }
             node += 1 &+ Int(node[1].span)
         }
         if node >= end { return nil }
@@ -78,10 +78,10 @@ enum Names {
 
     /// Whether the content of a name node equals `name`.
     @inline(__always)
-    static func says(
+    static func equals(
         _ node: Node, _ text: UnsafePointer<UInt8>, _ name: UnsafePointer<UInt8>, _ count: Int
     ) -> Bool {
-        if node.has(Node.Flag.escaped) { return saysEscaped(node, text, name, count) }
+        if node.has(Node.Flag.escaped) { return equalsEscaped(node, text, name, count) }
         // Most names differ in length or in the last byte. The last byte of an empty name is its opening quotation
         // mark.
         guard Int(node.length) == count &+ 2,
@@ -99,10 +99,10 @@ enum Names {
     }
 
     @inline(never)
-    private static func saysEscaped(
+    private static func equalsEscaped(
         _ node: Node, _ text: UnsafePointer<UInt8>, _ name: UnsafePointer<UInt8>, _ count: Int
     ) -> Bool {
-        EscapedString.says(inner(node, text: text), UnsafeRawBufferPointer(start: name, count: count))
+        EscapedString.equals(inner(node, text: text), UnsafeRawBufferPointer(start: name, count: count))
     }
 
     /// The value node of the member with the same name as `name`, a name node of `other`; nil if it does not exist.

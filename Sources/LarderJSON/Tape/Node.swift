@@ -40,7 +40,7 @@ struct Node {
     }
 
     /// The largest count that `info` can store. It means "this many or more".
-    static let maximumCount: UInt32 = 0xFF_FFFF
+    static let maxCount: UInt32 = 0xFF_FFFF
 
     /// value, name: the start of the text, including the quotation mark. table: the index of the first slot.
     var offset: UInt32

@@ -49,7 +49,7 @@ struct TapeBuilder {
         nodes[last.node].length = UInt32(truncatingIfNeeded: length)
         nodes[last.node].span = UInt32(truncatingIfNeeded: document.storage.pointee.nodeCount - last.node)
         nodes[last.node].info |=
-            min(last.count, Node.maximumCount) << 8 | Node.Flag.clean | (last.hasNulls ? Node.Flag.nullMembers : 0)
+            min(last.count, Node.maxCount) << 8 | Node.Flag.clean | (last.hasNulls ? Node.Flag.nullMembers : 0)
         if last.hasNulls, let outer = open.indices.last { open[outer].hasNulls = true }
         follows = true
     }
@@ -122,7 +122,7 @@ struct TapeBuilder {
         let count = document.storage.pointee.textCount
         // Node offsets have 32 bits. Each part is within the limit, so only a merge of gigabytes can exceed it. No
         // valid result exists then.
-        precondition(count + length <= Document.maximumTextCount, "a merged document is larger than 4 GiB")
+        precondition(count + length <= Document.maxTextCount, "a merged document is larger than 4 GiB")
         document.reserveText(count + length)
         (document.storage.pointee.text + count).update(from: bytes, count: length)
         document.storage.pointee.textCount = count + length

@@ -71,7 +71,7 @@ public struct JSONValue: Sendable {
     /// The number of elements, or of members with distinct names; 0 for scalars.
     public var count: Int {
         let entry = entry
-        guard entry.storedCount == Node.maximumCount else { return Int(entry.storedCount) }
+        guard entry.storedCount == Node.maxCount else { return Int(entry.storedCount) }
         if entry.has(Node.Flag.indexed) {
             return Int(document.nodes[node + Int(entry.span) - 1].span)
         }
@@ -141,7 +141,7 @@ extension JSONValue {
 
     @inline(__always)
     private func isName(_ node: Int, _ name: StaticString) -> Bool {
-        Names.says(document.nodes[node], document.text, name.utf8Start, name.utf8CodeUnitCount)
+        Names.equals(document.nodes[node], document.text, name.utf8Start, name.utf8CodeUnitCount)
     }
 
     /// A bit set of name lengths: bit n is set if the object may have a member whose name has n bytes. Bit 63 also

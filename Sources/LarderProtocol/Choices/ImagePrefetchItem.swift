@@ -30,12 +30,12 @@ extension ImagePrefetch {
         /// Reads the parameter `urls`.
         /// - Throws: `invalidParams` with the position of the first invalid image
         static func list(from reader: MemberReader) throws(WireError) -> [Item] {
-            let most = Parameters.maxItems
+            let maximum = Parameters.maxItems
             guard let urls = reader.value("urls"), !urls.isNull else {
-                throw WireError(.invalidParams, "\"urls\" is missing; pass an array of 1 to \(most) image URLs")
+                throw WireError(.invalidParams, "\"urls\" is missing; pass an array of 1 to \(maximum) image URLs")
             }
-            guard urls.kind == .array, (1...most).contains(urls.count) else {
-                throw WireError(.invalidParams, "\"urls\" must be an array of 1 to \(most) images")
+            guard urls.kind == .array, (1...maximum).contains(urls.count) else {
+                throw WireError(.invalidParams, "\"urls\" must be an array of 1 to \(maximum) images")
             }
             var items: [Item] = []
             items.reserveCapacity(urls.count)

@@ -57,12 +57,12 @@ struct Authorizer: Sendable {
     /// not exist.
     private func decide(_ right: Right, in name: String, _ rights: PeerRights) -> Denial? {
         let granted = rights.rights(in: name)
-        if granted.contains(right), rights.hasOwnRights(in: name) || !rights.isKeptFromSome { return nil }
+        if granted.contains(right), rights.hasOwnRights(in: name) || !rights.mayHaveHiddenNamespaces { return nil }
         let exists = namespaces[name] != nil
         if granted.contains(right), exists { return nil }
         // A denial is logged and would put the invalid name into the log. An invalid name reveals nothing about other
         // namespaces.
-        if !exists, !rights.isKeptFromSome || !NamespaceConfiguration.isName(name) {
+        if !exists, !rights.mayHaveHiddenNamespaces || !NamespaceConfiguration.isName(name) {
             return Denial(error: unknownNamespace(name, rights))
         }
         return .lacking(right, in: name, mayNotExist: granted.isEmpty || !exists)

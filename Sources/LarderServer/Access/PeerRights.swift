@@ -11,11 +11,11 @@ final class PeerRights: Sendable {
     /// Whether the peer may read every namespace.
     let readsEverything: Bool
     /// Whether there may be namespaces that are hidden from the peer.
-    let isKeptFromSome: Bool
+    let mayHaveHiddenNamespaces: Bool
     /// The rights in namespaces that have an access of their own.
     private let own: [String: Rights]
     /// The rights in all other namespaces.
-    private let usual: Rights
+    private let defaultRights: Rights
     private let isTrusted: Bool
     let user: UInt32
     private let groups: Set<UInt32>
@@ -26,7 +26,7 @@ final class PeerRights: Sendable {
         user = UInt32(clamping: peer.uid)
         groups = Set(peer.groups + [UInt32(clamping: peer.gid)])
         general = peer.isTrusted ? .all : rules.general.rights(of: peer)
-        usual = general.intersection(.inNamespaces)
+        defaultRights = general.intersection(.inNamespaces)
         // The access of a namespace cannot grant the right `administer`. A peer that has this right for the whole agent
         // keeps it in namespaces that grant it any other right.
         let administer = general.intersection(Rights([.administer]))
@@ -36,11 +36,11 @@ final class PeerRights: Sendable {
             return given.isEmpty ? [] : given.union(administer)
         }
         readsEverything = general.contains(.read) && own.values.allSatisfy { $0.contains(.read) }
-        isKeptFromSome = usual.isEmpty || own.values.contains { $0.isEmpty }
+        mayHaveHiddenNamespaces = defaultRights.isEmpty || own.values.contains { $0.isEmpty }
     }
 
     /// The rights in a namespace, which need not exist.
-    func rights(in namespace: String) -> Rights { own[namespace] ?? usual }
+    func rights(in namespace: String) -> Rights { own[namespace] ?? defaultRights }
 
     /// Whether the namespace has an access of its own.
     func hasOwnRights(in namespace: String) -> Bool { own[namespace] != nil }

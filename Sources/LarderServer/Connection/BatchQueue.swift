@@ -6,12 +6,12 @@ struct BatchQueue {
     private(set) var replyBytes = 0
 
     /// The number of bytes buffered for batches: replies, and the line of the waiting batch.
-    var heldBytes: Int { replyBytes + (waiting?.lineBytes ?? 0) }
+    var chargedBytes: Int { replyBytes + (waiting?.lineBytes ?? 0) }
 
     /// Counts the replies that a batch has gained or written since the last call.
     mutating func update(_ batch: BatchReply) {
-        replyBytes += batch.heldBytes - batch.countedBytes
-        batch.countedBytes = batch.heldBytes
+        replyBytes += batch.chargedBytes - batch.countedBytes
+        batch.countedBytes = batch.chargedBytes
     }
 
     /// Stops counting the replies of a batch whose line has been written.

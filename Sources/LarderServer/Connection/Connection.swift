@@ -133,11 +133,11 @@ final class Connection: EpollTarget {
         cancelUncommitted()
         let ended = state.pending.connectionClosed()
         loop.traffic.requestsInFlight -= ended.requests
-        state.usage.removeRequests(ended.places, heldBytes: ended.bytes)
+        state.usage.removeRequests(ended.places, chargedBytes: ended.bytes)
         for subscription in state.subscriptions.sorted { subscription.remove() }
         if state.metrics.hasAcknowledged { loop.registry.acknowledgements.forget(id) }
         for digest in state.leases.endAll() { loop.server.images?.cache.release(digest) }
-        countHeldBytes()
+        chargeBufferedBytes()
         loop.registry.users.leave(state.usage.user)
         loop.remove(self)
     }
@@ -160,7 +160,7 @@ final class Connection: EpollTarget {
         case .orphaned: loop.registry.users.removeOrphanedRequest(state.usage.user)
         case .answer(let request):
             loop.traffic.requestsInFlight -= 1
-            state.usage.removeRequests(1, heldBytes: request.heldBytes)
+            state.usage.removeRequests(1, chargedBytes: request.chargedBytes)
             output.complete(request, result)
             output.flush()
             input.resumeRequests()
@@ -177,7 +177,7 @@ final class Connection: EpollTarget {
 
     /// Called when all queued output was written: lagging subscriptions get the newest snapshot, and reading resumes.
     func outputDrained() {
-        countHeldBytes()
+        chargeBufferedBytes()
         for subscription in state.subscriptions.takeLagging() { subscription.catchUp() }
         input.resumeRequests()
         closeIfDone()
@@ -186,11 +186,11 @@ final class Connection: EpollTarget {
     // MARK: Limits
 
     /// Charges the bytes that are buffered for the client to its user.
-    func countHeldBytes() {
+    func chargeBufferedBytes() {
         let bytes =
             state.phase == .closed
-            ? 0 : state.outbound.pendingBytes + state.reader.pendingBytes + state.batches.heldBytes
-        state.usage.update(heldBytes: bytes)
+            ? 0 : state.outbound.pendingBytes + state.reader.pendingBytes + state.batches.chargedBytes
+        state.usage.update(chargedBytes: bytes)
     }
 
     /// Returns why large buffers are refused to the user at present; nil if they are not. Counts and logs a refusal.

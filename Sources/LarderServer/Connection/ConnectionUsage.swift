@@ -20,7 +20,7 @@ struct ConnectionUsage {
     /// The resources used by all connections of the user.
     let user: UserUsage
     /// The bytes buffered for this connection that were charged to the user.
-    private(set) var heldBytes = 0
+    private(set) var chargedBytes = 0
     /// The bytes of the line being served that are not yet charged to a pending request. The requests of a batch share
     /// a line.
     var lineBytes = 0
@@ -31,15 +31,16 @@ struct ConnectionUsage {
     }
 
     /// Charges the difference to the last value to the user.
-    mutating func update(heldBytes bytes: Int) {
-        if bytes == heldBytes { return }
-        user.hold(bytes - heldBytes)
-        heldBytes = bytes
+    mutating func update(chargedBytes bytes: Int) {
+        if bytes == chargedBytes { return }
+        user.charge(bytes - chargedBytes)
+        chargedBytes = bytes
     }
 
     /// Why large buffers are refused to the user at present; nil if they are not.
     func refusalOfLargeWork() -> UsageRefusal? {
-        user.hasTooMuch(limits) ? UsageRefusal(limit: .queuedBytes, error: user.tooMuch(limits)) : nil
+        user.exceedsQueuedBytes(limits)
+            ? UsageRefusal(limit: .queuedBytes, error: user.queuedBytesExceeded(limits)) : nil
     }
 
     /// Reserves a place for a pending request.
@@ -53,7 +54,7 @@ struct ConnectionUsage {
             throw UsageRefusal(limit: .requests, error: error)
         }
         lineBytes = 0
-        user.hold(bytes)
+        user.charge(bytes)
         return bytes
     }
 
@@ -61,9 +62,9 @@ struct ConnectionUsage {
     func admitOrphan() { user.addOrphanedRequest() }
 
     /// Releases the places of pending requests.
-    func removeRequests(_ count: Int, heldBytes bytes: Int) {
+    func removeRequests(_ count: Int, chargedBytes bytes: Int) {
         for _ in 0..<count { user.removeRequest() }
-        if bytes > 0 { user.hold(-bytes) }
+        if bytes > 0 { user.charge(-bytes) }
     }
 
     /// Reserves a place for a subscription, and memory for its path.
@@ -87,13 +88,13 @@ struct ConnectionUsage {
         } catch {
             throw UsageRefusal(limit: .subscriptions, error: error)
         }
-        user.hold(bytes)
+        user.charge(bytes)
         return bytes
     }
 
     /// Releases the place of a subscription.
-    func removeSubscription(heldBytes bytes: Int) {
+    func removeSubscription(chargedBytes bytes: Int) {
         user.removeSubscription()
-        user.hold(-bytes)
+        user.charge(-bytes)
     }
 }

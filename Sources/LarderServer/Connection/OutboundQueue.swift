@@ -87,8 +87,8 @@ struct OutboundQueue {
     /// - Parameter file: the file whose descriptor is sent with the first byte
     mutating func enqueue(_ bytes: [UInt8], passing file: PassedFile?, then body: ByteBuffer?) {
         offeredBytes += bytes.count + (body?.readableBytes ?? 0)
-        hold(ByteBuffer(bytes: bytes), file)
-        if let body { hold(body, nil) }
+        enqueuePiece(ByteBuffer(bytes: bytes), file)
+        if let body { enqueuePiece(body, nil) }
     }
 
     /// Records output that the socket accepted completely.
@@ -108,11 +108,11 @@ struct OutboundQueue {
         case .broken: return breakOff()
         case .wouldBlock, .outOfDescriptors:
             if result.sent < bytes.count {
-                hold(ByteBuffer(bytes: bytes[result.sent...]), result.sent == 0 ? file : nil)
+                enqueuePiece(ByteBuffer(bytes: bytes[result.sent...]), result.sent == 0 ? file : nil)
             }
             if var rest = body {
                 rest.moveReaderIndex(forwardBy: max(0, result.sent - bytes.count))
-                hold(rest, nil)
+                enqueuePiece(rest, nil)
             }
             return wait(result.status)
         }
@@ -161,7 +161,7 @@ struct OutboundQueue {
         pendingBytes = 0
     }
 
-    private mutating func hold(_ bytes: ByteBuffer, _ file: PassedFile?) {
+    private mutating func enqueuePiece(_ bytes: ByteBuffer, _ file: PassedFile?) {
         if bytes.readableBytes == 0 { return }
         pieces.append(Piece(bytes: bytes, file: file))
         pendingBytes += bytes.readableBytes

@@ -21,7 +21,7 @@ final class PendingRequest {
     let slot: BatchSlot?
     let lifetime: PendingRequests.Lifetime
     /// The number of bytes of its line that are charged to the user; 0 for a short line.
-    let heldBytes: Int
+    let chargedBytes: Int
     /// Set if the peer has lost the right to the reply. Replaces any result.
     var denial: WireError?
     /// The reason of the last cancellation.
@@ -32,13 +32,13 @@ final class PendingRequest {
     var deadline: Scheduled<Void>?
 
     init(
-        id: RequestID?, admission: Admission, slot: BatchSlot?, lifetime: PendingRequests.Lifetime, heldBytes: Int
+        id: RequestID?, admission: Admission, slot: BatchSlot?, lifetime: PendingRequests.Lifetime, chargedBytes: Int
     ) {
         self.id = id
         self.admission = admission
         self.slot = slot
         self.lifetime = lifetime
-        self.heldBytes = heldBytes
+        self.chargedBytes = chargedBytes
     }
 
     /// Cancels the request. It still gets a reply: from its work, or because its deadline passes.
@@ -113,7 +113,7 @@ struct PendingRequests {
         var (places, bytes) = (0, 0)
         for (ticket, request) in requests {
             request.deadline?.cancel()
-            bytes += request.heldBytes
+            bytes += request.chargedBytes
             if request.lifetime == .connection { places += 1 } else { orphaned.insert(ticket) }
         }
         defer { requests.removeAll() }

@@ -59,7 +59,7 @@ struct ReplyWriter {
         case .success(let value):
             let mark = loop.output.writer.mark
             reply(id: request.id, value, in: request.slot)
-            if request.slot == nil, !isCommitted { withholdIfTooMuch(request.id, from: mark) }
+            if request.slot == nil, !isCommitted { withholdIfOverLimit(request.id, from: mark) }
         case .failure(let error): reply(id: request.id, error, in: request.slot)
         }
         if let batch = request.slot?.batch { writeIfComplete(batch) }
@@ -79,7 +79,7 @@ struct ReplyWriter {
 
     /// Replaces a reply with an error if the reply is large and too much is buffered for the user.
     /// - Parameter mark: the start of the reply in the output
-    func withholdIfTooMuch(_ id: RequestID?, from mark: JSONWriter.Mark) {
+    func withholdIfOverLimit(_ id: RequestID?, from mark: JSONWriter.Mark) {
         guard loop.output.writer.size(since: mark) > UserUsage.largeBytes, let error = connection.refusalOfLargeWork()
         else {
             return
@@ -92,7 +92,7 @@ struct ReplyWriter {
     /// request of the batch may take arbitrarily long.
     private func countReplies(of batch: BatchReply) {
         connection.state.batches.update(batch)
-        if batch.heldBytes > UserUsage.largeBytes { connection.countHeldBytes() }
+        if batch.chargedBytes > UserUsage.largeBytes { connection.chargeBufferedBytes() }
     }
 
     /// Writes the line of a batch if it has all its replies.
@@ -101,7 +101,7 @@ struct ReplyWriter {
         connection.state.batches.complete(batch)
         let (line, afterwards) = batch.finish()
         if let line { write(line) }
-        if connection.state.usage.heldBytes > 0 { connection.countHeldBytes() }
+        if connection.state.usage.chargedBytes > 0 { connection.chargeBufferedBytes() }
         for action in afterwards { action() }
     }
 
@@ -145,7 +145,7 @@ struct ReplyWriter {
         loop.traffic.bytesSent += count
         if connection.state.outbound.isPending {
             connection.state.outbound.enqueue(loop.output.writer.bytes, passing: loop.output.file, then: body)
-            return connection.countHeldBytes()
+            return connection.chargeBufferedBytes()
         }
         let (writer, file) = (connection.writer, loop.output.file)
         let maySend = file == nil || connection.state.outbound.maySendDescriptor(unreadByPeer: writer.unreadByPeer)
@@ -155,7 +155,7 @@ struct ReplyWriter {
         }
         let action = connection.state.outbound.wrote(result, of: loop.output.writer.bytes, passing: file, then: body)
         connection.state.outbound.startProgress(unreadByPeer: writer.unreadByPeer, at: .now())
-        connection.countHeldBytes()
+        connection.chargeBufferedBytes()
         perform(action)
     }
 

@@ -24,7 +24,7 @@ struct RequestReader {
         case close
     }
 
-    private enum Peer { case open, halfClosed, gone }
+    private enum Peer { case open, halfClosed, hungUp }
     private enum Input { case open, ended, finished }
     /// The steps that must wait until the other connections of the loop have been served.
     private enum Deferral { case nothing, reading, everything }
@@ -75,7 +75,7 @@ struct RequestReader {
                 return .read(maxBytes: isLineLong ? Self.bufferBytes : Self.sliceBytes)
             }
         }
-        return peer == .gone ? .close : .wait
+        return peer == .hungUp ? .close : .wait
     }
 
     // MARK: Events
@@ -100,7 +100,7 @@ struct RequestReader {
     /// - Parameter isSliceOver: whether to serve other connections first
     mutating func peerHungUp(isSliceOver: Bool) {
         isReadable = true
-        peer = .gone
+        peer = .hungUp
         deferral = isSliceOver ? .everything : .nothing
     }
 

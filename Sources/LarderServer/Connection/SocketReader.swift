@@ -183,7 +183,7 @@ struct SocketReader {
             connection.state.reader.dropUnfinishedLine()
             connection.output.refuse(error)
         }
-        connection.countHeldBytes()
+        connection.chargeBufferedBytes()
     }
 
     /// Serves a line.

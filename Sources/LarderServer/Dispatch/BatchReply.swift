@@ -50,12 +50,12 @@ final class BatchReply {
     var isWaiting: Bool { count - requests.count - settled > 1 }
 
     /// Whether there is no room for more results.
-    var isFull: Bool { heldBytes > Self.maxBytes }
+    var isFull: Bool { chargedBytes > Self.maxBytes }
 
     /// Bytes of the replies so far.
-    var heldBytes: Int { joined.bytes.count + earlyBytes }
+    var chargedBytes: Int { joined.bytes.count + earlyBytes }
 
-    /// The part of ``heldBytes`` that ``BatchQueue`` has counted.
+    /// The part of ``chargedBytes`` that ``BatchQueue`` has counted.
     var countedBytes = 0
 
     /// The error of a request whose result does not fit into the batch.

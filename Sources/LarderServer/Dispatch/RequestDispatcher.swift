@@ -80,7 +80,7 @@ struct RequestDispatcher {
         connection.state.batches.waiting = BatchReply(Array(message.elements), lineBytes: isLong ? lineBytes : 0)
         startBatch()
         // If the waiting requests were refused because too much is buffered, the batch no longer exists.
-        if isLong, connection.state.batches.waiting != nil { connection.countHeldBytes() }
+        if isLong, connection.state.batches.waiting != nil { connection.chargeBufferedBytes() }
     }
 
     /// Starts the requests of the waiting batch as if each had arrived on a separate line, while there are places and
@@ -98,7 +98,7 @@ struct RequestDispatcher {
         while hasRoom(), let (request, slot) = batch.next() { serve(request, in: slot, nil) }
         guard batch.isStarted else { return }
         connection.state.batches.waiting = nil
-        if connection.state.usage.heldBytes > 0 { connection.countHeldBytes() }
+        if connection.state.usage.chargedBytes > 0 { connection.chargeBufferedBytes() }
         output.writeIfComplete(batch)
     }
 
@@ -108,7 +108,7 @@ struct RequestDispatcher {
             return WireError(.shuttingDown, "the agent is stopping; retry after it has restarted")
         }
         if request.id == nil { return nil }
-        if batch.heldBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() { return error }
+        if batch.chargedBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() { return error }
         return batch.isFull ? BatchReply.noRoom : nil
     }
 
@@ -197,7 +197,7 @@ struct RequestDispatcher {
                 loop.output.writer.bytes[start...], for: template, requiring: requirement, source.publication,
                 source.current)
         }
-        if M.lifetime == .connection { output.withholdIfTooMuch(id, from: mark) }
+        if M.lifetime == .connection { output.withholdIfOverLimit(id, from: mark) }
     }
 
     /// Writes a reply of a batch.
@@ -260,19 +260,19 @@ struct RequestDispatcher {
     private func begin(
         _ id: RequestID?, _ admission: Admission, _ lifetime: PendingRequests.Lifetime, in slot: BatchSlot?
     ) throws(WireError) -> PendingRequests.Ticket {
-        var heldBytes = 0
+        var chargedBytes = 0
         if connection.state.phase == .closed {
             connection.state.usage.admitOrphan()
         } else {
             do throws(UsageRefusal) {
-                heldBytes = try connection.state.usage.admitRequest()
+                chargedBytes = try connection.state.usage.admitRequest()
             } catch {
                 throw loop.count(error, of: connection.state.principal.credentials)
             }
         }
         loop.traffic.requestsInFlight += 1
         return connection.state.pending.add(
-            PendingRequest(id: id, admission: admission, slot: slot, lifetime: lifetime, heldBytes: heldBytes))
+            PendingRequest(id: id, admission: admission, slot: slot, lifetime: lifetime, chargedBytes: chargedBytes))
     }
 
     /// Fails a pending request after a time, unless it is completed first.

@@ -68,7 +68,7 @@ struct RequestTemplate {
         // `"id"` as a 32-bit word in the byte order of the machine.
         let name = UInt32(littleEndian: 0x2264_6922)
         // The usual beginning has no id, so it is skipped.
-        var position = hasUsualBeginning(line) ? 17 : 1
+        var position = hasCommonPrefix(line) ? 17 : 1
         while position + 5 <= line.count {
             if line.loadUnaligned(fromByteOffset: position, as: UInt32.self) == name,
                 line[position + 4] == UInt8(ascii: ":")
@@ -81,7 +81,7 @@ struct RequestTemplate {
     }
 
     /// Whether a line begins with `{"jsonrpc":"2.0",`, compared as two words and a byte.
-    private static func hasUsualBeginning(_ line: UnsafeRawBufferPointer) -> Bool {
+    private static func hasCommonPrefix(_ line: UnsafeRawBufferPointer) -> Bool {
         guard line.count > 17 else { return false }
         return line.loadUnaligned(as: UInt64.self) == UInt64(littleEndian: 0x7072_6e6f_736a_227b)
             && line.loadUnaligned(fromByteOffset: 8, as: UInt64.self) == UInt64(littleEndian: 0x2230_2e32_223a_2263)

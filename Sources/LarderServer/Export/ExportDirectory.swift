@@ -29,7 +29,7 @@ final class ExportDirectory: Sendable {
         lock = try Self.open(path)
         // Clients that may read the copies may list and enter the directory.
         let readers = mode & 0o444
-        try give(descriptor, 0o700 | readers | readers >> 2, path)
+        try setAccess(descriptor, 0o700 | readers | readers >> 2, path)
     }
 
     private var descriptor: CInt { lock.descriptor }
@@ -48,7 +48,7 @@ final class ExportDirectory: Sendable {
         } catch {
             throw ExportError(error, place)
         }
-        try give(file.descriptor, mode, place)
+        try setAccess(file.descriptor, mode, place)
         do throws(AtomicReplace.Failure) {
             try file.write(bytes)
             try file.replace(synchronizing: false)
@@ -69,23 +69,23 @@ final class ExportDirectory: Sendable {
         guard fstat(file, &status) == 0, status.st_mode == S_IFREG | mode, status.st_uid == geteuid(),
             status.st_gid == group, status.st_nlink == 1, status.st_size == bytes.count
         else { return false }
-        let held = [UInt8](unsafeUninitializedCapacity: bytes.count) { buffer, count in
+        let content = [UInt8](unsafeUninitializedCapacity: bytes.count) { buffer, count in
             count = max(0, uninterrupted { read(file, buffer.baseAddress, bytes.count) })
         }
-        return held == bytes
+        return content == bytes
     }
 
     /// Removes permission bits beyond `mode` from the copy of a namespace, if it exists. This needs no disk space.
     /// Removes the copy if its mode cannot be changed or it is not a regular file.
     /// - Parameter mode: the permitted bits
-    func narrow(_ namespace: String, to mode: UInt32) throws(ExportError) {
+    func restrictMode(_ namespace: String, to mode: UInt32) throws(ExportError) {
         let name = Self.name(of: namespace)
         var status = stat()
         guard fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return }
         if status.st_mode & S_IFMT == S_IFREG {
             // The group bits apply to the copy's current group, which may differ from `group`.
-            let narrowed = status.st_mode & 0o777 & (status.st_gid == group ? mode : mode & ~0o070)
-            if narrowed == status.st_mode & 0o777 || fchmodat(descriptor, name, narrowed, 0) == 0 { return }
+            let restricted = status.st_mode & 0o777 & (status.st_gid == group ? mode : mode & ~0o070)
+            if restricted == status.st_mode & 0o777 || fchmodat(descriptor, name, restricted, 0) == 0 { return }
         }
         try remove(namespace)
     }
@@ -154,7 +154,7 @@ final class ExportDirectory: Sendable {
         }
     }
 
-    private func give(_ file: CInt, _ mode: UInt32, _ path: String) throws(ExportError) {
+    private func setAccess(_ file: CInt, _ mode: UInt32, _ path: String) throws(ExportError) {
         var status = stat()
         guard fstat(file, &status) == 0 else { throw ExportError("stat", path) }
         if status.st_gid != group, fchown(file, uid_t.max, group) != 0 {

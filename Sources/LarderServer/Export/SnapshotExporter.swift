@@ -48,7 +48,7 @@ package final class SnapshotExporter: Sendable {
     ///   - socket: the path of the socket, whose group the copies get
     ///   - blocking: the threads for disk work
     package init(
-        of namespaces: ConfigNamespaces, besideSocket socket: String, settings: ExportOptions,
+        of namespaces: ConfigNamespaces, nextToSocket socket: String, settings: ExportOptions,
         blocking: BlockingWork, clock: any Clock<Duration> = ContinuousClock(), logger: Logger
     ) {
         self.namespaces = namespaces
@@ -60,19 +60,19 @@ package final class SnapshotExporter: Sendable {
     }
 
     /// The path of the directory of the copies.
-    package static func directory(besideSocket socket: String) -> String {
+    package static func directory(nextToSocket socket: String) -> String {
         let directory = socket.lastIndex(of: "/").map { String(socket[..<$0]) } ?? "."
         return directory + "/current"
     }
 
     /// Removes copies that an earlier agent wrote next to a socket. Used by an agent that writes none.
-    package static func clear(besideSocket socket: String, blocking: BlockingWork) async {
-        await blocking.run { ExportDirectory.clear(directory(besideSocket: socket)) }
+    package static func clear(nextToSocket socket: String, blocking: BlockingWork) async {
+        await blocking.run { ExportDirectory.clear(directory(nextToSocket: socket)) }
     }
 
     /// The path of a namespace's copy, and the reason why copies are missing or outdated, if they are.
     func copy(of namespace: String) -> (path: String, problem: String?) {
-        let path = Self.directory(besideSocket: socket) + "/" + ExportDirectory.name(of: namespace)
+        let path = Self.directory(nextToSocket: socket) + "/" + ExportDirectory.name(of: namespace)
         return (path, state.withLock { $0.problem })
     }
 
@@ -114,7 +114,7 @@ package final class SnapshotExporter: Sendable {
     /// - Returns: false if a copy could not be written
     private func writeDifferences() async -> Bool {
         do throws(ExportError) {
-            try await blocking.run { () throws(ExportError) in try self.writeDifferencesHere() }
+            try await blocking.run { () throws(ExportError) in try self.writeDifferencesBlocking() }
             note(problem: nil)
             return true
         } catch {
@@ -123,13 +123,13 @@ package final class SnapshotExporter: Sendable {
         }
     }
 
-    private func writeDifferencesHere() throws(ExportError) {
+    private func writeDifferencesBlocking() throws(ExportError) {
         try inDirectory { directory throws(ExportError) in
             var failure: ExportError?
             let publications = self.namespaces.all.map(\.publication)
             for publication in publications {
                 do throws(ExportError) {
-                    try self.bringUpToDate(publication, directory)
+                    try self.updateCopy(publication, directory)
                 } catch {
                     failure = error
                 }
@@ -149,7 +149,7 @@ package final class SnapshotExporter: Sendable {
                 let directory: ExportDirectory
                 if let open = kept { directory = open } else { directory = try open() }
                 kept = directory
-                try narrow(directory)
+                try restrictMode(directory)
                 try body(directory)
             } catch {
                 // The directory may have been removed. The next attempt opens it again.
@@ -159,18 +159,18 @@ package final class SnapshotExporter: Sendable {
         }
     }
 
-    private func narrow(_ directory: ExportDirectory) throws(ExportError) {
+    private func restrictMode(_ directory: ExportDirectory) throws(ExportError) {
         let (written, rules) = state.withLock { ($0.written, $0.rules) }
         // The copy of a removed namespace exists until the next write.
         for name in exportedNames.union(namespaces.all.map(\.name)) {
             let mode = rules.copyMode(settings.mode, of: name, group: directory.group)
-            if written[name]?.mode != mode { try directory.narrow(name, to: mode) }
+            if written[name]?.mode != mode { try directory.restrictMode(name, to: mode) }
         }
     }
 
     private func open() throws(ExportError) -> ExportDirectory {
         let directory = try ExportDirectory(
-            path: Self.directory(besideSocket: socket), mode: settings.mode, group: socketGroup())
+            path: Self.directory(nextToSocket: socket), mode: settings.mode, group: socketGroup())
         directory.removeStale(keeping: Set(namespaces.all.map(\.name)))
         state.withLock { $0.written = [:] }
         return directory
@@ -193,7 +193,7 @@ package final class SnapshotExporter: Sendable {
     /// The namespaces whose copies were compared since the directory was opened.
     private var exportedNames: Set<String> { state.withLock { Set($0.written.keys) } }
 
-    private func bringUpToDate(_ publication: ConfigPublication, _ directory: ExportDirectory) throws(ExportError) {
+    private func updateCopy(_ publication: ConfigPublication, _ directory: ExportDirectory) throws(ExportError) {
         let (name, current) = (publication.namespace, publication.current)
         let (written, rules) = state.withLock { ($0.written[name], $0.rules) }
         let mode = rules.copyMode(settings.mode, of: name, group: directory.group)

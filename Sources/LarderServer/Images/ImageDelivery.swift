@@ -14,17 +14,17 @@ struct ImageDelivery: Sendable {
 extension ImageService {
     /// Gets an image, from the network if necessary, and opens its file if requested.
     ///
-    /// - Parameter held: a cache hit whose file is to be opened; nil to request the image
+    /// - Parameter cached: a cache hit whose file is to be opened; nil to request the image
     /// - Throws: the error for the reply to `image.get`. No reference to the blob remains then.
     func deliver(
-        _ request: ImageRequest, held: CachedImage?, opening wantsFile: Bool
+        _ request: ImageRequest, cached: CachedImage?, opening wantsFile: Bool
     ) async throws(WireError) -> ImageDelivery {
-        var held = held
+        var cached = cached
         var isRetry = false
         while true {
             let image: CachedImage
             do throws(ImageError) {
-                if let hit = held { image = hit } else { image = try await cache.image(request) }
+                if let hit = cached { image = hit } else { image = try await cache.image(request) }
             } catch {
                 throw WireError(error)
             }
@@ -37,7 +37,7 @@ extension ImageService {
                 cache.release(image.digest)
                 // The file was missing or damaged, and the cache has dropped it. Try once more, from the network.
                 guard error.code == .damagedBlob, !isRetry else { throw WireError(error) }
-                (held, isRetry) = (nil, true)
+                (cached, isRetry) = (nil, true)
             }
         }
     }

@@ -59,9 +59,9 @@ struct ImageLeases {
     ///
     /// - Returns: the blobs whose references the caller must release
     mutating func expire(at now: NIODeadline) -> [BlobDigest] {
-        let over = leases.filter { $0.value.end <= now }
-        for (number, lease) in over { remove(number, lease) }
-        return over.map(\.value.digest)
+        let expired = leases.filter { $0.value.end <= now }
+        for (number, lease) in expired { remove(number, lease) }
+        return expired.map(\.value.digest)
     }
 
     /// Ends all leases.

@@ -27,7 +27,7 @@ struct PrefetchJob: Sendable {
     private let images: ImageService
     private let rights: PeerRights
     /// The requests to the cache, each with the index of its image in the list.
-    private var asked: [(place: Int, request: ImageRequest)] = []
+    private var accepted: [(place: Int, request: ImageRequest)] = []
     /// The first images that are refused without a request, each with its index in the list. At most as many as a
     /// result lists.
     private var refused: [(place: Int, failure: ImagePrefetch.Failure)] = []
@@ -37,7 +37,7 @@ struct PrefetchJob: Sendable {
         (self.images, self.rights) = (images, rights)
         for (place, item) in items.enumerated() {
             guard let denial = images.denial(of: item.image.url, to: rights) else {
-                asked.append((place, ImageRequest(item, for: rights)))
+                accepted.append((place, ImageRequest(item, for: rights)))
                 continue
             }
             refusedCount += 1
@@ -48,14 +48,14 @@ struct PrefetchJob: Sendable {
     }
 
     /// The approximate memory that the job uses, in bytes.
-    var heldBytes: Int { asked.reduce(0) { $0 + $1.request.url.utf8.count + Self.bytesOfImage } }
+    var chargedBytes: Int { accepted.reduce(0) { $0 + $1.request.url.utf8.count + Self.bytesOfImage } }
     private static let bytesOfImage = 256
 
     func run(concurrency: Int, progress: @escaping @Sendable (Progress) -> Void) async -> Outcome {
-        let (refusedCount, total) = (refusedCount, asked.count + refusedCount)
+        let (refusedCount, total) = (refusedCount, accepted.count + refusedCount)
         let (images, rights) = (images, rights)
         let summary = await images.cache.prefetch(
-            asked.map(\.request), concurrency: concurrency,
+            accepted.map(\.request), concurrency: concurrency,
             check: { (request) throws(ImageError) in
                 if let denial = images.denial(of: request.url, to: rights) {
                     throw ImageError(.denied, denial.error.detail)
@@ -65,17 +65,17 @@ struct PrefetchJob: Sendable {
                 progress(Progress(done: now.done, failed: now.failed + refusedCount, bytes: now.bytes, total: total))
             })
         let failed: [(place: Int, failure: ImagePrefetch.Failure)] = summary.failures.map { failure in
-            let asked = asked[failure.index]
+            let accepted = accepted[failure.index]
             let error = WireError(failure.error)
-            return (asked.place, ImagePrefetch.Failure(url: asked.request.url, error: error))
+            return (accepted.place, ImagePrefetch.Failure(url: accepted.request.url, error: error))
         }
-        let told = (refused + failed).sorted { $0.place < $1.place }.prefix(ImagePrefetch.Result.maxFailures)
+        let listed = (refused + failed).sorted { $0.place < $1.place }.prefix(ImagePrefetch.Result.maxFailures)
         let count = refusedCount + failed.count
         return Outcome(
             progress: Progress(
                 done: summary.fetched + summary.held, failed: count, bytes: summary.bytes, total: total),
             result: ImagePrefetch.Result(
                 total: total, fetched: summary.fetched, held: summary.held, failed: count, bytes: summary.bytes,
-                failures: told.map(\.failure), failuresOmitted: count - told.count))
+                failures: listed.map(\.failure), failuresOmitted: count - listed.count))
     }
 }

@@ -14,7 +14,7 @@ final class PrefetchProgress {
     private var sent: ImageProgress?
     private var next = NIODeadline.uptimeNanoseconds(0)
     private var timer: Scheduled<Void>?
-    private var isOver = false
+    private var hasEnded = false
 
     /// - Parameters:
     ///   - isOutputPending: returns whether output for the client is pending
@@ -29,35 +29,35 @@ final class PrefetchProgress {
 
     /// Records progress, and reports it now or later.
     func note(_ progress: ImageProgress) {
-        if isOver { return }
+        if hasEnded { return }
         newest = progress
-        if timer == nil { tell() }
+        if timer == nil { report() }
     }
 
     /// Ends the reports.
     /// - Parameter last: the final progress, which is reported unless it was reported already; nil for no report
     func end(with last: ImageProgress?) {
-        isOver = true
+        hasEnded = true
         timer?.cancel()
         timer = nil
         if let last, last != sent { send(last) }
     }
 
-    private func tell() {
+    private func report() {
         guard let progress = newest else { return }
         let now = eventLoop.now
-        guard now >= next, !isOutputPending() else { return tellLater(now) }
+        guard now >= next, !isOutputPending() else { return reportLater(now) }
         (newest, sent) = (nil, progress)
         next = now + Self.interval
         send(progress)
     }
 
-    private func tellLater(_ now: NIODeadline) {
+    private func reportLater(_ now: NIODeadline) {
         // If output is pending, it is checked again after the same interval.
         let time = now >= next ? now + Self.interval : next
         timer = eventLoop.assumeIsolated().scheduleTask(deadline: time) {
             self.timer = nil
-            self.tell()
+            self.report()
         }
     }
 }

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The resources used by the connections of one user, over all event loops.
 ///
-/// Root and the agent's own user are exempt from all limits except ``heldBytes``: they could stop the agent anyway, and
+/// Root and the agent's own user are exempt from all limits except ``chargedBytes``: they could stop the agent anyway, and
 /// must be able to connect when other users have exhausted its resources. Their buffered bytes are limited because a
 /// client that does not read is more often a bug than an attack.
 final class UserUsage: Sendable {
@@ -16,7 +16,7 @@ final class UserUsage: Sendable {
     fileprivate let connections = Atomic<Int>(0)
     private let subscriptions = Atomic<Int>(0)
     private let requests = Atomic<Int>(0)
-    private let heldBytes = Atomic<Int>(0)
+    private let chargedBytes = Atomic<Int>(0)
     private let files = Atomic<Int>(0)
 
     init(of peer: PeerCredentials) {
@@ -66,27 +66,27 @@ final class UserUsage: Sendable {
     // MARK: Bytes
 
     /// Adds buffered bytes. A negative number releases them.
-    func hold(_ bytes: Int) {
-        heldBytes.add(bytes, ordering: .relaxed)
+    func charge(_ bytes: Int) {
+        chargedBytes.add(bytes, ordering: .relaxed)
     }
 
     /// Whether the buffered bytes exceed the limit.
-    func hasTooMuch(_ limits: ConnectionLimits) -> Bool {
-        heldBytes.load(ordering: .relaxed) > limits.queuedBytesPerUser
+    func exceedsQueuedBytes(_ limits: ConnectionLimits) -> Bool {
+        chargedBytes.load(ordering: .relaxed) > limits.queuedBytesPerUser
     }
 
     /// Adds the bytes of a request that has been read. A large request is refused if the buffered bytes exceed the
     /// limit.
     /// - Returns: the number of bytes to release later
-    func holdOrRefuse(_ bytes: Int, _ limits: ConnectionLimits) throws(WireError) -> Int {
+    func chargeOrRefuse(_ bytes: Int, _ limits: ConnectionLimits) throws(WireError) -> Int {
         if bytes <= Self.largeBytes { return 0 }
-        if hasTooMuch(limits) { throw tooMuch(limits) }
-        hold(bytes)
+        if exceedsQueuedBytes(limits) { throw queuedBytesExceeded(limits) }
+        charge(bytes)
         return bytes
     }
 
     /// The error for a request that is refused because of the buffered bytes.
-    func tooMuch(_ limits: ConnectionLimits) -> WireError {
+    func queuedBytesExceeded(_ limits: ConnectionLimits) -> WireError {
         WireError(
             .limitExceeded,
             "user \(user) has more than \(limits.queuedBytesPerUser) bytes queued (limits.queuedBytesPerUser); read "
@@ -104,11 +104,11 @@ final class UserUsage: Sendable {
     /// Returns why no further file may stay open until a client receives it; nil if one may. Files use descriptors of
     /// the agent as connections do, so a user's limit is the same.
     func refusalOfFile(_ limits: ConnectionLimits) -> WireError? {
-        let most = limits.effectiveConnectionsPerUser
-        if isTrusted || files.load(ordering: .relaxed) < most { return nil }
+        let limit = limits.effectiveConnectionsPerUser
+        if isTrusted || files.load(ordering: .relaxed) < limit { return nil }
         return WireError(
             .limitExceeded,
-            "user \(user) has \(most) open files that its connections have not received (limits.connectionsPerUser); "
+            "user \(user) has \(limit) open files that its connections have not received (limits.connectionsPerUser); "
                 + "receive them first, or request paths instead of descriptors")
     }
 

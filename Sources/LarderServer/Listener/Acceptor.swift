@@ -127,7 +127,7 @@ private final class Listener: EpollTarget {
         for _ in 1...Self.maxPerIteration where isWatching {
             let connection = larder_accept(socket)
             if connection >= 0 {
-                handOut(connection)
+                assign(connection)
                 // The kernel reports the remaining connections again.
                 if slice.isOver { return }
                 continue
@@ -143,7 +143,7 @@ private final class Listener: EpollTarget {
         }
     }
 
-    private func handOut(_ connection: CInt) {
+    private func assign(_ connection: CInt) {
         let fewest = loads.indices.min { loads[$0].connections < loads[$1].connections } ?? 0
         if loads[target].connections >= loads[fewest].connections + Self.block { target = fewest }
         let (loop, handler) = (loops[target], handler)

@@ -13,7 +13,7 @@ package final class AgentServer: Sendable {
     private let acceptor: Acceptor
 
     /// How long connections may take to drain when the server stops.
-    private static let finishTime = Duration.seconds(3)
+    private static let drainTimeout = Duration.seconds(3)
 
     /// Creates a server. It does not accept connections before ``run(onReady:)``.
     /// - Parameter loops: the loops that serve the connections
@@ -83,12 +83,12 @@ package final class AgentServer: Sendable {
             await acceptor.close()
             socket.remove()
             await registry.finishAll()
-            let patience = Task {
-                try await Task.sleep(for: Self.finishTime)
+            let timeout = Task {
+                try await Task.sleep(for: Self.drainTimeout)
                 await registry.closeAll()
             }
             await registry.waitUntilEmpty()
-            patience.cancel()
+            timeout.cancel()
             context.refusals.flush()
         }.value
     }

@@ -49,7 +49,7 @@ package final class ListeningSocket: Sendable {
             self.lock = lock
             var information = stat()
             inode = stat(path, &information) == 0 ? UInt64(information.st_ino) : nil
-            if let group { try Self.give(path, to: group, mode: mode) }
+            if let group { try Self.setGroup(path, to: group, mode: mode) }
             guard listen(descriptor, Self.backlog) == 0 else { throw Self.failure("listen on", path) }
         } catch {
             lock.unlock()
@@ -128,7 +128,7 @@ package final class ListeningSocket: Sendable {
         return descriptor
     }
 
-    private static func give(_ path: String, to group: String, mode: UInt32) throws(ServerError) {
+    private static func setGroup(_ path: String, to group: String, mode: UInt32) throws(ServerError) {
         guard let number = gid_t(group) ?? getgrnam(group)?.pointee.gr_gid else {
             throw ServerError(
                 .cannotListen, "group \"\(group)\" does not exist (socket.group); create it, or name another group")

@@ -16,7 +16,7 @@ protocol ServerEventLoop: EventLoop {
 }
 
 extension EpollLoop: ServerEventLoop {
-    var iteration: Int? { round }
+    var iteration: Int? { iterationNumber }
 
     func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor {
         LoopTaskExecutor(self, runsInPlace: runsInPlace)

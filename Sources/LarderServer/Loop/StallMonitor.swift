@@ -32,7 +32,7 @@ final class StallMonitor {
         connections = []
         loop.forEachInSlices(swept) { connection in
             self.closeIfStalled(connection, at: now)
-            connection.countHeldBytes()
+            connection.chargeBufferedBytes()
             connection.state.outbound.isMonitored = connection.state.outbound.isPending
             if connection.state.outbound.isPending { self.connections.append(connection) }
         } andThen: {
@@ -52,7 +52,7 @@ final class StallMonitor {
         loop.forEachInSlices(swept) { connection in
             if Self.isStalledOverLimit(connection, at: now) { candidates.append(connection) }
         } andThen: {
-            loop.forEachInSlices(candidates.sorted { $0.state.usage.heldBytes > $1.state.usage.heldBytes }) {
+            loop.forEachInSlices(candidates.sorted { $0.state.usage.chargedBytes > $1.state.usage.chargedBytes }) {
                 connection in
                 if Self.isStalledOverLimit(connection, at: now) { self.closeOverLimit(connection) }
             } andThen: {
@@ -68,7 +68,7 @@ final class StallMonitor {
 
     private static func isStalledOverLimit(_ connection: Connection, at now: NIODeadline) -> Bool {
         let usage = connection.state.usage
-        guard usage.user.hasTooMuch(usage.limits), let stalled = stalledTime(of: connection, at: now) else {
+        guard usage.user.exceedsQueuedBytes(usage.limits), let stalled = stalledTime(of: connection, at: now) else {
             return false
         }
         return stalled >= min(maxStallOverLimit, usage.limits.stallTime)

@@ -17,40 +17,40 @@ struct OpenedSnapshot: Sendable {
 final class SnapshotFiles: Sendable {
     /// Files of documents up to this size in bytes are created on the event loop, which takes about a millisecond.
     /// Larger ones are created by a task.
-    static let largestHere = 256 << 10
+    static let maxInlineBytes = 256 << 10
 
-    private typealias Making = Task<Result<OpenedSnapshot, WireError>, Never>
+    private typealias Creation = Task<Result<OpenedSnapshot, WireError>, Never>
 
-    private enum Holding {
-        case made(OpenedSnapshot)
+    private enum FileState {
+        case created(OpenedSnapshot)
         /// At most one file of a namespace is created at a time.
-        case making(Making)
+        case creating(Creation)
     }
 
     /// Keyed by publication. The task that releases a file retains its publication.
-    private let holdings = Mutex<[ObjectIdentifier: Holding]>([:])
+    private let states = Mutex<[ObjectIdentifier: FileState]>([:])
 
     /// The number of files that are kept.
     var count: Int {
-        holdings.withLock { holdings in
-            holdings.values.count { if case .made = $0 { true } else { false } }
+        states.withLock { states in
+            states.values.count { if case .created = $0 { true } else { false } }
         }
     }
 
     /// Returns the file of the current snapshot if it exists or is small enough to create it here. Returns nil
     /// otherwise; use ``file(_:)`` then.
     /// - Throws: `limitExceeded` if the file cannot be created
-    func atOnce(_ publication: ConfigPublication) throws(WireError) -> OpenedSnapshot? {
+    func immediateFile(_ publication: ConfigPublication) throws(WireError) -> OpenedSnapshot? {
         let snapshot = publication.current.snapshot
         // Created under the lock, so that only one of several loops creates it.
-        let (opened, isNew) = try holdings.withLock { holdings throws(WireError) -> (OpenedSnapshot?, Bool) in
-            switch holdings[ObjectIdentifier(publication)] {
-            case .made(let opened) where opened.revision >= snapshot.revision: return (opened, false)
-            case .making: return (nil, false)
+        let (opened, isNew) = try states.withLock { states throws(WireError) -> (OpenedSnapshot?, Bool) in
+            switch states[ObjectIdentifier(publication)] {
+            case .created(let opened) where opened.revision >= snapshot.revision: return (opened, false)
+            case .creating: return (nil, false)
             default:
-                guard snapshot.bytes <= Self.largestHere else { return (nil, false) }
-                let opened = try Self.make(snapshot, of: publication)
-                holdings[ObjectIdentifier(publication)] = .made(opened)
+                guard snapshot.bytes <= Self.maxInlineBytes else { return (nil, false) }
+                let opened = try Self.create(snapshot, of: publication)
+                states[ObjectIdentifier(publication)] = .created(opened)
                 return (opened, true)
             }
         }
@@ -63,33 +63,33 @@ final class SnapshotFiles: Sendable {
     func file(_ publication: ConfigPublication) async throws(WireError) -> OpenedSnapshot {
         let wanted = publication.current.snapshot.revision
         while true {
-            let (held, making) = holdings.withLock { holdings -> (OpenedSnapshot?, Making?) in
-                switch holdings[ObjectIdentifier(publication)] {
-                case .made(let opened) where opened.revision >= wanted: return (opened, nil)
-                case .making(let making): return (nil, making)
+            let (existing, creating) = states.withLock { states -> (OpenedSnapshot?, Creation?) in
+                switch states[ObjectIdentifier(publication)] {
+                case .created(let opened) where opened.revision >= wanted: return (opened, nil)
+                case .creating(let creating): return (nil, creating)
                 default:
-                    let making = Task { await self.make(publication) }
-                    holdings[ObjectIdentifier(publication)] = .making(making)
-                    return (nil, making)
+                    let creating = Task { await self.create(publication) }
+                    states[ObjectIdentifier(publication)] = .creating(creating)
+                    return (nil, creating)
                 }
             }
-            if let held { return held }
-            guard let opened = try await making?.value.get() else { continue }
+            if let existing { return existing }
+            guard let opened = try await creating?.value.get() else { continue }
             // A file whose creation had begun earlier may have an older revision.
             if opened.revision >= wanted { return opened }
         }
     }
 
     @concurrent
-    private func make(_ publication: ConfigPublication) async -> Result<OpenedSnapshot, WireError> {
+    private func create(_ publication: ConfigPublication) async -> Result<OpenedSnapshot, WireError> {
         let result: Result<OpenedSnapshot, WireError>
         do throws(WireError) {
-            result = .success(try Self.make(publication.current.snapshot, of: publication))
+            result = .success(try Self.create(publication.current.snapshot, of: publication))
         } catch {
             result = .failure(error)
         }
         let opened = try? result.get()
-        holdings.withLock { $0[ObjectIdentifier(publication)] = opened.map(Holding.made) }
+        states.withLock { $0[ObjectIdentifier(publication)] = opened.map(FileState.created) }
         if let opened { release(opened, after: publication) }
         return result
     }
@@ -99,15 +99,15 @@ final class SnapshotFiles: Sendable {
         let revision = opened.revision
         Task { [weak self] in
             for await snapshot in publication.snapshots() where snapshot.revision > revision { break }
-            self?.holdings.withLock { holdings in
-                guard case .made(let held) = holdings[ObjectIdentifier(publication)], held.revision == revision
+            self?.states.withLock { states in
+                guard case .created(let existing) = states[ObjectIdentifier(publication)], existing.revision == revision
                 else { return }
-                holdings[ObjectIdentifier(publication)] = nil
+                states[ObjectIdentifier(publication)] = nil
             }
         }
     }
 
-    private static func make(
+    private static func create(
         _ snapshot: ConfigSnapshot, of publication: ConfigPublication
     ) throws(WireError) -> OpenedSnapshot {
         do throws(SnapshotFileError) {

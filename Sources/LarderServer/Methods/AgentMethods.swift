@@ -57,7 +57,7 @@ extension AgentClients.Client {
             requests: metrics.requests, subscriptions: connection.state.subscriptions.count,
             bytesReceived: metrics.bytesReceived, bytesSent: connection.state.outbound.acceptedBytes,
             pendingBytes: connection.state.outbound.pendingBytes,
-            acknowledged: metrics.hasAcknowledged ? acknowledgements.said(by: connection.id) : [])
+            acknowledged: metrics.hasAcknowledged ? acknowledgements.latest(by: connection.id) : [])
     }
 }
 

@@ -16,7 +16,7 @@ extension ConfigOpen: Method {
             throw ConfigGet.missing(ConfigGet.Parameters(namespace: publication.namespace), publication.current)
         }
         let (files, connection) = (call.server.snapshotFiles, call.connection)
-        if let opened = try files.atOnce(publication) {
+        if let opened = try files.immediateFile(publication) {
             guard connection.output.pass(opened.file) else { throw .disconnected }
             return .now(result(opened, publication))
         }

@@ -19,9 +19,9 @@ extension ConfigWait: Method {
             }
             hub.add(wait)
             // A snapshot may have been published before the hub began to follow the publication.
-            wait.look(at: publication.current)
-            if publication.current.hasEnded { wait.giveUp(.namespaceRemoved) }
-            return wait.giveUp
+            wait.evaluate(at: publication.current)
+            if publication.current.hasEnded { wait.fail(.namespaceRemoved) }
+            return wait.fail
         }
     }
 }

@@ -18,7 +18,7 @@ extension ImageGet: Method {
         let request = ImageGetRequest(connection: call.connection, query: query, images: images)
         let hit = query.hit(images)
         if let hit, request.canReply(with: hit) { return .now(request.result(hit, hasDescriptor: false)) }
-        return .task(request.taskReply(held: hit))
+        return .task(request.taskReply(cached: hit))
     }
 }
 
@@ -45,7 +45,7 @@ struct CachedImageReply {
         }
         do throws(WireError) {
             try connection.dispatcher.start(
-                request.taskReply(held: image), id: RequestID(template),
+                request.taskReply(cached: image), id: RequestID(template),
                 Admission(ImageGet.name, .image(url: query.request.url, .images)), ImageGet.lifetime, in: nil)
         } catch {
             connection.output.reply(id: RequestID(template), error, in: nil)
@@ -101,17 +101,17 @@ private struct ImageGetRequest {
     }
 
     /// A reply that waits until the image is cached and, for a descriptor, its file is open.
-    /// - Parameter held: a cached image, whose reference the task releases or a lease keeps; nil to request the image
-    func taskReply(held: CachedImage?) -> TaskReply<ImageGet.Result> {
+    /// - Parameter cached: a cached image, whose reference the task releases or a lease keeps; nil to request the image
+    func taskReply(cached: CachedImage?) -> TaskReply<ImageGet.Result> {
         var request = query.request
         request.user = UInt32(clamping: connection.state.principal.credentials.uid)
         let (image, images, wantsFile) = (request, images, query.wantsDescriptor)
         var reply = TaskReply<ImageGet.Result> { () async throws(WireError) in
-            try await images.deliver(image, held: held, opening: wantsFile)
+            try await images.deliver(image, cached: cached, opening: wantsFile)
         } finish: { delivery, request in
             finish(delivery, request)
         }
-        reply.onRefusal = { if let held { images.cache.release(held.digest) } }
+        reply.onRefusal = { if let cached { images.cache.release(cached.digest) } }
         reply.deadline = query.deadline.map { deadline in
             ReplyDeadline(
                 time: .milliseconds(Int64(deadline)),

@@ -40,8 +40,8 @@ extension ImageUnpin: Method {
             TaskReply { () async throws(WireError) in
                 try await WireError.from { () async throws(ImageError) in
                     let wasPinned = try await cache.explain(request).row?.isPinned ?? false
-                    let isHeld = try await cache.pin(request, false)
-                    return Result(wasPinned: wasPinned && isHeld)
+                    let isStillCached = try await cache.pin(request, false)
+                    return Result(wasPinned: wasPinned && isStillCached)
                 }
             })
     }
@@ -135,11 +135,11 @@ extension ImageService {
         switch parameters.selection {
         case .image(let reference):
             let request = ImageRequest(reference)
-            let held = cache.peek(request, now: clock.now)
+            let cached = cache.peek(request, now: clock.now)
             let isRemoved = isDryRun ? false : try await cache.remove(request)
-            let isMeant = isDryRun ? held != nil : isRemoved
+            let isSelected = isDryRun ? cached != nil : isRemoved
             return ImageRemove.Result(
-                removed: isRemoved, images: isMeant ? 1 : 0, bytes: isMeant ? held?.bytes ?? 0 : 0)
+                removed: isRemoved, images: isSelected ? 1 : 0, bytes: isSelected ? cached?.bytes ?? 0 : 0)
         case .prefix(let text):
             let (images, bytes) = try await cache.remove(try ImagePrefix(text), isTrial: isDryRun)
             return ImageRemove.Result(removed: images > 0 && !isDryRun, images: images, bytes: bytes)

@@ -22,8 +22,8 @@ extension ImagePrefetch: Method {
             TaskReply { () async throws(WireError) in
                 let prefetch = PrefetchJob(parameters.items, images, for: rights)
                 // Even a line that is too short to be charged can list images whose requests take 60 times its memory.
-                let held = try usage.holdOrRefuse(prefetch.heldBytes, limits)
-                defer { usage.hold(-held) }
+                let charged = try usage.chargeOrRefuse(prefetch.chargedBytes, limits)
+                defer { usage.charge(-charged) }
                 return await prefetch.run(concurrency: concurrency) { now in
                     if let id { report(now.wire(for: id)) }
                 }

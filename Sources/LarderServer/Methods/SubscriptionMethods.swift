@@ -14,9 +14,9 @@ extension ConfigSubscribe: Method {
             throw WireError(.shuttingDown, "the agent is stopping; subscribe again after it has restarted")
         }
         let publication = try call.namespace(parameters.namespace).publication
-        let heldBytes: Int
+        let chargedBytes: Int
         do throws(UsageRefusal) {
-            heldBytes = try connection.state.usage.admitSubscription(
+            chargedBytes = try connection.state.usage.admitSubscription(
                 to: parameters.path, open: connection.state.subscriptions.count)
         } catch {
             throw loop.count(error, of: call.peer)
@@ -27,12 +27,12 @@ extension ConfigSubscribe: Method {
         // Each write may find that the client has disconnected, and close the connection.
         if connection.state.phase == .closed {
             loop.hub.removeUnused(topic)
-            connection.state.usage.removeSubscription(heldBytes: heldBytes)
+            connection.state.usage.removeSubscription(chargedBytes: chargedBytes)
             throw .disconnected
         }
         let subscription = Subscription(
             id: connection.state.subscriptions.nextID(), connection: connection, topic: topic, mode: parameters.mode,
-            since: parameters.since, epoch: parameters.epoch, heldBytes: heldBytes)
+            since: parameters.since, epoch: parameters.epoch, chargedBytes: chargedBytes)
         connection.state.subscriptions.add(subscription)
         topic.add(subscription)
         loop.traffic.subscriptionsOpen += 1

@@ -34,9 +34,9 @@ final class AcknowledgementBook: Sendable {
     }
 
     /// The acknowledgements of a client, ordered by namespace.
-    func said(by client: Int) -> [AgentClients.Acknowledgement] {
-        let said = entries.withLock { $0.compactMapValues { $0[client] } }
-        return said.sorted { $0.key < $1.key }.map { namespace, entry in
+    func latest(by client: Int) -> [AgentClients.Acknowledgement] {
+        let latest = entries.withLock { $0.compactMapValues { $0[client] } }
+        return latest.sorted { $0.key < $1.key }.map { namespace, entry in
             AgentClients.Acknowledgement(
                 namespace: namespace, revision: entry.revision, accepted: entry.accepted, reason: entry.reason,
                 at: entry.at)
@@ -45,10 +45,10 @@ final class AcknowledgementBook: Sendable {
 
     /// A summary of all clients' acknowledgements for a namespace.
     func summary(of namespace: String) -> ConfigStatus.Acknowledgements {
-        let said = entries.withLock { $0[namespace] } ?? [:]
+        let latest = entries.withLock { $0[namespace] } ?? [:]
         var summary = ConfigStatus.Acknowledgements()
-        for entry in said.values where entry.accepted { summary.accepted[entry.revision, default: 0] += 1 }
-        let refused = said.filter { !$0.value.accepted }.sorted { ($0.value.at, $0.key) > ($1.value.at, $1.key) }
+        for entry in latest.values where entry.accepted { summary.accepted[entry.revision, default: 0] += 1 }
+        let refused = latest.filter { !$0.value.accepted }.sorted { ($0.value.at, $0.key) > ($1.value.at, $1.key) }
         summary.refused = refused.prefix(Self.maxRefusals).map { client, entry in
             ConfigStatus.Acknowledgements.Refusal(
                 client: client,

@@ -84,7 +84,7 @@ final class SnapshotChannel {
         catchUp()
         let subscriptions = topics.values.flatMap(\.subscriptions)
         for subscription in subscriptions { subscription.end(.namespaceRemoved) }
-        for wait in waits.values { wait.giveUp(.namespaceRemoved) }
+        for wait in waits.values { wait.fail(.namespaceRemoved) }
     }
 
     // MARK: Delivery
@@ -140,7 +140,7 @@ final class SnapshotChannel {
             switch step {
             case .offer(let subscription): subscription.offer(after: previous)
             case .compared: break
-            case .check(let wait): wait.look(at: publication.current)
+            case .check(let wait): wait.evaluate(at: publication.current)
             }
             left -= 1
             guard left == 0, let slice else { continue }

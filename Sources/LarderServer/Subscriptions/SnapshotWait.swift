@@ -53,12 +53,12 @@ final class SnapshotWait {
     func begin(onEnd: @escaping (Result<ConfigWait.Result, WireError>) -> Void) { self.onEnd = onEnd }
 
     /// Ends the wait if the condition holds.
-    func look(at current: ConfigPublication.Current) {
+    func evaluate(at current: ConfigPublication.Current) {
         if onEnd != nil, let result = result(in: current) { end(.success(result)) }
     }
 
     /// Ends the wait with an error.
-    func giveUp(_ reason: WireError) { end(.failure(reason)) }
+    func fail(_ reason: WireError) { end(.failure(reason)) }
 
     private func end(_ result: Result<ConfigWait.Result, WireError>) {
         guard let onEnd else { return }

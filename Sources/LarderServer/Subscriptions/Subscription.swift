@@ -17,7 +17,7 @@ final class Subscription {
     /// subscription when it closes.
     private let connection: Connection
     /// The number of bytes of its path that are charged to the user; 0 for a short path.
-    private let heldBytes: Int
+    private let chargedBytes: Int
     /// The index of this subscription in the topic's array.
     var place = 0
     // A release build does not check accesses at run time, which would add 126 instructions to each event. The state
@@ -32,15 +32,15 @@ final class Subscription {
     ///   - epoch: the epoch of that revision; nil for the current one
     init(
         id: Int, connection: Connection, topic: Topic, mode: ConfigSubscribe.Mode, since: Int? = nil,
-        epoch: String? = nil, heldBytes: Int = 0
+        epoch: String? = nil, chargedBytes: Int = 0
     ) {
         self.id = id
         self.connection = connection
         self.topic = topic
         self.mode = mode
-        self.heldBytes = heldBytes
+        self.chargedBytes = chargedBytes
         state = State(
-            holding: topic.compare(since, epoch, mode), current: topic.channel.snapshot.revision,
+            clientRevision: topic.compare(since, epoch, mode), current: topic.channel.snapshot.revision,
             lastChanged: topic.lastChanged)
     }
 
@@ -115,7 +115,7 @@ final class Subscription {
         guard connection.state.subscriptions.remove(self) else { return }
         state.close()
         connection.loop.traffic.subscriptionsOpen -= 1
-        connection.state.usage.removeSubscription(heldBytes: heldBytes)
+        connection.state.usage.removeSubscription(chargedBytes: chargedBytes)
         connection.loop.hub.remove(self)
     }
 }

@@ -2,7 +2,7 @@ import LarderProtocol
 
 extension Subscription {
     /// The revision that a client has when it subscribes, compared with the current one.
-    enum Held: Equatable {
+    enum ClientRevision: Equatable {
         case nothing
         /// A revision of another epoch, or one that does not exist yet.
         case foreign
@@ -62,9 +62,9 @@ extension Subscription {
         /// - Parameters:
         ///   - current: the newest revision; 0 before the first snapshot
         ///   - lastChanged: the last revision in which the value changed
-        init(holding held: Held, current: Int, lastChanged: Int) {
+        init(clientRevision known: ClientRevision, current: Int, lastChanged: Int) {
             delivered = current
-            switch held {
+            switch known {
             case .nothing: pendingReason = .initial
             case .foreign: pendingReason = .restart
             case .current: break

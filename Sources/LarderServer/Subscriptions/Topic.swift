@@ -78,7 +78,7 @@ final class Topic {
     /// - Parameters:
     ///   - since: the revision; nil if the client has none
     ///   - epoch: the epoch of that revision; nil for the current one
-    func compare(_ since: Int?, _ epoch: String?, _ mode: ConfigSubscribe.Mode) -> Subscription.Held {
+    func compare(_ since: Int?, _ epoch: String?, _ mode: ConfigSubscribe.Mode) -> Subscription.ClientRevision {
         let (publication, current) = (channel.publication, channel.snapshot.revision)
         guard current > 0, let since else { return .nothing }
         if epoch.map({ $0 != publication.epoch }) ?? false || since > current { return .foreign }
@@ -106,8 +106,8 @@ final class Topic {
         guard mode == .patch else { return snapshotBody(.change) }
         let from = event.base
         if let known = known(.patch(from: from)) { return known }
-        guard let held = snapshot(withValueAt: from) else { return snapshotBody(.gap) }
-        guard let old = value(in: held), let new = value(in: channel.snapshot),
+        guard let oldSnapshot = snapshot(withValueAt: from) else { return snapshotBody(.gap) }
+        guard let old = value(in: oldSnapshot), let new = value(in: channel.snapshot),
             let patch = MergePatch.difference(from: old, to: new)
         else { return snapshotBody(.inexpressible) }
         return note(encode(.patch(patch, from: from)), as: .patch(from: from))

@@ -88,17 +88,17 @@ extension ImageSettings {
     }
 
     private static func space(_ reader: SettingsReader) throws(SettingsError) -> SpaceLimits {
-        let usual = SpaceLimits()
-        let bytes = try reader.integer("maximumBytes", in: 1 << 16...1 << 50) ?? usual.bytes
+        let defaults = SpaceLimits()
+        let bytes = try reader.integer("maximumBytes", in: 1 << 16...1 << 50) ?? defaults.bytes
         let bytesPerImage =
-            try reader.integer("imageBytes", in: 1024...Int(UInt32.max)) ?? min(usual.bytesPerImage, bytes)
+            try reader.integer("imageBytes", in: 1024...Int(UInt32.max)) ?? min(defaults.bytesPerImage, bytes)
         guard bytesPerImage <= bytes else {
             throw reader.failure(
                 "imageBytes", "is \(bytesPerImage), more than maximumBytes (\(bytes)); lower it")
         }
         return SpaceLimits(
-            bytes: bytes, count: try reader.integer("maximumImages", in: 1...10_000_000) ?? usual.count,
-            freeBytes: try reader.integer("minimumFreeBytes", in: 0...1 << 50) ?? usual.freeBytes,
+            bytes: bytes, count: try reader.integer("maximumImages", in: 1...10_000_000) ?? defaults.count,
+            freeBytes: try reader.integer("minimumFreeBytes", in: 0...1 << 50) ?? defaults.freeBytes,
             bytesPerImage: bytesPerImage)
     }
 }

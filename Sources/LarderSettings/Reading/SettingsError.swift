@@ -22,7 +22,7 @@ package struct SettingsError: Error, Sendable, Equatable, CustomStringConvertibl
         package static let fileNotFound = Code(value: .fileNotFound)
         /// The file exists but cannot be read.
         package static let fileUnreadable = Code(value: .fileUnreadable)
-        /// The file is larger than ``Settings/maximumFileBytes``.
+        /// The file is larger than ``Settings/maxFileBytes``.
         package static let fileTooLarge = Code(value: .fileTooLarge)
         /// The text is not JSON5 in UTF-8.
         package static let syntax = Code(value: .syntax)

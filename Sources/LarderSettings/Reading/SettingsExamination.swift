@@ -14,7 +14,7 @@ extension Settings {
     /// - Throws: ``SettingsError`` if the file cannot be read
     package static func examine(file path: String) throws(SettingsError) -> SettingsExamination {
         do {
-            var examination = examine(try SettingsFile.read(path), maximumErrors: maximumErrors)
+            var examination = examine(try SettingsFile.read(path), maxErrors: maxErrors)
             for index in examination.errors.indices { examination.errors[index].file = path }
             examination.errors.sort { ($0.line ?? 0, $0.column ?? 0) < ($1.line ?? 0, $1.column ?? 0) }
             return examination
@@ -25,17 +25,17 @@ extension Settings {
         }
     }
 
-    private static let maximumErrors = 1000
+    private static let maxErrors = 1000
 
     /// Reads settings and continues after errors, as if the invalid members were missing.
     ///
     /// - Returns: the settings, and the errors in the order in which they were found
-    static func examine(_ bytes: [UInt8], maximumErrors: Int) -> SettingsExamination {
+    static func examine(_ bytes: [UInt8], maxErrors: Int) -> SettingsExamination {
         do throws(JSON5Error) {
             let scalars = try JSON5Parser.scalars(of: bytes)
             do throws(JSON5Error) {
                 let (document, duplicates) = try JSON5Parser.parseAll(scalars)
-                let (settings, errors) = examine(document, maximumErrors: maximumErrors - duplicates.count)
+                let (settings, errors) = examine(document, maxErrors: maxErrors - duplicates.count)
                 return SettingsExamination(
                     settings: settings,
                     errors: (duplicates.map { SettingsError($0) } + errors).map { $0.placed(in: scalars) })
@@ -49,7 +49,7 @@ extension Settings {
 
     /// Reads the settings repeatedly, each time without the member that was invalid, until no error is left.
     private static func examine(
-        _ document: SettingsValue, maximumErrors: Int
+        _ document: SettingsValue, maxErrors: Int
     ) -> (settings: Settings?, errors: [SettingsError]) {
         var document = document
         var errors: [SettingsError] = []
@@ -65,7 +65,7 @@ extension Settings {
                 let isConsequence =
                     error.isContextual && (incomplete.contains(offset) || parent.map(incomplete.contains) == true)
                 if !isConsequence { errors.append(error) }
-                guard errors.count < maximumErrors, let rest = document.removing(at: offset) else {
+                guard errors.count < maxErrors, let rest = document.removing(at: offset) else {
                     return (nil, errors)
                 }
                 // Removing an unknown member does not cause other errors.

@@ -4,7 +4,7 @@ internal import LarderUpstream
 
 extension Settings {
     /// The maximum size of a settings file: 1 MiB.
-    package static let maximumFileBytes = 1 << 20
+    package static let maxFileBytes = 1 << 20
 
     /// Reads the settings.
     ///
@@ -38,7 +38,7 @@ extension Settings {
     ///
     /// - Throws: ``SettingsError`` with the line and column of the first problem
     package init(parsing bytes: [UInt8]) throws(SettingsError) {
-        let examination = Settings.examine(bytes, maximumErrors: 1)
+        let examination = Settings.examine(bytes, maxErrors: 1)
         if let error = examination.errors.first { throw error }
         self = examination.settings ?? Settings()
     }
@@ -46,7 +46,7 @@ extension Settings {
 
 /// Reads the bytes of a settings file.
 enum SettingsFile {
-    /// Reads a file of at most ``Settings/maximumFileBytes``.
+    /// Reads a file of at most ``Settings/maxFileBytes``.
     static func read(_ path: String) throws(SettingsError) -> [UInt8] {
         // With O_NONBLOCK, opening a FIFO does not block until a process opens it for writing.
         let descriptor = uninterrupted { open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) }
@@ -68,10 +68,10 @@ enum SettingsFile {
             if count == 0 { return content }
             guard count > 0 else { throw failure(errno) }
             content += piece[..<count]
-            guard content.count <= Settings.maximumFileBytes else {
+            guard content.count <= Settings.maxFileBytes else {
                 throw SettingsError(
                     .fileTooLarge,
-                    "the settings are larger than \(Settings.maximumFileBytes) bytes; check whether this is the right file"
+                    "the settings are larger than \(Settings.maxFileBytes) bytes; check whether this is the right file"
                 )
             }
         }

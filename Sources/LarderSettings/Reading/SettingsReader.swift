@@ -18,11 +18,12 @@ struct SettingsReader {
                 .wrongType, "\(path) must be an object in braces, not \(value.shown)", member: path,
                 offset: value.offset)
         }
-        if let known, let stranger = members.first(where: { !known.contains($0.name) }) {
-            let member = path.appending(stranger.name)
+        if let known, let unknownMember = members.first(where: { !known.contains($0.name) }) {
+            let member = path.appending(unknownMember.name)
             throw SettingsError(
-                .unknownMember, "\(member) is not a setting; \(NearestName.advice(for: stranger.name, among: known))",
-                member: member, offset: stranger.offset)
+                .unknownMember,
+                "\(member) is not a setting; \(NearestName.advice(for: unknownMember.name, among: known))",
+                member: member, offset: unknownMember.offset)
         }
         // Names are distinct, because the parser rejects duplicates.
         self.members = Dictionary(members.map { ($0.name, $0) }) { first, _ in first }

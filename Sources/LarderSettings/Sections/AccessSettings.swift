@@ -19,7 +19,7 @@ package struct AccessSettings: Sendable, Equatable {
 
 extension Settings {
     /// The group that has the rights `read` and `images` if the settings have no `access`.
-    private static let usualGroup = "larder"
+    private static let defaultGroup = "larder"
 
     /// Converts the access settings. Accounts become IDs.
     ///
@@ -32,13 +32,13 @@ extension Settings {
         if let access {
             rules.general = access.grants(at: SettingsPath.root.appending("access"), logger)
         } else {
-            let (group, failure) = AccountNumbers.group(Self.usualGroup)
+            let (group, failure) = AccountNumbers.group(Self.defaultGroup)
             if let group {
                 rules.general.groups[group] = Rights([.read, .images])
             } else if let failure {
                 logger.warning(
                     """
-                    cannot look up the group \(Self.usualGroup); its members have no access until the settings are \
+                    cannot look up the group \(Self.defaultGroup); its members have no access until the settings are \
                     reloaded
                     """,
                     metadata: ["error": "\(String(cString: strerror(failure)))"])
@@ -46,7 +46,7 @@ extension Settings {
                 logger.warning(
                     """
                     only root and the agent's user have access: the settings have no "access", and there is no group \
-                    \(Self.usualGroup); run addgroup --system \(Self.usualGroup) and reload, or set "access"
+                    \(Self.defaultGroup); run addgroup --system \(Self.defaultGroup) and reload, or set "access"
                     """)
             }
         }

@@ -8,7 +8,7 @@ import LarderJSON5
 /// directory of the `host` layer.
 extension NamespaceConfiguration {
     /// A namespace with the default settings.
-    static func usual(_ name: String) -> NamespaceConfiguration {
+    static func standard(_ name: String) -> NamespaceConfiguration {
         NamespaceConfiguration(name: name, maximumDeletion: 90, isHostDirectoryNamed: false)
     }
 
@@ -19,7 +19,7 @@ extension NamespaceConfiguration {
                 "durability", "defaults", "host", "remote", "maximumDeletionPercent", "locks", "experiments", "secrets",
                 "access", "history",
             ])
-        self = .usual(name)
+        self = .standard(name)
         let word = try reader.choice("durability", Durability.allCases.map(\.rawValue))
         durability = word.flatMap(Durability.init(rawValue:)) ?? durability
         defaultsPath = try reader.section("defaults", Self.defaultsPath)
@@ -70,7 +70,7 @@ extension NamespaceConfiguration {
             namespaces[name] =
                 try reader.section(name) { (value, path) throws(SettingsError) in
                     try NamespaceConfiguration(name, value, path)
-                } ?? NamespaceConfiguration.usual(name)
+                } ?? NamespaceConfiguration.standard(name)
         }
         return namespaces
     }

@@ -32,7 +32,7 @@ package struct Settings: Sendable, Equatable {
     /// `service`: the agent as a systemd service.
     package var service = ServiceSettings()
     /// `namespaces`: the namespaces by name. They always include `default`.
-    package var namespaces: [String: NamespaceConfiguration] = ["default": .usual("default")]
+    package var namespaces: [String: NamespaceConfiguration] = ["default": .standard("default")]
     /// `namespaces.NAME.access`: the rights in a namespace, instead of ``access``.
     package var namespaceAccess: [String: AccessSettings] = [:]
 
@@ -75,9 +75,9 @@ extension Settings {
 /// `socket`: the socket for clients. Ignored if systemd passes the socket.
 package struct SocketSettings: Sendable, Equatable {
     /// The maximum length of a socket path in bytes: that of `sun_path` (`unix(7)`) without the final NUL.
-    package static let maximumPathBytes = 107
+    package static let maxPathBytes = 107
 
-    /// `path`: an absolute path of at most ``maximumPathBytes`` bytes.
+    /// `path`: an absolute path of at most ``maxPathBytes`` bytes.
     package var path: String?
     /// `mode`: the permission bits of the socket; an octal number in quotes in the file. Default: "0660".
     package var mode: UInt32 = 0o660
@@ -90,7 +90,7 @@ package struct SocketSettings: Sendable, Equatable {
 extension SocketSettings {
     init(_ value: SettingsValue, _ settingsPath: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(value, at: settingsPath, knowing: ["path", "mode", "group"])
-        path = try reader.path("path", maximumBytes: Self.maximumPathBytes)
+        path = try reader.path("path", maximumBytes: Self.maxPathBytes)
         mode = try reader.permissions("mode", example: "0660") ?? mode
         group = try reader.string("group", expected: "the name or number of a group, in quotes") { group in
             !group.isEmpty && !group.unicodeScalars.contains { $0.value <= 0x20 || $0 == ":" || $0.value == 0x7f }

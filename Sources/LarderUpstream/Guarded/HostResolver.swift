@@ -24,10 +24,10 @@ package struct SystemResolver: HostResolver {
         let addresses = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 guard answer.wait(continuation) else { return continuation.resume(returning: nil) }
-                threads.submit { state in answer.give(state == .active ? Self.lookUp(name) : nil) }
+                threads.submit { state in answer.resolve(state == .active ? Self.lookUp(name) : nil) }
             }
         } onCancel: {
-            answer.give(nil)
+            answer.resolve(nil)
         }
         guard let addresses else { throw UpstreamError(.cancelled, "the lookup of \(name) was cancelled") }
         return addresses
@@ -38,7 +38,7 @@ package struct SystemResolver: HostResolver {
         private enum State {
             case unused
             case waiting(CheckedContinuation<[IPAddress]?, Never>)
-            case given
+            case resolved
         }
         private let state = Mutex(State.unused)
 
@@ -51,9 +51,9 @@ package struct SystemResolver: HostResolver {
             }
         }
 
-        func give(_ addresses: [IPAddress]?) {
+        func resolve(_ addresses: [IPAddress]?) {
             let last = state.withLock { state in
-                defer { state = .given }
+                defer { state = .resolved }
                 return state
             }
             if case .waiting(let continuation) = last { continuation.resume(returning: addresses) }

@@ -124,7 +124,7 @@ package struct EventStreamParser: Sendable {
             guard !value.isEmpty, value.allSatisfy({ (0x30...0x39).contains($0) }) else { return }
             // A number that is too large means the maximum. The reader of the stream has a lower limit of its own.
             let milliseconds = Int64(String(decoding: value, as: UTF8.self)) ?? .max
-            retry = min(.milliseconds(milliseconds), RetryAfter.longest)
+            retry = min(.milliseconds(milliseconds), RetryAfter.maxDelay)
         }
     }
 

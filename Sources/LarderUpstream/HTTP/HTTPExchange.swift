@@ -140,7 +140,7 @@ struct HTTPExchange: Sendable {
             return UpstreamError(
                 .invalidRedirect, "\(url.display) redirects to an unusable address: \(error.message)")
         }
-        return target.isSameOrigin(as: url) ? error : error.behindRedirect
+        return target.isSameOrigin(as: url) ? error : error.afterRedirect
     }
 
     private func send(

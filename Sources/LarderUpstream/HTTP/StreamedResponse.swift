@@ -40,9 +40,9 @@ package struct StreamBody {
     /// After this many consecutive pieces of fewer than `smallPiece` bytes, ``next(atLeast:)`` pauses before it reads
     /// on.
     private static let (smallPiece, smallPiecesInRow) = (512, 8)
-    /// Small pieces are read for `work`, then reading pauses for `rest`. Without the pauses, 40,000 chunks of one byte
+    /// Small pieces are read for `work`, then reading pauses for `pause`. Without the pauses, 40,000 chunks of one byte
     /// per second occupy a whole core.
-    private static let (work, rest) = (Duration.microseconds(250), Duration.milliseconds(10))
+    private static let (work, pause) = (Duration.microseconds(250), Duration.milliseconds(10))
 
     private var pieces: HTTPClientResponse.Body.AsyncIterator
     private let url: FetchURL
@@ -52,7 +52,7 @@ package struct StreamBody {
     private var failure: UpstreamError?
     private var isAtEnd = false
     private var smallPieces = 0
-    private var lastRest = ContinuousClock.now
+    private var lastPause = ContinuousClock.now
 
     init(_ response: HTTPClientResponse, from url: FetchURL, deadline: Deadline) {
         pieces = response.body.makeAsyncIterator()
@@ -104,15 +104,15 @@ package struct StreamBody {
             deadline.received(piece.readableBytes < Self.tinyPiece ? 0 : piece.readableBytes)
             block.append(contentsOf: piece.readableBytesView)
             smallPieces = piece.readableBytes < Self.smallPiece ? smallPieces + 1 : 0
-            if smallPieces >= Self.smallPiecesInRow, block.count < count { await restIfDue() }
+            if smallPieces >= Self.smallPiecesInRow, block.count < count { await pauseIfDue() }
         }
         return block
     }
 
-    private mutating func restIfDue() async {
-        guard ContinuousClock.now - lastRest >= Self.work else { return }
+    private mutating func pauseIfDue() async {
+        guard ContinuousClock.now - lastPause >= Self.work else { return }
         // During the pause the connection is read at most once more. Further input stays in the kernel.
-        try? await Task.sleep(for: Self.rest, tolerance: .zero)
-        lastRest = .now
+        try? await Task.sleep(for: Self.pause, tolerance: .zero)
+        lastPause = .now
     }
 }

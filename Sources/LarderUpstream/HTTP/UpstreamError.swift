@@ -31,7 +31,7 @@ package struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible
     }
 
     /// The same error without ``originFailure``, for a redirect to another origin.
-    var behindRedirect: UpstreamError {
+    var afterRedirect: UpstreamError {
         UpstreamError(code, message, status: status, retryAfter: retryAfter)
     }
 

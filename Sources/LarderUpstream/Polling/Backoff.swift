@@ -26,10 +26,10 @@ package struct Backoff: Sendable, Hashable {
         cap: Duration = .seconds(300),
         retryAfterCap: Duration = .seconds(3_600)
     ) {
-        self.floor = min(max(.zero, floor), RetryAfter.longest)
-        self.base = min(max(self.floor, base), RetryAfter.longest)
-        self.cap = min(max(self.base, cap), RetryAfter.longest)
-        self.retryAfterCap = min(max(.zero, retryAfterCap), RetryAfter.longest)
+        self.floor = min(max(.zero, floor), RetryAfter.maxDelay)
+        self.base = min(max(self.floor, base), RetryAfter.maxDelay)
+        self.cap = min(max(self.base, cap), RetryAfter.maxDelay)
+        self.retryAfterCap = min(max(.zero, retryAfterCap), RetryAfter.maxDelay)
     }
 
     /// Records a failure and returns the time to wait before the next attempt.

@@ -29,7 +29,7 @@ package struct PollPlan: Sendable, Hashable {
         case waited
         /// A long poll returned another document in less than half of its wait. The next one follows after a short
         /// pause, because the source may always have another one.
-        case changedAtOnce
+        case changedEarly
         /// The request failed. `holding`: an older document is still served. `retryAfter`: the value of `Retry-After`.
         case failed(holding: Bool, retryAfter: Duration?)
         /// The request failed, but the source restores its connection itself, so polls stay on schedule.
@@ -37,28 +37,29 @@ package struct PollPlan: Sendable, Hashable {
     }
 
     private let schedule: PollSchedule
-    /// The schedule at the start and after failures: the same, but with an interval of at most ``longestTurn``.
-    private let turns: PollSchedule
+    /// The schedule at the start and after failures: the same, but with an interval of at most ``maxRetryInterval``.
+    private let retrySchedule: PollSchedule
     /// The delays of a host without a document, which retries early instead of waiting for its scheduled time.
     private var backoff: Backoff
 
     /// The number of consecutive failures.
     package var failures: Int { backoff.failures }
 
-    private static let longestTurn = Duration.seconds(600)
+    private static let maxRetryInterval = Duration.seconds(600)
     /// Polls are skipped only if they and the next one fit into this time.
-    private static let longestRest = Duration.seconds(300)
+    private static let maxPause = Duration.seconds(300)
     /// One more than the maximum number of skipped polls.
-    private static let maxTurns = 5
+    private static let maxIntervals = 5
     /// The longest `Retry-After` that is honored.
-    private static let longestRetryAfter = Duration.seconds(3_600)
+    private static let maxRetryAfter = Duration.seconds(3_600)
     /// The maximum pause between long polls of a source that always has another document.
-    private static let longestBreath = Duration.seconds(1)
+    private static let maxLongPollPause = Duration.seconds(1)
 
     /// Makes the plan of a host that polls on a schedule.
     package init(_ schedule: PollSchedule) {
         self.schedule = schedule
-        turns = schedule.interval <= Self.longestTurn ? schedule : schedule.with(interval: Self.longestTurn)
+        retrySchedule =
+            schedule.interval <= Self.maxRetryInterval ? schedule : schedule.with(interval: Self.maxRetryInterval)
         // Hosts that an overloaded source has rejected must not all return within seconds.
         backoff = Backoff(base: max(Backoff.defaultBase, schedule.firstFetchWindow))
     }
@@ -76,15 +77,15 @@ package struct PollPlan: Sendable, Hashable {
     ) -> Duration {
         switch event {
         case .started(holding: true):
-            return turns.delay(after: now, notBefore: .zero, using: &generator)
+            return retrySchedule.delay(after: now, notBefore: .zero, using: &generator)
         case .started(holding: false), .reconfigured:
             return schedule.connectionDelay(after: event)
         case .waited:
             backoff.reset()
             return .zero
-        case .changedAtOnce:
+        case .changedEarly:
             backoff.reset()
-            return .random(from: .zero, to: Self.longestBreath, using: &generator)
+            return .random(from: .zero, to: Self.maxLongPollPause, using: &generator)
         case .answered, .unanswered:
             backoff.reset()
             return schedule.delay(after: now, using: &generator)
@@ -92,18 +93,21 @@ package struct PollPlan: Sendable, Hashable {
             let jittered = backoff.next(using: &generator)
             if let retryAfter, retryAfter > .zero {
                 // Hosts that received the same end of a maintenance window return at their own times after it.
-                return turns.delay(
-                    after: now, notBefore: min(retryAfter, Self.longestRetryAfter), using: &generator)
+                return retrySchedule.delay(
+                    after: now, notBefore: min(retryAfter, Self.maxRetryAfter), using: &generator)
             }
-            return holding ? rest(after: now, using: &generator) : jittered
+            return holding ? pause(after: now, using: &generator) : jittered
         }
     }
 
     /// The delay after a failure of a host that has a document.
-    private func rest(after now: Duration, using generator: inout some RandomNumberGenerator) -> Duration {
-        if failures == 1 { return .random(from: turns.interval / 10, to: turns.interval / 2, using: &generator) }
-        let affordable = min(Self.maxTurns, Int(Self.longestRest / turns.interval))
-        let leftOut = turns.interval * Int.random(in: 0..<max(1, min(affordable, failures - 1)), using: &generator)
-        return leftOut + turns.delay(after: now + leftOut, using: &generator)
+    private func pause(after now: Duration, using generator: inout some RandomNumberGenerator) -> Duration {
+        if failures == 1 {
+            return .random(from: retrySchedule.interval / 10, to: retrySchedule.interval / 2, using: &generator)
+        }
+        let affordable = min(Self.maxIntervals, Int(Self.maxPause / retrySchedule.interval))
+        let skipped =
+            retrySchedule.interval * Int.random(in: 0..<max(1, min(affordable, failures - 1)), using: &generator)
+        return skipped + retrySchedule.delay(after: now + skipped, using: &generator)
     }
 }

@@ -88,15 +88,15 @@ package struct PollSchedule: Sendable, Hashable {
     package func connectionDelay(after event: PollPlan.Event) -> Duration {
         switch event {
         case .started(holding: false): splay(within: firstFetchWindow)
-        case .started(holding: true): splay(within: min(interval / 3, Self.longestConnectionSplay))
-        case .reconfigured: splay(within: min(interval / 10, Self.longestSplay))
+        case .started(holding: true): splay(within: min(interval / 3, Self.maxConnectionSplay))
+        case .reconfigured: splay(within: min(interval / 10, Self.maxSplay))
         default: .zero
         }
     }
 
-    private static let longestConnectionSplay = Duration.seconds(100)
+    private static let maxConnectionSplay = Duration.seconds(100)
     /// Short, because an operator waits for the effect of the new settings.
-    static let longestSplay = Duration.seconds(5)
+    static let maxSplay = Duration.seconds(5)
 
     /// Returns the wait of this host before a request that is not scheduled: a fraction of `window` that is the same at
     /// every start.

@@ -16,11 +16,11 @@ final class WatchdogFeeder {
     private let logger: Logger
     private var round = 0
     /// The probes of this round that have not responded, in the order in which they were sent.
-    private var unanswered: [String] = []
+    private var pendingProbes: [String] = []
     private var beganAt = NIODeadline.now()
-    private var hasComplained = false
+    private var hasReportedMissing = false
     private var isStopped = false
-    private var complaint: Scheduled<Void>?
+    private var reportTimer: Scheduled<Void>?
 
     /// - Parameters:
     ///   - interval: the timeout of the service manager's watchdog
@@ -43,35 +43,35 @@ final class WatchdogFeeder {
     /// Stops the rounds. Nothing is sent or logged afterwards.
     func stop() {
         isStopped = true
-        complaint?.cancel()
+        reportTimer?.cancel()
     }
 
     private func beginRound() {
         if isStopped { return }
         let probes = probes()
         round += 1
-        unanswered = probes.map(\.name)
+        pendingProbes = probes.map(\.name)
         beganAt = eventLoop.now
-        hasComplained = false
-        complaint = eventLoop.assumeIsolated().scheduleTask(in: interval / 4) { self.complain() }
+        hasReportedMissing = false
+        reportTimer = eventLoop.assumeIsolated().scheduleTask(in: interval / 4) { self.reportMissing() }
         let (feeder, round) = (NIOLoopBound(self, eventLoop: eventLoop), round)
         for probe in probes {
             let (eventLoop, name) = (eventLoop, probe.name)
-            probe.ask { eventLoop.execute { feeder.value.answered(name, inRound: round) } }
+            probe.send { eventLoop.execute { feeder.value.responded(name, inRound: round) } }
         }
         if probes.isEmpty { endRound() }
     }
 
-    private func answered(_ name: String, inRound round: Int) {
-        guard round == self.round, let index = unanswered.firstIndex(of: name) else { return }
-        unanswered.remove(at: index)
-        if unanswered.isEmpty { endRound() }
+    private func responded(_ name: String, inRound round: Int) {
+        guard round == self.round, let index = pendingProbes.firstIndex(of: name) else { return }
+        pendingProbes.remove(at: index)
+        if pendingProbes.isEmpty { endRound() }
     }
 
     private func endRound() {
-        complaint?.cancel()
+        reportTimer?.cancel()
         if isStopped { return }
-        if hasComplained {
+        if hasReportedMissing {
             logger.notice("all parts of the agent respond again, after \(seconds(eventLoop.now - beganAt)) s")
         }
         do {
@@ -83,17 +83,17 @@ final class WatchdogFeeder {
         eventLoop.assumeIsolated().scheduleTask(in: interval / 2) { self.beginRound() }
     }
 
-    private func complain() {
-        if isStopped || unanswered.isEmpty { return }
-        hasComplained = true
-        let named = unanswered.prefix(3).joined(separator: ", ")
-        let others = unanswered.count > 3 ? " and \(unanswered.count - 3) others" : ""
+    private func reportMissing() {
+        if isStopped || pendingProbes.isEmpty { return }
+        hasReportedMissing = true
+        let named = pendingProbes.prefix(3).joined(separator: ", ")
+        let others = pendingProbes.count > 3 ? " and \(pendingProbes.count - 3) others" : ""
         logger.error(
             """
             no response for \(seconds(eventLoop.now - beganAt)) s from \(named)\(others); without it, the watchdog is \
             not notified, and the service manager kills the agent
             """,
-            metadata: ["probe": "\(unanswered.joined(separator: ", "))"])
+            metadata: ["probe": "\(pendingProbes.joined(separator: ", "))"])
     }
 
     private func seconds(_ time: TimeAmount) -> String {
@@ -112,21 +112,21 @@ extension TimeAmount {
 struct Probe: Sendable {
     /// The name of the part, for the log.
     let name: String
-    /// Sends the probe. The part calls `answered` from any thread when it responds, and never if it hangs.
-    let ask: @Sendable (_ answered: @escaping @Sendable () -> Void) -> Void
+    /// Sends the probe. The part calls `responded` from any thread when it responds, and never if it hangs.
+    let send: @Sendable (_ responded: @escaping @Sendable () -> Void) -> Void
 
-    init(_ name: String, ask: @escaping @Sendable (_ answered: @escaping @Sendable () -> Void) -> Void) {
+    init(_ name: String, send: @escaping @Sendable (_ responded: @escaping @Sendable () -> Void) -> Void) {
         self.name = name
-        self.ask = ask
+        self.send = send
     }
 
     /// A probe of an actor. The actor has responded when `call` returns.
     init(_ name: String, calling call: @escaping @Sendable () async -> Void) {
-        self.init(name) { answered in
+        self.init(name) { responded in
             // An unstructured task, because a call that never returns must not be awaited.
             Task {
                 await call()
-                answered()
+                responded()
             }
         }
     }

@@ -38,7 +38,7 @@ struct WatchdogService: AgentService {
 
     private var probes: [Probe] {
         var probes = eventLoops.enumerated().map { number, eventLoop in
-            Probe("event loop \(number + 1)") { answered in eventLoop.execute(answered) }
+            Probe("event loop \(number + 1)") { responded in eventLoop.execute(responded) }
         }
         for namespace in namespaces.all {
             let (store, refresher) = (namespace.store, namespace.refresher)
@@ -61,7 +61,7 @@ struct WatchdogService: AgentService {
         func run() async throws {
             for await _ in signals.cancelOnGracefulShutdown() {
                 guard let store = namespaces["default"]?.store else { continue }
-                Task { await store.blockForEver() }
+                Task { await store.blockForever() }
             }
         }
     }

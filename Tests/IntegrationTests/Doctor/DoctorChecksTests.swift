@@ -60,7 +60,7 @@ struct DoctorChecksTests {
     @Test("a user outside the socket's group gets the command that adds the user, or the advice to log in again")
     func groups() throws {
         var examination = Examination.healthy
-        examination.socket.mayConnect = false
+        examination.socket.canConnect = false
         examination.socket.caller.groups = [1000]
         var complaint = try #require(examination.complaints.first)
         #expect(complaint.level == .problem)
@@ -79,7 +79,7 @@ struct DoctorChecksTests {
     @Test("advice for a user without a name contains no command that needs a user name")
     func namelessUsers() throws {
         var examination = Examination.healthy
-        examination.socket.mayConnect = false
+        examination.socket.canConnect = false
         examination.socket.caller = SocketFacts.Caller(
             user: 3000, name: "user 3000", hasName: false, groups: [3000], databaseGroups: [])
         let complaint = try #require(examination.complaints.first)
@@ -100,8 +100,8 @@ struct DoctorChecksTests {
     func missingSocket() {
         var examination = Examination.healthy
         examination.socket.file = .missing
-        examination.socket.mayConnect = false
-        examination.agent = .failed(AgentAnswer.Failure(kind: .noSocket, reason: "none"))
+        examination.socket.canConnect = false
+        examination.agent = .failed(AgentReply.Failure(kind: .noSocket, reason: "none"))
         examination.service = .units(.down())
         let complaints = examination.complaints
         #expect(complaints.first?.title == "there is no socket at /run/larder/larder.sock")
@@ -121,9 +121,9 @@ struct DoctorChecksTests {
 
     @Test("the advice for a failed connection depends on the kind of failure")
     func connections() throws {
-        func complaint(_ kind: AgentAnswer.Failure.Kind, listener: String? = nil) throws -> Finding {
+        func complaint(_ kind: AgentReply.Failure.Kind, listener: String? = nil) throws -> Finding {
             var examination = Examination.healthy
-            examination.agent = .failed(AgentAnswer.Failure(kind: kind, reason: "reason", listener: listener))
+            examination.agent = .failed(AgentReply.Failure(kind: kind, reason: "reason", listener: listener))
             #expect(examination.report.status == .unreachable)
             return try #require(examination.complaints.first { $0.check == "connection" })
         }

@@ -10,7 +10,7 @@ extension Examination {
             socket: .healthy, service: .units(.healthy), agent: .facts(.healthy),
             settings: SettingsFacts(path: "/etc/larder/larder.json", isNamed: false, state: .right, modifiedAt: .early),
             clock: ClockFacts(isSynchronized: true),
-            volumes: [VolumeFacts(purpose: "state", path: "/var/lib/larder", state: .room(.healthy))],
+            volumes: [VolumeFacts(purpose: "state", path: "/var/lib/larder", state: .capacity(.healthy))],
             openFiles: 524_288, log: [])
     }
 
@@ -22,7 +22,7 @@ extension SocketFacts {
     static var healthy: SocketFacts {
         SocketFacts(
             path: "/run/larder/larder.sock", choice: .system, otherPath: "/run/user/1000/larder/larder.sock",
-            file: .socket(.healthy), mayConnect: true,
+            file: .socket(.healthy), canConnect: true,
             caller: Caller(user: 1000, name: "alice", groups: [1000, 990], databaseGroups: [1000, 990]))
     }
 }
@@ -53,7 +53,7 @@ extension ServiceFacts.Units {
     }
 }
 
-extension VolumeFacts.Room {
+extension VolumeFacts.Capacity {
     static var healthy: Self {
         Self(bytes: 40 << 30, freeBytes: 20 << 30, inodes: 1 << 20, freeInodes: 1 << 19, isReadOnly: false)
     }

@@ -39,7 +39,7 @@ struct DoctorMoreChecksTests {
     @Test("settings that the agent's user cannot read are a problem, even if the caller can read them")
     func hiddenSettings() {
         let findings = settings {
-            $0.hindered = SettingsFacts.Hindered(
+            $0.deniedUser = SettingsFacts.DeniedUser(
                 userName: "larder", groupName: "larder", permissions: "root:root 0600")
         }
         #expect(findings.map(\.level) == [.problem])
@@ -101,10 +101,10 @@ struct DoctorMoreChecksTests {
 
     @Test("a disk that is full, nearly full, read-only or out of inodes is reported")
     func disks() {
-        func finding(_ change: (inout VolumeFacts.Room) -> Void) -> Finding {
-            var room = VolumeFacts.Room.healthy
-            change(&room)
-            return DiskCheck.findings([VolumeFacts(purpose: "state", path: "/s", state: .room(room))])[0]
+        func finding(_ change: (inout VolumeFacts.Capacity) -> Void) -> Finding {
+            var capacity = VolumeFacts.Capacity.healthy
+            change(&capacity)
+            return DiskCheck.findings([VolumeFacts(purpose: "state", path: "/s", state: .capacity(capacity))])[0]
         }
         #expect(finding { $0.freeBytes = 4096 }.level == .problem)
         #expect(finding { $0.freeBytes = 4096 }.detail.first?.hasPrefix("the agent rejects changes") == true)

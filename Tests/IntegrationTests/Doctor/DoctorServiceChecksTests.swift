@@ -73,9 +73,9 @@ struct DoctorServiceChecksTests {
         (examination.socket, examination.service) = (socket, .another)
         #expect(examination.complaints.map(\.level) == [.skipped])
         #expect(
-            ServiceFacts.another.howToStart(socket)
+            ServiceFacts.another.startCommands(socket)
                 == ["start the agent of this socket: larderd --socket /tmp/other.sock"])
-        #expect(ServiceFacts.another.howToRestart == ["restart the agent"])
+        #expect(ServiceFacts.another.restartCommands == ["restart the agent"])
     }
 
     @Test("an agent that systemd did not start must be stopped before the service is enabled")
@@ -96,7 +96,7 @@ struct DoctorServiceChecksTests {
     func unusableUnits() {
         var examination = Examination.healthy
         examination.socket.file = .missing
-        examination.agent = .failed(AgentAnswer.Failure(kind: .noSocket, reason: "none"))
+        examination.agent = .failed(AgentReply.Failure(kind: .noSocket, reason: "none"))
         var units = ServiceFacts.Units.down()
         let masked = ServiceFacts.Units.unit(["LoadState": "masked", "ActiveState": "inactive"])
         (units.service, units.socket) = (masked, masked)
@@ -138,8 +138,8 @@ struct DoctorServiceChecksTests {
         let own = "2026-01-31 host larderd[7]: 1:2: colour is not a setting"
         let cause = "2026-01-31 host systemd[1]: larder.service: Failed at step NAMESPACE spawning /usr/sbin/larderd"
         let phrase = "2026-01-31 host systemd[1]: larder.service: Failed with result 'exit-code'."
-        #expect(ServiceFacts.telling([phrase, own, cause, phrase, phrase], 5) == [own, cause])
-        #expect(ServiceFacts.telling([own, own, cause], 2) == [own, cause])
-        #expect(ServiceFacts.telling([phrase, phrase], 1) == [phrase])
+        #expect(ServiceFacts.informative([phrase, own, cause, phrase, phrase], 5) == [own, cause])
+        #expect(ServiceFacts.informative([own, own, cause], 2) == [own, cause])
+        #expect(ServiceFacts.informative([phrase, phrase], 1) == [phrase])
     }
 }

@@ -155,9 +155,9 @@ struct BlobStoreTests {
             let store = try BlobStore(counting: path)
             store.blobs.withTable { $0.ledger.newDirectoryBytes = 4096 }
             let pinned = try store.put(picture(1))
-            store.giveToRow(pinned.digest)
+            store.addRowReference(pinned.digest)
             store.countPin(pinned.digest, 1)
-            #expect(store.held.bytes == 1000)
+            #expect(store.retained.bytes == 1000)
             let required = 1000 + 500 + 4096
             for limit in [required, required - 1] {
                 store.update(limits: SpaceLimits(bytes: limit, freeBytes: 0), imageLimits: ImageLimits())
@@ -179,7 +179,7 @@ struct BlobStoreTests {
             let first = try store.put(picture(1), declared: true)
             let second = try store.put(picture(2), declared: true)
             // No eviction frees enough space beside a pinned image.
-            store.giveToRow(first.digest)
+            store.addRowReference(first.digest)
             store.countPin(first.digest, 1)
             let big = #expect(throws: ImageError.self) { try store.begin(declaredLength: 2001) }
             #expect(big?.code == .noRoom)

@@ -101,17 +101,17 @@ struct CacheRoomTests {
             }
             for number in 1...4 { try await fixture.get(url(number)) }
             for number in 1...3 { #expect(try await fixture.cache.pin(fixture.request(url(number)), true)) }
-            #expect(fixture.cache.disk.blobs.held == (6000, 2))
+            #expect(fixture.cache.disk.blobs.retained == (6000, 2))
             let lease = try await fixture.cache.image(fixture.request(url(1)))
-            #expect(fixture.cache.disk.blobs.held == (6000, 2))
+            #expect(fixture.cache.disk.blobs.retained == (6000, 2))
             fixture.cache.release(lease.digest)
             #expect(await fixture.code(url(5)) == .noRoom)
             #expect(await fixture.code(url(4), .cacheOnly) == nil)
             // Two rows pin the same file. It counts as pinned until neither does.
             #expect(try await fixture.cache.pin(fixture.request(url(1)), false))
-            #expect(fixture.cache.disk.blobs.held == (6000, 2))
+            #expect(fixture.cache.disk.blobs.retained == (6000, 2))
             #expect(try await fixture.cache.remove(fixture.request(url(2))))
-            #expect(fixture.cache.disk.blobs.held == (3000, 1))
+            #expect(fixture.cache.disk.blobs.retained == (3000, 1))
             #expect(await fixture.code(url(5)) == nil)
         }
     }

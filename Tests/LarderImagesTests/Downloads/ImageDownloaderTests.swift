@@ -298,7 +298,7 @@ struct ImageDownloaderTests {
             try await RawOrigin.serve(script) { server in
                 try await DownloadFixture.run(limits: limits) { fixture in
                     let existing = try fixture.store.put(picture(9, size: 4000))
-                    fixture.store.giveToRow(existing.digest)
+                    fixture.store.addRowReference(existing.digest)
                     let error = await #expect(throws: ImageError.self) {
                         try await fixture.download(server.url).run()
                     }

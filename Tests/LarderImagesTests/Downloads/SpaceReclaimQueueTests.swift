@@ -8,7 +8,7 @@ struct SpaceReclaimQueueTests {
     /// A queue whose continuations are numbers.
     private typealias Queue = SpaceReclaimQueue<Int>
 
-    private let full = Queue.Usage(bytes: 3000, heldBytes: 3000, reservedBytes: 2000, leftoverBytes: 0)
+    private let full = Queue.Usage(bytes: 3000, retainedBytes: 3000, reservedBytes: 2000, leftoverBytes: 0)
     private let shortage = SpaceShortage(bytes: 1000, count: 0, taken: 5000)
 
     private func id(_ number: Int) -> TransferID { TransferID(number: number) }
@@ -26,12 +26,12 @@ struct SpaceReclaimQueueTests {
     @Test("the end of an eviction resumes the callers that wait for it, but not those that wait for space")
     func evictionEnds() {
         var queue = Queue()
-        queue.beginTurn()
-        wait(&queue, .turn, for: 1, 1)
-        wait(&queue, .turn, for: nil, 2)
+        queue.beginReclaiming()
+        wait(&queue, .eviction, for: 1, 1)
+        wait(&queue, .eviction, for: nil, 2)
         wait(&queue, .space, for: 3, 3)
         #expect(queue.isReclaiming)
-        let resumed = queue.endTurn().sorted()
+        let resumed = queue.endReclaiming().sorted()
         #expect(resumed == [1, 2])
         #expect(!queue.isReclaiming && queue.count == 1 && queue.isSettled)
     }
@@ -77,7 +77,7 @@ struct SpaceReclaimQueueTests {
         guard case .retry = decide(1, usage, running: [1, 2]) else { Issue.record(); return }
         // All space belongs to leased or pinned images, and no other will become free.
         usage = full
-        (usage.bytes, usage.heldBytes, usage.reservedBytes) = (5000, 5000, 0)
+        (usage.bytes, usage.retainedBytes, usage.reservedBytes) = (5000, 5000, 0)
         guard case .fail = decide(1, usage, running: [1, 2]) else { Issue.record(); return }
         // A download waits for another one. A put keeps its bytes and waits only for downloads.
         guard case .wait(.space, yielding: nil) = decide(1, full, running: [1, 2]) else { Issue.record(); return }

@@ -13,11 +13,11 @@ struct EvictionTests {
 
     /// Evicts in batches until no image is left to evict.
     private func drain(
-        _ queues: inout S3FIFO, limit: Int = 7, isHeld: (UInt32) -> Bool = { _ in false }
+        _ queues: inout S3FIFO, limit: Int = 7, isRetained: (UInt32) -> Bool = { _ in false }
     ) -> [UInt32] {
         var victims: [UInt32] = []
         while true {
-            let batch = queues.nextVictims(limit: limit, bytes: .max, isHeld: isHeld)
+            let batch = queues.nextVictims(limit: limit, bytes: .max, isRetained: isRetained)
             #expect(batch.victims.count <= limit)
             victims += batch.victims
             if batch.isExhausted { return victims }
@@ -94,10 +94,10 @@ struct EvictionTests {
                 sizes[slot] = nil
                 queues.remove(slot)
             default:
-                let isHeld: (UInt32) -> Bool = { $0 % 7 == UInt32(step % 7) }
-                let batch = queues.nextVictims(limit: 20, bytes: 3000, isHeld: isHeld)
+                let isRetained: (UInt32) -> Bool = { $0 % 7 == UInt32(step % 7) }
+                let batch = queues.nextVictims(limit: 20, bytes: 3000, isRetained: isRetained)
                 #expect(batch.bytes == batch.victims.reduce(0) { $0 + (sizes[$1] ?? -1) })
-                #expect(!batch.victims.contains(where: isHeld))
+                #expect(!batch.victims.contains(where: isRetained))
                 for victim in batch.victims { sizes[victim] = nil }
             }
             #expect(queues.count == sizes.count)

@@ -6,11 +6,11 @@ import Testing
 @Suite("Pending requests")
 struct PendingRequestsTests {
     private func request(
-        _ id: Int, _ lifetime: PendingRequests.Lifetime = .connection, heldBytes: Int = 0
+        _ id: Int, _ lifetime: PendingRequests.Lifetime = .connection, chargedBytes: Int = 0
     ) -> PendingRequest {
         PendingRequest(
             id: RequestID(id), admission: Admission("m", .nothing), slot: nil, lifetime: lifetime,
-            heldBytes: heldBytes)
+            chargedBytes: chargedBytes)
     }
 
     private func name(_ completion: PendingRequests.Completion) -> String {
@@ -46,7 +46,7 @@ struct PendingRequestsTests {
     func closed() {
         var pending = PendingRequests()
         let (waiting, committed) = (
-            pending.add(request(1, heldBytes: 3)), pending.add(request(2, .committed, heldBytes: 4))
+            pending.add(request(1, chargedBytes: 3)), pending.add(request(2, .committed, chargedBytes: 4))
         )
         let ended = pending.connectionClosed()
         #expect(ended.requests == 2 && ended.places == 1 && ended.bytes == 7)

@@ -50,7 +50,7 @@ struct ConnectionUsageTests {
             release()
             return false
         }
-        return !usage.hasTooMuch(none) && usage.hasTooMuch(less)
+        return !usage.exceedsQueuedBytes(none) && usage.exceedsQueuedBytes(less)
             && isZero({ () throws(WireError) in try usage.addSubscription(none) }, usage.removeSubscription)
             && isZero({ () throws(WireError) in try usage.addRequest(none) }, usage.removeRequest)
     }
@@ -93,16 +93,16 @@ struct ConnectionUsageTests {
         try await ConnectionFixture.with(limits: limits, peer: .stranger, access: rules) { client, _ in
             let wait = #"{"id":"wait","method":"config.wait","params":{"path":"b","exists":true}}"#
             let ping = #"{"id":1,"method":"agent.ping","params":{"x":"\#(String(repeating: "x", count: 70_000))"}}"#
-            if isOverLimit { client.usage.hold(limits.queuedBytesPerUser + 1) }
+            if isOverLimit { client.usage.charge(limits.queuedBytesPerUser + 1) }
             try await client.send("[\(wait),\(ping),{\"method\":\"agent.ping\"}]\n")
             if isOverLimit {
                 let error = try await JSONValue(parsing: #require(client.output().first))[0]?["error"]
                 #expect(error?["data"]?["name"]?.string == "limitExceeded")
-                client.usage.hold(-limits.queuedBytesPerUser - 1)
+                client.usage.charge(-limits.queuedBytesPerUser - 1)
             }
             var less = limits
             less.queuedBytesPerUser = 70_000
-            #expect(client.usage.hasTooMuch(less) == !isOverLimit)
+            #expect(client.usage.exceedsQueuedBytes(less) == !isOverLimit)
             try await client.end()
             #expect(Self.isUnused(client.usage))
         }

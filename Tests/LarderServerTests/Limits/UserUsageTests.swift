@@ -82,13 +82,13 @@ struct UserUsageTests {
         let table = UserUsageTable()
         for peer in [PeerCredentials.stranger, .own] {
             let usage = try #require(table.join(peer, Self.limits))
-            usage.hold(100)
-            #expect(!usage.hasTooMuch(Self.limits))
-            usage.hold(1)
-            #expect(usage.hasTooMuch(Self.limits))
-            #expect(usage.tooMuch(Self.limits).detail.contains("limits.queuedBytesPerUser"))
-            usage.hold(-1)
-            #expect(!usage.hasTooMuch(Self.limits))
+            usage.charge(100)
+            #expect(!usage.exceedsQueuedBytes(Self.limits))
+            usage.charge(1)
+            #expect(usage.exceedsQueuedBytes(Self.limits))
+            #expect(usage.queuedBytesExceeded(Self.limits).detail.contains("limits.queuedBytesPerUser"))
+            usage.charge(-1)
+            #expect(!usage.exceedsQueuedBytes(Self.limits))
         }
     }
 }

@@ -16,7 +16,7 @@ struct SubscriptionStateTests {
 
     /// A subscription at revision 7 whose first event is written.
     private static func active() -> State {
-        var state = State(holding: .nothing, current: 7, lastChanged: 7)
+        var state = State(clientRevision: .nothing, current: 7, lastChanged: 7)
         _ = state.replyWritten(revision: 7, current: 7, lastChanged: 7, canWrite: true)
         return state
     }
@@ -30,16 +30,16 @@ struct SubscriptionStateTests {
             (.outdated(revision: 3, isPatchable: true), 7, event(1, base: 3)),
             (.outdated(revision: 3, isPatchable: false), 7, event(1, base: 3, .gap)),
             (.nothing, 0, .none),
-        ] as [(Subscription.Held, Int, State.Action)])
-    func firstEvent(_ received: Subscription.Held, current: Int, expected: State.Action) {
-        var state = State(holding: received, current: current, lastChanged: current)
+        ] as [(Subscription.ClientRevision, Int, State.Action)])
+    func firstEvent(_ received: Subscription.ClientRevision, current: Int, expected: State.Action) {
+        var state = State(clientRevision: received, current: current, lastChanged: current)
         let action = state.replyWritten(revision: current, current: current, lastChanged: current, canWrite: true)
         #expect(action == expected)
     }
 
     @Test("no event precedes the reply, and the first one has the newest snapshot")
     func replyFirst() {
-        var state = State(holding: .current, current: 7, lastChanged: 7)
+        var state = State(clientRevision: .current, current: 7, lastChanged: 7)
         #expect(state.offer(current: 8, previous: 7, canWrite: true) == .none)
         #expect(state.offer(current: 9, previous: 8, canWrite: true) == .none)
         let action = state.replyWritten(revision: 7, current: 9, lastChanged: 9, canWrite: true)
@@ -60,7 +60,7 @@ struct SubscriptionStateTests {
 
     @Test("the end event follows the reply, has the next sequence number, and is the last event")
     func end() {
-        var state = State(holding: .nothing, current: 7, lastChanged: 7)
+        var state = State(clientRevision: .nothing, current: 7, lastChanged: 7)
         #expect(state.end(.shutdown) == .none)
         let action = state.replyWritten(revision: 7, current: 7, lastChanged: 7, canWrite: true)
         #expect(action == .sendEnd(.shutdown, sequence: 1))
@@ -73,7 +73,7 @@ struct SubscriptionStateTests {
 
     @Test("a closed subscription sends nothing")
     func closed() {
-        var states = [State(holding: .nothing, current: 7, lastChanged: 7), Self.active()]
+        var states = [State(clientRevision: .nothing, current: 7, lastChanged: 7), Self.active()]
         for index in states.indices {
             states[index].close()
             #expect(states[index].replyWritten(revision: 7, current: 8, lastChanged: 8, canWrite: true) == .none)
@@ -89,7 +89,7 @@ struct SubscriptionStateTests {
             var generator = SeededGenerator(seed: UInt64(seed))
             let isAlwaysChanged = Bool.random(using: &generator)
             var (current, lastChanged, canWrite) = (5, 5, true)
-            var state = State(holding: .current, current: current, lastChanged: lastChanged)
+            var state = State(clientRevision: .current, current: current, lastChanged: lastChanged)
             var (isAnnounced, isPostponed, isEnded) = (false, false, false)
             var (received, sequence, covered) = (current, 0, current)
             func take(_ action: State.Action) {

@@ -16,7 +16,7 @@ func fuzzFields(_ input: UnsafeRawBufferPointer) {
             "a date outside of the years 0 to 9999")
     }
     if let wait = RetryAfter.duration(text, date: nil, now: now) {
-        require(wait >= .zero && wait <= RetryAfter.longest, "the wait is out of range: \(wait)")
+        require(wait >= .zero && wait <= RetryAfter.maxDelay, "the wait is out of range: \(wait)")
     }
     if let range = ContentRange(text) {
         require(range.start >= 0 && range.start < range.total, "an invalid range: \(range)")

@@ -10,7 +10,7 @@ enum VersionCheck {
         return [
             Finding(
                 .warning, name, "larder has version \(own), but the running agent has version \(theirs)",
-                detail: ["the running agent may be older than the installed one"], advice: service.howToRestart)
+                detail: ["the running agent may be older than the installed one"], advice: service.restartCommands)
         ]
     }
 }

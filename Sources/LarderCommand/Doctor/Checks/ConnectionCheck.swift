@@ -5,7 +5,7 @@ enum ConnectionCheck {
     private static let name = "connection"
 
     static func findings(
-        _ agent: AgentAnswer, _ socket: SocketFacts, _ service: ServiceFacts, log: [String]
+        _ agent: AgentReply, _ socket: SocketFacts, _ service: ServiceFacts, log: [String]
     ) -> [Finding] {
         switch agent {
         case .facts(let facts):
@@ -22,7 +22,7 @@ enum ConnectionCheck {
     }
 
     private static func finding(
-        _ failure: AgentAnswer.Failure, _ socket: SocketFacts, _ service: ServiceFacts, _ log: [String]
+        _ failure: AgentReply.Failure, _ socket: SocketFacts, _ service: ServiceFacts, _ log: [String]
     ) -> Finding {
         let lines = log.isEmpty || service.hasFailed ? [] : ["last lines of the agent's log:"] + log.map { "  \($0)" }
         switch failure.kind {
@@ -32,23 +32,23 @@ enum ConnectionCheck {
             return Finding(
                 .problem, name, "no process listens on \(socket.path)",
                 detail: ["the agent that created the socket was killed; the next agent replaces it"] + lines,
-                advice: service.howToStart(socket))
+                advice: service.startCommands(socket))
         case .silent:
             let whom = failure.listener.map { " (\($0))" } ?? ""
             return Finding(
                 .problem, name, "a process is listening on \(socket.path)\(whom) but did not reply in time",
-                detail: [failure.reason] + lines, advice: service.howToRestart)
+                detail: [failure.reason] + lines, advice: service.restartCommands)
         case .closed:
             return Finding(
                 .problem, name, "the connection was closed before the agent replied",
                 detail: [failure.reason] + lines,
-                advice: ["retry, because the agent may just have been stopped"] + service.howToRestart)
+                advice: ["retry, because the agent may just have been stopped"] + service.restartCommands)
         case .foreign:
             return Finding(
                 .problem, name, "the process on \(socket.path) is not a Larder agent, or has an incompatible version",
                 detail: [failure.reason], advice: ["pass the agent's socket: larder doctor --socket PATH"])
         case .other:
-            return Finding(.problem, name, failure.reason, detail: lines, advice: service.howToStart(socket))
+            return Finding(.problem, name, failure.reason, detail: lines, advice: service.startCommands(socket))
         }
     }
 

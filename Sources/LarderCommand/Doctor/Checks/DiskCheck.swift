@@ -2,9 +2,9 @@
 enum DiskCheck {
     private static let name = "disk"
     /// The free space, in bytes, below which writes may fail at any time. It is relative for small file systems.
-    private static func minFreeBytes(_ room: VolumeFacts.Room) -> Int { min(1 << 20, room.bytes / 50) }
+    private static func minFreeBytes(_ capacity: VolumeFacts.Capacity) -> Int { min(1 << 20, capacity.bytes / 50) }
     /// The free space, in bytes, below which an administrator should act.
-    private static func little(_ room: VolumeFacts.Room) -> Int { min(64 << 20, room.bytes / 10) }
+    private static func lowFreeBytes(_ capacity: VolumeFacts.Capacity) -> Int { min(64 << 20, capacity.bytes / 10) }
 
     static func findings(_ volumes: [VolumeFacts]) -> [Finding] { volumes.map(finding) }
 
@@ -16,30 +16,31 @@ enum DiskCheck {
             return Finding(
                 .problem, name, "\(place) does not exist",
                 advice: ["restart the agent, which creates the directory, and find out what deleted it"])
-        case .room(let room):
-            let free = "\(Human.bytes(room.freeBytes)) of \(Human.bytes(room.bytes)) free"
+        case .capacity(let capacity):
+            let free = "\(Human.bytes(capacity.freeBytes)) of \(Human.bytes(capacity.bytes)) free"
             let path = volume.path.shellWord
             let mountPoint = "\"$(findmnt -n -o TARGET -T \(path))\""
-            if room.isReadOnly {
+            if capacity.isReadOnly {
                 return Finding(
                     .problem, name, "\(place) is on a file system that is mounted read-only",
                     detail: ["the agent can store neither changes nor images"],
                     advice: ["find the cause: sudo dmesg | tail", "then: sudo mount -o remount,rw \(mountPoint)"])
             }
-            if room.freeBytes < minFreeBytes(room) {
+            if capacity.freeBytes < minFreeBytes(capacity) {
                 return Finding(
                     .problem, name, "\(place): the file system is full (\(free))", detail: [consequence(volume)],
                     advice: ["find what uses the space: sudo du -xh --max-depth=1 \(mountPoint) | sort -h"])
             }
-            if room.inodes > 0, room.freeInodes < 16 {
+            if capacity.inodes > 0, capacity.freeInodes < 16 {
                 return Finding(
-                    .problem, name, "\(place): the file system has only \(room.freeInodes) inodes left for new files",
+                    .problem, name,
+                    "\(place): the file system has only \(capacity.freeInodes) inodes left for new files",
                     detail: [consequence(volume)],
                     advice: ["remove directories with many small files; check with: df -i \(path)"])
             }
-            if room.freeBytes < little(room) || (room.inodes > 0 && room.freeInodes < 1024) {
+            if capacity.freeBytes < lowFreeBytes(capacity) || (capacity.inodes > 0 && capacity.freeInodes < 1024) {
                 return Finding(
-                    .warning, name, "\(place): disk space is low (\(free), \(room.freeInodes) free inodes)",
+                    .warning, name, "\(place): disk space is low (\(free), \(capacity.freeInodes) free inodes)",
                     advice: ["check with: df -h \(path)"])
             }
             return Finding(.ok, name, "\(place): \(free)")

@@ -5,7 +5,7 @@ enum ServiceCheck {
     private static let name = "service"
 
     static func findings(_ facts: ServiceFacts, agent: AgentFacts?, log: [String]) -> [Finding] {
-        let isAnswered = agent != nil
+        let isReachable = agent != nil
         switch facts {
         case .absent: return [Finding(.skipped, name, "systemd is not running on this host")]
         case .unknown(let reason): return [Finding(.skipped, name, "cannot query systemd: \(reason)")]
@@ -13,22 +13,22 @@ enum ServiceCheck {
             guard !units.service.isAbsent || !units.socket.isAbsent else {
                 return [
                     Finding(
-                        isAnswered ? .ok : .skipped, name,
+                        isReachable ? .ok : .skipped, name,
                         "systemd does not manage the agent, because it has no larder.service"
                             + (units.isUser ? " for this user" : ""))
                 ]
             }
             // A failed unit is always reported as such, even if another agent replies.
             if let agent, !units.service.isUp, !units.socket.isUp, !facts.hasFailed { return [foreign(agent, units)] }
-            return socket(units, isAnswered) + service(units, isAnswered, log)
+            return socket(units, isReachable) + service(units, isReachable, log)
         case .another:
             return [Finding(.skipped, name, "not checked, because larder.socket does not listen on the given socket")]
         }
     }
 
-    private static func socket(_ units: ServiceFacts.Units, _ isAnswered: Bool) -> [Finding] {
+    private static func socket(_ units: ServiceFacts.Units, _ isReachable: Bool) -> [Finding] {
         let unit = units.socket
-        guard unit.isLoaded else { return unusable(unit, "larder.socket", units, isAnswered) }
+        guard unit.isLoaded else { return unusable(unit, "larder.socket", units, isReachable) }
         switch unit.activeState {
         case "failed":
             let gaveUp = unit.result == "service-start-limit-hit"
@@ -58,8 +58,8 @@ enum ServiceCheck {
         default:
             return [
                 Finding(
-                    isAnswered ? .warning : .problem, name, "larder.socket is \(unit.activeState)",
-                    detail: isAnswered ? ["without it, clients cannot connect while the agent restarts"] : [],
+                    isReachable ? .warning : .problem, name, "larder.socket is \(unit.activeState)",
+                    detail: isReachable ? ["without it, clients cannot connect while the agent restarts"] : [],
                     advice: [units.systemctl("enable --now larder.socket")])
             ]
         }
@@ -88,10 +88,10 @@ enum ServiceCheck {
 
     /// The findings for a unit that systemd has but cannot start; empty if it has no such unit.
     private static func unusable(
-        _ unit: UnitFacts, _ name: String, _ units: ServiceFacts.Units, _ isAnswered: Bool
+        _ unit: UnitFacts, _ name: String, _ units: ServiceFacts.Units, _ isReachable: Bool
     ) -> [Finding] {
         if unit.isAbsent { return [] }
-        let level: Finding.Level = isAnswered ? .warning : .problem
+        let level: Finding.Level = isReachable ? .warning : .problem
         if unit.isMasked {
             return [
                 Finding(
@@ -114,9 +114,9 @@ enum ServiceCheck {
         ]
     }
 
-    private static func service(_ units: ServiceFacts.Units, _ isAnswered: Bool, _ log: [String]) -> [Finding] {
+    private static func service(_ units: ServiceFacts.Units, _ isReachable: Bool, _ log: [String]) -> [Finding] {
         let unit = units.service
-        guard unit.isLoaded else { return unusable(unit, "larder.service", units, isAnswered) }
+        guard unit.isLoaded else { return unusable(unit, "larder.service", units, isReachable) }
         let state = "larder.service is \(unit.activeState)\(unit.subState.isEmpty ? "" : " (\(unit.subState))")"
         if unit.activeState == "failed" || (unit.subState == "auto-restart") {
             return [
@@ -151,7 +151,7 @@ enum ServiceCheck {
             }
             return [
                 Finding(
-                    isAnswered ? .warning : .problem, name, state,
+                    isReachable ? .warning : .problem, name, state,
                     advice: [units.systemctl("start larder.service")])
             ]
         }

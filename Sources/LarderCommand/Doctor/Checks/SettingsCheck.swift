@@ -15,17 +15,17 @@ enum SettingsCheck {
                 : [Finding(.ok, name, "the agent runs without a settings file; the defaults are in effect")]
         }
         let path = facts.path
-        if let hindered = facts.hindered {
+        if let deniedUser = facts.deniedUser {
             return [
                 Finding(
-                    .problem, name, "the agent's user \(hindered.userName) cannot read \(path)",
+                    .problem, name, "the agent's user \(deniedUser.userName) cannot read \(path)",
                     detail: [
-                        "its owner and mode are \(hindered.permissions)"
+                        "its owner and mode are \(deniedUser.permissions)"
                             + (agent == nil
                                 ? "" : "; the agent keeps the settings that it has read, but could not start again")
                     ],
                     advice: [
-                        "as root: chgrp \(hindered.groupName) \(path.shellWord); chmod 640 \(path.shellWord)",
+                        "as root: chgrp \(deniedUser.groupName) \(path.shellWord); chmod 640 \(path.shellWord)",
                         "if that does not help, check the directories above the file: namei -l \(path.shellWord)",
                     ])
             ]
@@ -64,7 +64,7 @@ enum SettingsCheck {
                         agent == nil
                             ? "correct the file, then start the agent"
                             : "correct the file; the agent runs with the previous settings, but could not start again"
-                    ] + (agent == nil ? [] : service.howToReload))
+                    ] + (agent == nil ? [] : service.reloadCommands))
             ]
         case .right: return [right(facts, agent, service)]
         }
@@ -78,7 +78,7 @@ enum SettingsCheck {
         if agent.info.settings == nil {
             return Finding(
                 .warning, name, "\(facts.path) is valid, but the agent was started without it",
-                advice: service.howToRestart)
+                advice: service.restartCommands)
         }
         guard let changed = facts.modifiedAt, changed > agent.info.settingsReadAt else {
             return Finding(.ok, name, "\(facts.path) is valid, and the agent has read it")
@@ -90,6 +90,6 @@ enum SettingsCheck {
             detail: [
                 "changes of socket, state, cache, log, service, current and images.enabled need a restart, others a reload"
             ],
-            advice: service.howToReload)
+            advice: service.reloadCommands)
     }
 }

@@ -13,7 +13,8 @@ enum SocketCheck {
             if facts.choice == .variable { detail.append("LARDER_SOCKET contains this path") }
             return [
                 Finding(
-                    .problem, name, "there is no socket at \(path)", detail: detail, advice: service.howToStart(facts))
+                    .problem, name, "there is no socket at \(path)", detail: detail,
+                    advice: service.startCommands(facts))
             ]
         case .hidden(let reason):
             return [
@@ -32,7 +33,7 @@ enum SocketCheck {
                         facts.isNamed
                             ? "pass the agent's socket: larder doctor --socket PATH"
                             : "move it away, then start the agent again"
-                    ] + (facts.isNamed ? [] : service.howToStart(facts)))
+                    ] + (facts.isNamed ? [] : service.startCommands(facts)))
             ]
         case .socket(let owner): return [access(facts, owner)]
         case .abstract:
@@ -43,7 +44,7 @@ enum SocketCheck {
     private static func access(_ facts: SocketFacts, _ owner: SocketFacts.Owner) -> Finding {
         let who = "\(owner.userName):\(owner.groupName) \(octal(owner.mode))"
         let title = "\(facts.path), \(who)"
-        guard facts.mayConnect else { return denied(facts, owner, title) }
+        guard facts.canConnect else { return denied(facts, owner, title) }
         if owner.mode & 0o002 != 0 {
             return Finding(
                 .warning, name, "\(title): every user on this host can connect",

@@ -9,8 +9,8 @@ enum UpstreamCheck {
         case .failure(let failure): return [Finding(.skipped, name, "not checked: \(failure.message)")]
         case .success(let status):
             let found = status.namespaces.map { (name: $0.namespace, findings: findings($0, facts.now, hints)) }
-            let well = found.filter { $0.findings.isEmpty }.map { $0.name }
-            return (well.isEmpty ? [] : [Finding(.ok, name, summary(well))]) + found.flatMap { $0.findings }
+            let upToDate = found.filter { $0.findings.isEmpty }.map { $0.name }
+            return (upToDate.isEmpty ? [] : [Finding(.ok, name, summary(upToDate))]) + found.flatMap { $0.findings }
         }
     }
 

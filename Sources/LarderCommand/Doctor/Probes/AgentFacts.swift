@@ -12,7 +12,7 @@ struct AgentFacts: Sendable {
 }
 
 /// The result of the requests to the agent.
-enum AgentAnswer: Sendable {
+enum AgentReply: Sendable {
     /// Why there was no reply.
     struct Failure: Sendable, Equatable {
         /// The kinds of failure that require different actions.

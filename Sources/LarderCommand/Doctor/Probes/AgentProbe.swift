@@ -4,11 +4,11 @@ import LarderClient
 
 /// Requests the data that the checks need from the agent.
 enum AgentProbe {
-    private typealias Failure = AgentAnswer.Failure
+    private typealias Failure = AgentReply.Failure
 
     /// Sends all requests over one connection.
     /// - Parameter timeout: the timeout of each request.
-    static func answer(socket: String, timeout: Duration) async -> AgentAnswer {
+    static func answer(socket: String, timeout: Duration) async -> AgentReply {
         var configuration = LarderClient.Configuration()
         configuration.timeout = timeout
         let clock = ContinuousClock()
@@ -28,7 +28,7 @@ enum AgentProbe {
     }
 
     /// Classifies an error of a request to the agent at a socket.
-    static func failure(of error: any Error, socket: String) -> AgentAnswer.Failure {
+    static func failure(of error: any Error, socket: String) -> AgentReply.Failure {
         switch error {
         case let error as LarderClientError: failure(error, socket)
         // The peer replied, but not as an agent would.

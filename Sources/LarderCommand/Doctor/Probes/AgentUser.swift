@@ -9,7 +9,7 @@ struct AgentUser: Sendable, Equatable {
 
     /// Determines the user from the process that replied, or else from the unit in systemd. Nil if neither is
     /// available.
-    static func look(pid: Int?, _ service: ServiceFacts) -> AgentUser? {
+    static func probe(pid: Int?, _ service: ServiceFacts) -> AgentUser? {
         if let pid {
             // If the agent runs in a container, this process ID may belong to another process here.
             let name = (try? Input.contents(of: "/proc/\(pid)/comm")).map { String(decoding: $0, as: UTF8.self) }

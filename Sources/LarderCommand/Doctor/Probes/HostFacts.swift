@@ -4,7 +4,7 @@ import Glibc
 /// The file system of an agent directory.
 struct VolumeFacts: Sendable, Equatable {
     /// The space that is available to users other than root (statvfs(3)).
-    struct Room: Sendable, Equatable {
+    struct Capacity: Sendable, Equatable {
         var bytes: Int
         var freeBytes: Int
         /// 0 if the file system does not count inodes.
@@ -15,7 +15,7 @@ struct VolumeFacts: Sendable, Equatable {
 
     /// The result of the check.
     enum State: Sendable, Equatable {
-        case room(Room)
+        case capacity(Capacity)
         case missing
         /// The directory cannot be checked, for this reason.
         case hidden(String)
@@ -30,7 +30,7 @@ struct VolumeFacts: Sendable, Equatable {
     var isState: Bool { purpose == "state" }
 
     /// Checks a directory.
-    static func look(at path: String, purpose: String) -> VolumeFacts {
+    static func probe(at path: String, purpose: String) -> VolumeFacts {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else {
             let code = errno
@@ -42,8 +42,8 @@ struct VolumeFacts: Sendable, Equatable {
         let unit = Int(clamping: status.f_frsize)
         return VolumeFacts(
             purpose: purpose, path: path,
-            state: .room(
-                Room(
+            state: .capacity(
+                Capacity(
                     bytes: Int(clamping: status.f_blocks) * unit, freeBytes: Int(clamping: status.f_bavail) * unit,
                     inodes: Int(clamping: status.f_files), freeInodes: Int(clamping: status.f_favail),
                     isReadOnly: status.f_flag & UInt(ST_RDONLY) != 0)))

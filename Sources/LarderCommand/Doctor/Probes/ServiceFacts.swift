@@ -46,7 +46,7 @@ enum ServiceFacts: Sendable, Equatable {
     }
 
     /// The commands that start the agent.
-    func howToStart(_ socket: SocketFacts) -> [String] {
+    func startCommands(_ socket: SocketFacts) -> [String] {
         switch self {
         case .units(let units) where (units.socket.isLoaded || units.socket.isMasked):
             if units.socket.activeState == "active" {
@@ -62,7 +62,7 @@ enum ServiceFacts: Sendable, Equatable {
     }
 
     /// The commands that restart the agent.
-    var howToRestart: [String] {
+    var restartCommands: [String] {
         if case .units(let units) = self, units.service.isLoaded || units.service.isMasked {
             return units.unmasking + [units.systemctl("restart larder.service")]
         }
@@ -70,7 +70,7 @@ enum ServiceFacts: Sendable, Equatable {
     }
 
     /// The commands that make the agent reload its settings.
-    var howToReload: [String] {
+    var reloadCommands: [String] {
         if case .units(let units) = self, units.service.isLoaded { return [units.systemctl("reload larder.service")] }
         return ["send the agent SIGHUP"]
     }
@@ -78,12 +78,12 @@ enum ServiceFacts: Sendable, Equatable {
 
 extension ServiceFacts {
     /// Queries systemd. Must be called before the first connection, which would start the service.
-    static func look(for socket: SocketFacts) async -> ServiceFacts {
+    static func probe(for socket: SocketFacts) async -> ServiceFacts {
         let isUser = socket.choice == .user
         guard access("/run/systemd/system", F_OK) == 0 else { return .absent }
         func unit(_ name: String) async -> CapturedProgram? {
             let words = ["systemctl"] + (isUser ? ["--user"] : []) + ["show", name]
-            return await CapturedProgram.run(words + UnitFacts.asked.map { "--property=\($0)" })
+            return await CapturedProgram.run(words + UnitFacts.queriedProperties.map { "--property=\($0)" })
         }
         guard let service = await unit("larder.service"), let listener = await unit("larder.socket") else {
             return .unknown("systemctl cannot be run or did not end in time")
@@ -109,9 +109,10 @@ extension ServiceFacts {
 
     /// The last lines of the log. Messages of systemd that only report a failure are omitted, unless there are no other
     /// lines.
-    static func telling(_ lines: [String], _ count: Int) -> [String] {
-        let telling = lines.filter { line in !(line.contains(" systemd[") && phrases.contains { line.contains($0) }) }
-        return Array((telling.isEmpty ? lines : telling).suffix(count))
+    static func informative(_ lines: [String], _ count: Int) -> [String] {
+        let informative = lines.filter { line in !(line.contains(" systemd[") && phrases.contains { line.contains($0) })
+        }
+        return Array((informative.isEmpty ? lines : informative).suffix(count))
     }
 
     /// Messages of systemd that report a failure but not its reason.
@@ -126,6 +127,6 @@ extension ServiceFacts {
         let unit = units.isUser ? ["--user-unit", "larder.service"] : ["--unit", "larder.service"]
         let words = ["journalctl", "--quiet", "--no-pager", "--output=short-iso", "--lines=50"] + unit
         guard let journal = await CapturedProgram.run(words), journal.end == .exited(0) else { return [] }
-        return Self.telling(journal.lines, count)
+        return Self.informative(journal.lines, count)
     }
 }

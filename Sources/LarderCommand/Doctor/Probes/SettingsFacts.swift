@@ -22,10 +22,10 @@ struct SettingsFacts: Sendable, Equatable {
     /// The time of the last modification.
     var modifiedAt: Timestamp?
     /// The user that the agent runs as, if that user may not read the file.
-    var hindered: Hindered?
+    var deniedUser: DeniedUser?
 
     /// A user who may not read the file.
-    struct Hindered: Sendable, Equatable {
+    struct DeniedUser: Sendable, Equatable {
         var userName: String
         var groupName: String
         /// The owner, group and mode of the file: `root:root 0600`.
@@ -42,7 +42,7 @@ extension SettingsFacts {
     ///   - choice: how the agent was chosen. If the user chose its socket, the agent's default settings file is
     ///     unknown.
     /// - Returns: nil if it is not known which file to check.
-    static func look(option: String?, inForce: String?, agentUser: AgentUser?, choice: SocketFacts.Choice) async
+    static func probe(option: String?, inForce: String?, agentUser: AgentUser?, choice: SocketFacts.Choice) async
         -> SettingsFacts?
     {
         guard let path = option ?? inForce ?? defaultPath(choice) else { return nil }
@@ -57,7 +57,7 @@ extension SettingsFacts {
         // If the file is not the agent's own, the agent need not be able to read it.
         if let agentUser, option == nil || option == inForce, await agentUser.mayRead(path) == false {
             let mode = String(status.st_mode & 0o7777, radix: 8)
-            facts.hindered = Hindered(
+            facts.deniedUser = DeniedUser(
                 userName: Accounts.name(ofUser: agentUser.user), groupName: Accounts.name(ofGroup: agentUser.group),
                 permissions: "\(Accounts.name(ofUser: status.st_uid)):\(Accounts.name(ofGroup: status.st_gid)) 0\(mode)"
             )

@@ -44,7 +44,7 @@ struct SocketFacts: Sendable, Equatable {
     /// The socket path of the user's own agent; nil if it was not checked.
     var otherPath: String?
     var file: File
-    var mayConnect: Bool
+    var canConnect: Bool
     var caller: Caller
 
     /// Whether the user chose the path.
@@ -75,8 +75,8 @@ extension SocketFacts {
             choice = path == users ? .user : .system
         }
         otherPath = choice == .system ? users : nil
-        file = LarderSocket.isAbstract(path) ? .abstract : Self.look(at: path)
-        mayConnect = file == .abstract || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0
+        file = LarderSocket.isAbstract(path) ? .abstract : Self.probe(at: path)
+        canConnect = file == .abstract || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0
         let name = Accounts.knownName(ofUser: geteuid())
         caller = Caller(
             user: geteuid(), name: name ?? Accounts.name(ofUser: geteuid()), hasName: name != nil,
@@ -84,7 +84,7 @@ extension SocketFacts {
             databaseGroups: name.map { Accounts.groups(ofUser: $0, primary: getegid()) } ?? [])
     }
 
-    private static func look(at path: String) -> File {
+    private static func probe(at path: String) -> File {
         var status = stat()
         guard stat(path, &status) == 0 else {
             let code = errno

@@ -2,7 +2,7 @@
 struct UnitFacts: Sendable, Equatable {
     private let properties: [String: String]
 
-    static let asked = [
+    static let queriedProperties = [
         "LoadState", "LoadError", "ActiveState", "SubState", "Result", "UnitFileState", "NRestarts", "ExecMainStatus",
         "WatchdogUSec", "Listen", "User",
     ]

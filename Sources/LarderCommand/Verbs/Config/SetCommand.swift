@@ -49,7 +49,7 @@ struct SetCommand: AsyncParsableCommand {
         if all {
             if value != nil { throw ValidationError("--all takes no path; write larder set --all VALUE") }
         } else {
-            try PathArgument.refuseEmpty(path, "larder set --all VALUE replaces all overrides")
+            try PathArgument.rejectEmpty(path, "larder set --all VALUE replaces all overrides")
             if value == nil { throw ValidationError("Missing expected argument '<value>'") }
         }
     }
@@ -91,7 +91,7 @@ struct UnsetCommand: AsyncParsableCommand {
             if path != nil { throw ValidationError("--all takes no path; write larder unset --all") }
         } else {
             guard let path else { throw ValidationError("Missing expected argument '<path>'") }
-            try PathArgument.refuseEmpty(path, "larder unset --all removes all overrides")
+            try PathArgument.rejectEmpty(path, "larder unset --all removes all overrides")
         }
     }
 

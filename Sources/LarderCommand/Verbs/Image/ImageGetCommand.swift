@@ -71,16 +71,17 @@ struct ImageGetCommand: AsyncParsableCommand {
             // Until the connection ends, because a copy may take arbitrarily long.
             leaseSeconds: 0, deadlineMilliseconds: deadline.milliseconds)
         // The agent enforces the deadline. The added time covers an agent that does not respond at all.
-        let patience = deadline.duration + .seconds(10)
+        let replyTimeout = deadline.duration + .seconds(10)
         try await agent.connection.withClient { client in
             let value: JSONValue
             if let output {
                 let request = ImageFileRequest(
-                    socket: client.socket, parameters: parameters, patience: patience, hints: agent.connection.hints)
+                    socket: client.socket, parameters: parameters, replyTimeout: replyTimeout,
+                    hints: agent.connection.hints)
                 value = try await Self.copy(request, to: output)
             } else {
                 value = try await client.call(
-                    ImageGet.name, params: .building { parameters.write(to: &$0) }, timeout: patience)
+                    ImageGet.name, params: .building { parameters.write(to: &$0) }, timeout: replyTimeout)
             }
             let result = try readable { () throws(WireError) in try ImageGet.Result(from: value) }
             if let text = agent.json ? value.compactText : summary(result) { try Output.line(text) }
@@ -89,7 +90,8 @@ struct ImageGetCommand: AsyncParsableCommand {
 
     private func summary(_ result: ImageGet.Result) -> String? {
         guard let output else { return result.path }
-        return output == "-" ? nil : "\(output.printable): \(ImageText.what(result.image)), \(Self.how(result))"
+        return output == "-"
+            ? nil : "\(output.printable): \(ImageText.properties(result.image)), \(Self.describe(result))"
     }
 
     /// Requests the image and copies it.
@@ -107,7 +109,7 @@ struct ImageGetCommand: AsyncParsableCommand {
     }
 
     /// How the image was obtained, for people.
-    static func how(_ result: ImageGet.Result) -> String {
+    static func describe(_ result: ImageGet.Result) -> String {
         switch (result.freshness, result.source) {
         case (.revalidated, _): "cached, revalidated with the origin"
         case (.stale, _): "cached, stale: \(Human.span(milliseconds: result.ageSeconds * 1000)) old"

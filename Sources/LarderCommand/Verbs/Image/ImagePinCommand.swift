@@ -20,7 +20,7 @@ struct ImagePinCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await agent.printResult(of: ImagePin.self, image.reference) { result in
-            "pinned: \(ImageText.what(result.image))"
+            "pinned: \(ImageText.properties(result.image))"
         }
     }
 }

@@ -53,7 +53,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
             let lineBytes = try await client.agent.info().limits.lineBytes
             // Leave space for the envelope of the request.
             let portions = PrefetchList.portions(
-                list.items, maxItems: ImagePrefetch.Parameters.maxItems, mostBytes: lineBytes - 1024)
+                list.items, maxItems: ImagePrefetch.Parameters.maxItems, maxBytes: lineBytes - 1024)
             let run = PrefetchRun(
                 list, portions: portions, concurrency: concurrency, screen: .standardError(isQuiet: agent.json))
             end = try await fetch(run, over: client)
@@ -63,7 +63,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
 
     /// Writes each refused line or element to standard error. The limit is that of failures in the agent's result.
     private func report(_ refusals: [PrefetchList.Refusal], of unit: PrefetchList.Unit) {
-        let (name, limit) = (PrefetchList.shownName(file), ImagePrefetch.Result.maxFailures)
+        let (name, limit) = (PrefetchList.displayName(file), ImagePrefetch.Result.maxFailures)
         for refusal in refusals.prefix(limit) {
             Output.note("\(unit) \(refusal.number) of \(name): \(refusal.reason)")
         }

@@ -45,7 +45,7 @@ struct ImagePutCommand: AsyncParsableCommand {
                 let result = ImagePut.Result(image: image)
                 return try Output.line(JSONValue.building { result.write(to: &$0) }.compactText)
             }
-            try Output.line("stored: \(ImageText.what(image))")
+            try Output.line("stored: \(ImageText.properties(image))")
         }
     }
 }

@@ -108,7 +108,7 @@ final class FanoutGroup {
         let started = MonotonicClock.nanoseconds()
         try loop.send(request.buffer, on: publisher)
         while waiting > 0 || replies < expectedReplies {
-            try loop.turn { (connection) throws(BenchError) in
+            try loop.processEvents { (connection) throws(BenchError) in
                 guard connection !== publisher else {
                     try connection.receive(into: loop.scratch) { (answer) throws(BenchError) in
                         if let failure = peer.failure(in: answer) { throw failure }
@@ -137,7 +137,7 @@ final class FanoutGroup {
         for connection in subscriberGroup.connections { try readEvents(connection) }
         guard unread > 0 else { return nil }
         while unread > 0 {
-            try loop.turn { (connection) throws(BenchError) in try readEvents(connection) }
+            try loop.processEvents { (connection) throws(BenchError) in try readEvents(connection) }
         }
         return MonotonicClock.nanoseconds()
     }

@@ -21,7 +21,7 @@ final class SubscriberGroup {
         var isSubscribed = [Bool](repeating: false, count: count)
         var missing = count
         while missing > 0 {
-            try loop.turn { (connection) throws(BenchError) in
+            try loop.processEvents { (connection) throws(BenchError) in
                 try connection.receive(into: loop.scratch) { (reply) throws(BenchError) in
                     // The reply is followed by the event of the first snapshot.
                     guard !isSubscribed[connection.index] else { return }

@@ -66,7 +66,7 @@ final class WriteLoad {
             waiting += 1
         }
         while waiting > 0 {
-            try loop.turn { (connection) throws(BenchError) in
+            try loop.processEvents { (connection) throws(BenchError) in
                 var isAnswered = false
                 try connection.receive(into: loop.scratch) { (reply) throws(BenchError) in
                     if let failure = peer.failure(in: reply) { throw failure }

@@ -23,7 +23,7 @@ final class ConnectLoad {
         var now = started
         for index in 0..<parallel { try begin(index, on: loop, &startedAt) }
         repeat {
-            try loop.turn { (connection) throws(BenchError) in
+            try loop.processEvents { (connection) throws(BenchError) in
                 var isAnswered = false
                 try connection.receive(into: loop.scratch) { (reply) throws(BenchError) in
                     guard batch.expected.match(reply, at: 0) else { throw batch.mismatchError(reply) }

@@ -54,7 +54,7 @@ final class GetLoad {
         let started = MonotonicClock.nanoseconds()
         var now = started
         repeat {
-            try loop.turn { (connection) throws(BenchError) in
+            try loop.processEvents { (connection) throws(BenchError) in
                 let before = exchanges[connection.index].replies
                 var slot = before
                 try connection.receive(into: loop.scratch) { (reply) throws(BenchError) in

@@ -25,7 +25,7 @@ struct ControlConnection {
         try loop.send(bytes.buffer, on: connection)
         var replies: [[UInt8]] = []
         while replies.count < count {
-            try loop.turn { (connection) throws(BenchError) in
+            try loop.processEvents { (connection) throws(BenchError) in
                 try connection.receive(into: loop.scratch) { (frame) throws(BenchError) in
                     if let failure = peer.failure(in: frame) { throw failure }
                     replies.append(Array(frame))

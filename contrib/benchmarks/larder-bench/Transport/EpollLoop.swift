@@ -41,7 +41,7 @@ final class EpollLoop {
     }
 
     /// Sends `bytes`, which must remain valid. The bytes that the socket does not accept at once are sent by
-    /// ``turn(_:)``.
+    /// ``processEvents(_:)``.
     @inline(__always)
     func send(_ bytes: UnsafeRawBufferPointer, on connection: Connection) throws(BenchError) {
         try connection.send(bytes)
@@ -53,7 +53,7 @@ final class EpollLoop {
     /// Waits once, and calls `readable` with every connection that has input.
     /// - Throws: `.silent` if nothing happens within ``stallMilliseconds``.
     @inline(__always)
-    func turn(_ readable: (Connection) throws(BenchError) -> Void) throws(BenchError) {
+    func processEvents(_ readable: (Connection) throws(BenchError) -> Void) throws(BenchError) {
         let ready = larder_epoll_wait(descriptor, events.baseAddress, Int32(events.count), Self.stallMilliseconds)
         if ready < 0 {
             if errno == EINTR { return }
