@@ -12,13 +12,6 @@ import Testing
 
 @Suite("Start with a damaged state directory")
 struct BrokenStateTests {
-    private func local(_ durability: Durability = .full) -> StoreFixture {
-        var fixture = StoreFixture()
-        fixture.hasRemote = false
-        fixture.durability = durability
-        return fixture
-    }
-
     /// Leaves the state of a stopped store: `n` is 2 in the newest generation and 1 in the previous one, and the journal
     /// has neither.
     /// - Returns: the path and the revision of the newest generation
@@ -44,7 +37,7 @@ struct BrokenStateTests {
         "a generation that temporarily cannot be read stops the start and stays in place",
         arguments: [EMFILE, ENFILE, ENOMEM, EACCES])
     func unreadable(errno: CInt) async throws {
-        var fixture = local(.relaxed)
+        var fixture = StoreFixture.local(.relaxed)
         defer { fixture.remove() }
         let (newest, revision) = try await twoGenerations(fixture)
         let files = FaultyFileSystem()
@@ -60,7 +53,7 @@ struct BrokenStateTests {
 
     @Test("a generation is read again after an I/O error, and set aside after a second one")
     func badSector() async throws {
-        var fixture = local(.relaxed)
+        var fixture = StoreFixture.local(.relaxed)
         defer { fixture.remove() }
         let (newest, revision) = try await twoGenerations(fixture)
         let files = FaultyFileSystem()
@@ -80,7 +73,7 @@ struct BrokenStateTests {
 
     @Test("a generation in an unknown format stops the start, and no older one is used instead")
     func otherVersion() async throws {
-        let fixture = local(.relaxed)
+        let fixture = StoreFixture.local(.relaxed)
         defer { fixture.remove() }
         let (newest, _) = try await twoGenerations(fixture)
         let lines = try contents(newest).split(separator: UInt8(ascii: "\n")).map {
@@ -106,7 +99,7 @@ struct BrokenStateTests {
 
     @Test("a journal record with an unknown kind of change stops the start")
     func unknownChange() async throws {
-        let fixture = local()
+        let fixture = StoreFixture.local()
         defer { fixture.remove() }
         let first = try await fixture.open()
         _ = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil)
@@ -123,7 +116,7 @@ struct BrokenStateTests {
         "if the journal is missing, empty or all zeros, its revisions are not assigned again",
         arguments: 0..<3)
     func lostJournal(kind: Int) async throws {
-        var fixture = local()
+        var fixture = StoreFixture.local()
         defer { fixture.remove() }
         let first = try await fixture.open()
         _ = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil)
@@ -184,7 +177,7 @@ struct BrokenStateTests {
 
     @Test("no revision is assigned twice if a bit in the file of reserved revisions flips")
     func reserved() async throws {
-        var fixture = local(.relaxed)
+        var fixture = StoreFixture.local(.relaxed)
         // No generation is written while this clock stands still, so only the reservation covers the published revisions.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
@@ -209,7 +202,7 @@ struct BrokenStateTests {
 
     @Test("a file of reserved revisions without a checksum, from an earlier version, is valid")
     func reservedWithoutChecksum() async throws {
-        let fixture = local(.relaxed)
+        let fixture = StoreFixture.local(.relaxed)
         defer { fixture.remove() }
         try LocalFileSystem().createDirectory(fixture.directory)
         try write(Array("3074\n".utf8), fixture.directory + "/reserved")

@@ -40,9 +40,8 @@ struct ExplainTests {
         _ body: (inout Scene) async throws -> Void
     ) async throws {
         let directory = try ScratchDirectory()
-        var fixture = StoreFixture()
+        var fixture = StoreFixture.local()
         defer { fixture.remove() }
-        fixture.hasRemote = false
         fixture.rules = rules
         fixture.wallClock = wallClock
         let configuration = NamespaceConfiguration(

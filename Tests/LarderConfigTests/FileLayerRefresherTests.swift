@@ -37,8 +37,7 @@ struct FileLayerRefresherTests {
     private func withRefresher(_ body: (ConfigStore, FileLayerRefresher, ControlledReads) async throws -> Void)
         async throws
     {
-        var fixture = StoreFixture()
-        fixture.hasRemote = false
+        let fixture = StoreFixture.local()
         defer { fixture.remove() }
         let store = try await fixture.open()
         let reads = ControlledReads()

@@ -11,15 +11,6 @@ import Testing
 struct HistoryTests {
     private static let peer = Peer(pid: 4711, uid: 1000, command: "deploy")
 
-    private func local(_ durability: Durability = .full) -> StoreFixture {
-        var fixture = StoreFixture()
-        fixture.hasRemote = false
-        fixture.durability = durability
-        // No generation is written while this clock stands still.
-        fixture.clock = ManualClock()
-        return fixture
-    }
-
     private func setTwenty(_ store: ConfigStore) async throws {
         for number in 1...20 {
             _ = try await store.set(JSONPath(["n"]), to: .int(number), timeToLive: nil, by: Self.peer)
@@ -41,7 +32,7 @@ struct HistoryTests {
 
     @Test("the newest 16 snapshots are known, each with its value and cause")
     func newest() async throws {
-        let fixture = local()
+        let fixture = StoreFixture.local(clock: ManualClock())
         defer { fixture.remove() }
         let store = try await fixture.open()
         #expect(await store.pastSnapshots().map(\.causes) == [[ChangeCause(.start)]])
@@ -57,7 +48,7 @@ struct HistoryTests {
         "the history is the same after a stop, even of changes in quick succession",
         arguments: [Durability.full, .relaxed])
     func stop(durability: Durability) async throws {
-        let fixture = local(durability)
+        let fixture = StoreFixture.local(durability, clock: ManualClock())
         defer { fixture.remove() }
         let first = try await fixture.open()
         try await setTwenty(first)
@@ -71,7 +62,7 @@ struct HistoryTests {
 
     @Test("after a crash the history has every snapshot whose change was acknowledged")
     func crash() async throws {
-        let fixture = local()
+        let fixture = StoreFixture.local(clock: ManualClock())
         defer { fixture.remove() }
         let first = try await fixture.open()
         try await setTwenty(first)
@@ -84,7 +75,7 @@ struct HistoryTests {
 
     @Test("after several crashes the history has every acknowledged snapshot")
     func crashes() async throws {
-        var fixture = local()
+        var fixture = StoreFixture.local()
         defer { fixture.remove() }
         var expected: [Int] = []
         var keptAlive: [ConfigStore] = []
@@ -132,7 +123,7 @@ struct HistoryTests {
 
     @Test("after a crash, a set that followed a file change and the snapshots before it are in the history")
     func crashWithFiles() async throws {
-        var fixture = local()
+        var fixture = StoreFixture.local()
         let clock = ManualClock()
         fixture.clock = clock
         defer { fixture.remove() }
@@ -177,7 +168,7 @@ struct HistoryTests {
 
     @Test("a layer change that publishes nothing is recorded with the current snapshot")
     func sameValue() async throws {
-        let fixture = local()
+        let fixture = StoreFixture.local(clock: ManualClock())
         defer { fixture.remove() }
         let store = try await fixture.open()
         let revision = try await store.set(JSONPath(["a"]), to: ["b": 1], timeToLive: nil).revision
@@ -193,7 +184,7 @@ struct HistoryTests {
     @Test(
         "a snapshot keeps the layers that it was published with, across restarts and crashes", arguments: [false, true])
     func published(isCrash: Bool) async throws {
-        let fixture = local()
+        let fixture = StoreFixture.local(clock: ManualClock())
         defer { fixture.remove() }
         let first = try await fixture.open()
         func push(_ value: Int, _ version: String) async throws {
@@ -225,7 +216,7 @@ struct HistoryTests {
 
     @Test("after a crash, a snapshot has the experiments of its pushed document")
     func crashWithExperiments() async throws {
-        var fixture = local()
+        var fixture = StoreFixture.local(clock: ManualClock())
         fixture.rules = LayerRules(experiments: ExperimentRules(member: "experiments"), unit: "here")
         defer { fixture.remove() }
         let first = try await fixture.open()

@@ -16,15 +16,6 @@ struct JournalSizeTests {
 
     private let files = FaultyFileSystem()
 
-    private func local() -> StoreFixture {
-        var fixture = StoreFixture()
-        fixture.hasRemote = false
-        fixture.files = files
-        // No generation is written while this clock stands still.
-        fixture.clock = ManualClock()
-        return fixture
-    }
-
     private func size(_ fixture: StoreFixture) throws -> Int {
         let bytes = try files.read(fixture.directory + "/journal")
         return try #require(bytes).count
@@ -56,7 +47,7 @@ struct JournalSizeTests {
 
     @Test("continuous changes do not grow the journal beyond its limit, and a crash loses nothing")
     func bound() async throws {
-        let fixture = local()
+        let fixture = StoreFixture.local(files: files, clock: ManualClock())
         defer { fixture.remove() }
         let first = try await fixture.open()
         let largest = try await set(1...43, first, fixture)
@@ -77,7 +68,7 @@ struct JournalSizeTests {
 
     @Test("the journal grows while no generation can be written, and is shortened once one can")
     func failing() async throws {
-        let fixture = local()
+        let fixture = StoreFixture.local(files: files, clock: ManualClock())
         defer { fixture.remove() }
         let first = try await fixture.open()
         files.failReplacements(with: ENOSPC)
@@ -125,7 +116,7 @@ struct JournalSizeTests {
         "a crash at any step between writing a generation and shortening the journal loses nothing",
         arguments: [false, true])
     func steps(isCut: Bool) throws {
-        let fixture = local()
+        let fixture = StoreFixture.local(files: files, clock: ManualClock())
         defer { fixture.remove() }
         let first = archive(fixture)
         _ = try first.restore()

@@ -1,4 +1,5 @@
 import ConfigTestSupport
+import Glibc
 import LarderJSON
 import TestSupport
 import Testing
@@ -9,12 +10,9 @@ import Testing
 @Suite("Layer changes")
 struct LayerChangeTests {
     private func withStore(_ body: (ConfigStore) async throws -> Void) async throws {
-        var fixture = StoreFixture()
-        fixture.hasRemote = false
+        let fixture = StoreFixture.local()
         defer { fixture.remove() }
-        let store = try await fixture.open()
-        try await body(store)
-        await store.stop()
+        try await fixture.withStore(body)
     }
 
     private func entry(_ path: [String], _ value: JSONValue) -> OverrideEntry {
@@ -220,13 +218,11 @@ struct LayerChangeTests {
 
     @Test("the error of a full disk is reported until a change is on disk again")
     func storageProblem() async throws {
-        var fixture = StoreFixture()
-        fixture.hasRemote = false
         let files = FaultyFileSystem()
-        fixture.files = files
+        let fixture = StoreFixture.local(files: files)
         defer { fixture.remove() }
         let store = try await fixture.open()
-        files.failWrites(with: 28)
+        files.failWrites(with: ENOSPC)
         await #expect(throws: ConfigError.self) { try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil) }
         #expect(store.publication.status.lastError?.error.code == .storageFailed)
         #expect(store.publication.status.layers.allSatisfy { $0.problem == nil })

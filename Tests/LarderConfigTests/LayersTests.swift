@@ -9,12 +9,6 @@ import Testing
 
 @Suite("Layers, locks and experiments")
 struct LayersTests {
-    private func fixture() -> StoreFixture {
-        var fixture = StoreFixture()
-        fixture.hasRemote = false
-        return fixture
-    }
-
     private func rules(
         locks: [String] = [], member: String? = nil, _ overlays: [ExperimentOverlay] = [], unit: String = "till-7"
     ) throws -> LayerRules {
@@ -34,7 +28,7 @@ struct LayersTests {
 
     @Test("a higher layer overrides a lower one")
     func precedence() async throws {
-        var fixture = fixture()
+        var fixture = StoreFixture.local()
         defer { fixture.remove() }
         let all = JSONPath([])
         fixture.rules = try rules([allUnits("e", ["d": "experiment", "e": "experiment"])])
@@ -56,7 +50,7 @@ struct LayersTests {
 
     @Test("a client cannot change a locked path, and higher layers have no effect there")
     func locks() async throws {
-        var fixture = fixture()
+        var fixture = StoreFixture.local()
         defer { fixture.remove() }
         fixture.rules = try rules(locks: ["search.limit"], [allUnits("e", ["search": ["limit": 7]])])
         let store = try await fixture.open()
@@ -77,7 +71,7 @@ struct LayersTests {
 
     @Test("an existing override has no effect while its path is locked")
     func lockedLater() async throws {
-        let fixture = fixture()
+        let fixture = StoreFixture.local()
         defer { fixture.remove() }
         let store = try await fixture.open()
         _ = try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil)
@@ -90,7 +84,7 @@ struct LayersTests {
 
     @Test("a member of the remote document declares experiments and is not part of the configuration")
     func remoteExperiments() async throws {
-        var fixture = fixture()
+        var fixture = StoreFixture.local()
         defer { fixture.remove() }
         fixture.rules = try rules(member: "experiments", [allUnits("local", ["b": "local"])])
         let store = try await fixture.open()
@@ -123,7 +117,7 @@ struct LayersTests {
 
     @Test("a remote document with invalid experiments is rejected, and the error contains none of its values")
     func malformed() async throws {
-        var fixture = fixture()
+        var fixture = StoreFixture.local()
         defer { fixture.remove() }
         fixture.rules = try rules(member: "experiments")
         let store = try await fixture.open()
@@ -141,8 +135,7 @@ struct LayersTests {
 
     @Test("a document that new settings make invalid stays without its experiments and is fetched again")
     func invalidWithNewSettings() async throws {
-        var fixture = fixture()
-        fixture.hasRemote = true
+        var fixture = StoreFixture()
         defer { fixture.remove() }
         let store = try await fixture.open()
         let document = SourceDocument(value: ["a": 1, "list": 5], validator: .init(etag: "1"))
@@ -165,7 +158,7 @@ struct LayersTests {
 
     @Test("a held document that new settings make invalid stays without its experiments")
     func heldAndInvalid() async throws {
-        var fixture = fixture()
+        var fixture = StoreFixture.local()
         defer { fixture.remove() }
         fixture.rules = try rules()
         let store = try await fixture.open()
@@ -184,7 +177,7 @@ struct LayersTests {
 
     @Test("after a crash with the same settings, changes of clients resolve to the same revision")
     func crash() async throws {
-        var fixture = fixture()
+        var fixture = StoreFixture.local()
         defer { fixture.remove() }
         fixture.rules = try rules(locks: ["x.y"], member: "experiments", [allUnits("e", ["b": "local"])])
         let first = try await fixture.open()
@@ -205,7 +198,7 @@ struct LayersTests {
 
     @Test("after a restart, all five layers resolve to the same revision, and other settings to another one")
     func restart() async throws {
-        var fixture = fixture()
+        var fixture = StoreFixture.local()
         defer { fixture.remove() }
         fixture.rules = try rules(locks: ["x.y"], member: "experiments", [allUnits("e", ["b": "local"])])
         let first = try await fixture.open()
@@ -229,7 +222,7 @@ struct LayersTests {
 
     @Test("a rollback restores the experiments of the held document, and a release the live ones")
     func rollback() async throws {
-        var fixture = fixture()
+        var fixture = StoreFixture.local()
         defer { fixture.remove() }
         fixture.rules = try rules(member: "experiments")
         let store = try await fixture.open()
@@ -250,7 +243,7 @@ struct LayersTests {
 
     @Test("the history has each snapshot as published, also after experiments and locks have changed")
     func history() async throws {
-        var fixture = fixture()
+        var fixture = StoreFixture.local()
         defer { fixture.remove() }
         fixture.rules = try rules(locks: ["a"], [allUnits("e", ["b": 1])])
         let store = try await fixture.open()

@@ -22,9 +22,7 @@ private final class SuspendedExecutor: TaskExecutor {
 @Suite("Changes of one loop iteration")
 struct LoopIterationTests {
     private func revisions(_ durability: Durability) async throws -> (Set<Int>, ConfigStore, StoreFixture) {
-        var fixture = StoreFixture()
-        fixture.hasRemote = false
-        fixture.durability = durability
+        let fixture = StoreFixture.local(durability)
         let store = try await fixture.open()
         _ = try await store.set(JSONPath(["n 3"]), to: 0, timeToLive: nil)
         let executor = SuspendedExecutor()
@@ -58,8 +56,7 @@ struct LoopIterationTests {
 
     @Test("a change that is cancelled before the iteration ends fails with `cancelled` and has no effect")
     func cancelled() async throws {
-        var fixture = StoreFixture()
-        fixture.hasRemote = false
+        let fixture = StoreFixture.local()
         let store = try await fixture.open()
         defer { fixture.remove() }
         let executor = SuspendedExecutor()

@@ -159,20 +159,19 @@ private final class ExpiryFixture: Sendable {
     let clock = ManualClock()
     let files = FaultyFileSystem()
     private let timeOfDay = TimeOfDay()
-    private let directory = StoreFixture()
+    private let fixture = StoreFixture.local()
 
     private final class TimeOfDay: Sendable {
         let atClockStart = Atomic(1_000_000)
     }
 
-    deinit { directory.remove() }
+    deinit { fixture.remove() }
 
     /// Calls `body` with the store and then stops the store.
     func withStore(
         durability: Durability = .full, _ body: (ConfigStore, inout PublishedValues) async throws -> Void
     ) async throws {
-        var fixture = directory
-        fixture.hasRemote = false
+        var fixture = fixture
         fixture.durability = durability
         fixture.files = files
         fixture.clock = clock

@@ -10,20 +10,13 @@ import Testing
 
 @Suite("Restart")
 struct RestartTests {
-    private func local(_ durability: Durability = .full) -> StoreFixture {
-        var fixture = StoreFixture()
-        fixture.hasRemote = false
-        fixture.durability = durability
-        return fixture
-    }
-
     private func generations(_ fixture: StoreFixture) throws -> [String] {
         try LocalFileSystem().list(fixture.directory + "/generations").sorted()
     }
 
     @Test("after a clean stop, value and revision are the same", arguments: [Durability.full, .relaxed])
     func cleanStop(durability: Durability) async throws {
-        let fixture = local(durability)
+        let fixture = StoreFixture.local(durability)
         defer { fixture.remove() }
         let first = try await fixture.open()
         for number in 1...5 { _ = try await first.set(JSONPath(["n"]), to: .int(number), timeToLive: nil) }
@@ -39,7 +32,7 @@ struct RestartTests {
 
     @Test("the peers of overrides and pushes are restored from the journal and from a generation")
     func peers() async throws {
-        let fixture = local()
+        let fixture = StoreFixture.local()
         defer { fixture.remove() }
         let (anna, bert) = (Peer(pid: 7, uid: 1000, command: "vi"), Peer(pid: 8, uid: 0, command: "cron"))
         let first = try await fixture.open()
@@ -59,7 +52,7 @@ struct RestartTests {
 
     @Test("after a crash, every acknowledged change is present under its own revision")
     func crash() async throws {
-        let fixture = local()
+        let fixture = StoreFixture.local()
         defer { fixture.remove() }
         var keptAlive: [ConfigStore] = []
         var revision = 1
@@ -96,7 +89,7 @@ struct RestartTests {
 
     @Test("after a crash, a relaxed namespace never assigns a published revision to other content")
     func relaxedCrash() async throws {
-        var fixture = local(.relaxed)
+        var fixture = StoreFixture.local(.relaxed)
         // No generation is written while this clock stands still.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
@@ -118,7 +111,7 @@ struct RestartTests {
 
     @Test("a damaged generation is set aside, and the previous one is used under a new revision")
     func damagedGeneration() async throws {
-        let fixture = local(.relaxed)
+        let fixture = StoreFixture.local(.relaxed)
         defer { fixture.remove() }
         for number in 1...3 {
             let store = try await fixture.open()
@@ -164,7 +157,7 @@ struct RestartTests {
 
     @Test("after damage to the journal, intact records are used under a new revision, and a copy is kept")
     func startOnDamagedJournal() async throws {
-        var fixture = local()
+        var fixture = StoreFixture.local()
         // No generation is written while this clock stands still.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
@@ -188,7 +181,7 @@ struct RestartTests {
             ("generations/9223372036854775807.json", "{}\n{}\n"),
         ])
     func impossibleNumbers(file: String, content: String) async throws {
-        let fixture = local()
+        let fixture = StoreFixture.local()
         defer { fixture.remove() }
         let first = try await fixture.open()
         let revision = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil).revision
@@ -202,7 +195,7 @@ struct RestartTests {
 
     @Test("if revisions cannot be reserved on a full disk, a start serves the last state in a new epoch")
     func fullDisk() async throws {
-        var fixture = local(.relaxed)
+        var fixture = StoreFixture.local(.relaxed)
         let files = FaultyFileSystem()
         fixture.files = files
         // No generation is written while this clock stands still.
@@ -224,7 +217,7 @@ struct RestartTests {
 
     @Test("the newest 16 generations are kept, and no temporary file")
     func kept() async throws {
-        let fixture = local()
+        let fixture = StoreFixture.local()
         defer { fixture.remove() }
         for number in 1...20 {
             let store = try await fixture.open()
@@ -239,7 +232,7 @@ struct RestartTests {
 
     @Test("a partly written file from a crash is removed and never used")
     func temporaryFile() async throws {
-        let fixture = local()
+        let fixture = StoreFixture.local()
         defer { fixture.remove() }
         let store = try await fixture.open()
         _ = try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil)

@@ -198,10 +198,8 @@ struct RollbackTests {
 
     @Test("an override that has expired since is not restored")
     func ended() async throws {
-        var fixture = StoreFixture()
-        fixture.hasRemote = false
         let clock = ManualClock()
-        fixture.clock = clock
+        var fixture = StoreFixture.local(clock: clock)
         fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
         defer { fixture.remove() }
         let store = try await fixture.open()

@@ -10,15 +10,6 @@ import Testing
 
 @Suite("Generations read at start and on demand")
 struct StartReadingTests {
-    private func fixture(_ files: FaultyFileSystem = FaultyFileSystem()) -> StoreFixture {
-        var fixture = StoreFixture()
-        fixture.hasRemote = false
-        fixture.files = files
-        // No generation is written while this clock stands still.
-        fixture.clock = ManualClock()
-        return fixture
-    }
-
     /// Leaves 16 generations on disk: revisions 6 to 21, with n = 5 to 20.
     private func leaveSixteen(_ fixture: StoreFixture) async throws {
         let store = try await fixture.open()
@@ -39,7 +30,7 @@ struct StartReadingTests {
     @Test("a start reads only the newest generation, and the others are read once for all callers")
     func newestAlone() async throws {
         let files = FaultyFileSystem()
-        let fixture = fixture(files)
+        let fixture = StoreFixture.local(files: files, clock: ManualClock())
         defer { fixture.remove() }
         try await leaveSixteen(fixture)
         let before = files.generationReads
@@ -59,7 +50,7 @@ struct StartReadingTests {
 
     @Test("a value, explanation or rollback right after a start can use the older generations")
     func firstNeed() async throws {
-        let fixture = fixture()
+        let fixture = StoreFixture.local(clock: ManualClock())
         defer { fixture.remove() }
         try await leaveSixteen(fixture)
         let first = try await fixture.open()
@@ -81,7 +72,7 @@ struct StartReadingTests {
 
     @Test("changes made before the older generations are read come after them in the history", arguments: [1, 10, 20])
     func changesBefore(count: Int) async throws {
-        let fixture = fixture()
+        let fixture = StoreFixture.local(clock: ManualClock())
         defer { fixture.remove() }
         try await leaveSixteen(fixture)
         let store = try await fixture.open()
@@ -97,7 +88,7 @@ struct StartReadingTests {
 
     @Test("a damaged older generation is left out and set aside when it is read")
     func damagedOlder() async throws {
-        let fixture = fixture()
+        let fixture = StoreFixture.local(clock: ManualClock())
         defer { fixture.remove() }
         try await leaveSixteen(fixture)
         try damage(path(fixture, 10))
@@ -110,7 +101,7 @@ struct StartReadingTests {
 
     @Test("if the newest generations are damaged, the one before them is served, with the older history")
     func damagedNewest() async throws {
-        let fixture = fixture()
+        let fixture = StoreFixture.local(clock: ManualClock())
         defer { fixture.remove() }
         try await leaveSixteen(fixture)
         for revision in [20, 21] { try damage(path(fixture, revision)) }

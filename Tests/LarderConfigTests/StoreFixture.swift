@@ -58,9 +58,17 @@ struct StoreFixture {
     }
 
     /// Returns a fixture without a remote source.
-    static func local() -> StoreFixture {
+    /// - Parameter clock: the clock of all timers. While a ``ManualClock`` stands still, no generation is written in the
+    ///   background.
+    static func local(
+        _ durability: Durability = .full, files: any FileSystem = LocalFileSystem(),
+        clock: any Clock<Duration> = ContinuousClock()
+    ) -> StoreFixture {
         var fixture = StoreFixture()
         fixture.hasRemote = false
+        fixture.durability = durability
+        fixture.files = files
+        fixture.clock = clock
         return fixture
     }
 
