@@ -7,9 +7,9 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("Age of a confirmation")
+@Suite("Age of the last confirmation")
 struct AnswerAgeTests {
-    @Test("refreshes with a maximum age share a running request that is recent enough, but no older one")
+    @Test("a refresh with a maximum age shares a running request that is recent enough, but not an older one")
     func sharing() async throws {
         var fixture = StoreFixture()
         let clock = ManualClock()
@@ -39,7 +39,7 @@ struct AnswerAgeTests {
         }
     }
 
-    @Test("the response to a long poll confirms the document as of its arrival")
+    @Test("the response to a long poll confirms the document as of the arrival of the response")
     func longPoll() async throws {
         var fixture = StoreFixture()
         let clock = ManualClock()
@@ -54,7 +54,7 @@ struct AnswerAgeTests {
         }
     }
 
-    @Test("a failure confirms nothing, and after a restart the last change of the document counts")
+    @Test("a failure does not change confirmedAt, and after a restart it is the time of the document's last change")
     func restart() async throws {
         var fixture = StoreFixture()
         let clock = ManualClock()

@@ -12,8 +12,8 @@ import Testing
 
 @Suite("Start with a damaged state directory")
 struct BrokenStateTests {
-    /// Leaves the state of a stopped store: `n` is 2 in the newest generation and 1 in the previous one, and the journal
-    /// has neither.
+    /// Creates the state of a stopped store: `n` is 2 in the newest generation and 1 in the previous one. With
+    /// ``Durability/relaxed``, the journal contains neither.
     /// - Returns: the path and the revision of the newest generation
     private func twoGenerations(_ fixture: StoreFixture) async throws -> (newest: String, revision: Int) {
         var revision = 0
@@ -34,7 +34,7 @@ struct BrokenStateTests {
     // MARK: Generations
 
     @Test(
-        "a generation that temporarily cannot be read stops the start and stays in place",
+        "if a generation temporarily cannot be read, the start fails and the file stays in place",
         arguments: [EMFILE, ENFILE, ENOMEM, EACCES])
     func unreadable(errno: CInt) async throws {
         var fixture = StoreFixture.local(.relaxed)
@@ -51,7 +51,7 @@ struct BrokenStateTests {
         await store.stop()
     }
 
-    @Test("a generation is read again after an I/O error, and set aside after a second one")
+    @Test("a generation is read again after an I/O error, and is set aside after a second error")
     func badSector() async throws {
         var fixture = StoreFixture.local(.relaxed)
         defer { fixture.remove() }
@@ -71,7 +71,7 @@ struct BrokenStateTests {
         await older.stop()
     }
 
-    @Test("a generation in an unknown format stops the start, and no older one is used instead")
+    @Test("if a generation has an unknown format, the start fails instead of using an older generation")
     func otherVersion() async throws {
         let fixture = StoreFixture.local(.relaxed)
         defer { fixture.remove() }
@@ -87,7 +87,7 @@ struct BrokenStateTests {
         #expect(failure?.description.contains("in format 2, and this version reads format 1; run that version") == true)
         #expect(try contents(newest) == Array(file.utf8))
 
-        // If only the header has another format, the file is damaged. The previous generation is used.
+        // A file with another format in the header only is damaged. The previous generation is used then.
         let header = lines[0].replacing(#""format":1"#, with: #""format":3"#)
         try write(Array((header + "\n" + lines[1] + "\n").utf8), newest)
         let store = try await fixture.open()
@@ -97,7 +97,7 @@ struct BrokenStateTests {
 
     // MARK: The journal
 
-    @Test("a journal record with an unknown kind of change stops the start")
+    @Test("if a journal record has an unknown kind of change, the start fails")
     func unknownChange() async throws {
         let fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -113,7 +113,7 @@ struct BrokenStateTests {
     }
 
     @Test(
-        "if the journal is missing, empty or all zeros, its revisions are not assigned again",
+        "if the journal is missing, empty or all zeros, the revisions of its records are not assigned again",
         arguments: 0..<3)
     func lostJournal(kind: Int) async throws {
         var fixture = StoreFixture.local()
@@ -138,7 +138,7 @@ struct BrokenStateTests {
         withExtendedLifetime(second) {}
     }
 
-    @Test("a last record without its first byte counts as torn, a refused record does not")
+    @Test("a zero in place of the first byte of the last record counts as torn, but two zeros mark a refused record")
     func firstByte() {
         func record(_ sequence: Int) -> [UInt8] {
             JournalRecord(
@@ -150,11 +150,11 @@ struct BrokenStateTests {
         #expect(lost.ending == .torn)
         #expect(lost.lost >= 1)
         #expect(JournalReader(record(1) + [0, 0] + record(2).dropFirst(2) + [0], after: 0).ending == .clean)
-        // A damaged record that the generation contains does not matter.
+        // Damage to a record that the generation contains is ignored.
         #expect(JournalReader(record(2) + [0] + record(1).dropFirst() + [0], after: 1).ending == .clean)
     }
 
-    @Test("a sector of zeros in place of the last record counts as torn, not as the end mark")
+    @Test("a sector of zeros in place of the last record counts as torn, and not as an end mark")
     func lostSector() {
         let encoded = (1...2).map { number in
             JournalRecord(
@@ -175,10 +175,10 @@ struct BrokenStateTests {
 
     // MARK: Reserved revisions
 
-    @Test("no revision is assigned twice if a bit in the file of reserved revisions flips")
+    @Test("if a bit in the file of reserved revisions flips, published revisions are not assigned again")
     func reserved() async throws {
         var fixture = StoreFixture.local(.relaxed)
-        // No generation is written while this clock stands still, so only the reservation covers the published revisions.
+        // No generation is written while this clock stands still. Only the reservation covers the published revisions.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         let first = try await fixture.open()
@@ -213,7 +213,7 @@ struct BrokenStateTests {
 
     // MARK: No generation
 
-    @Test("without a generation, nothing is served until the source responds, then under a new revision")
+    @Test("after a crash before the first generation, the store awaits its source and uses a new revision")
     func placeholder() async throws {
         var fixture = StoreFixture()
         fixture.clock = ManualClock()
@@ -222,7 +222,7 @@ struct BrokenStateTests {
         let first = try await fixture.open()
         let seen = try await first.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)
             .revision
-        // The crash came before a generation was written.
+        // The first store is not stopped and has not written a generation, as after a crash.
         let second = try await fixture.open()
         #expect(second.revision == 0)
         let next = try await second.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)

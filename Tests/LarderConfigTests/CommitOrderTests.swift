@@ -55,7 +55,7 @@ struct CommitOrderTests {
     func relaxed() async throws {
         var fixture = StoreFixture.local()
         fixture.durability = .relaxed
-        // The writer sleeps while this clock stands still, so that pending generations stay pending.
+        // The writer sleeps while this clock stands still, so pending generations stay pending.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         let store = try await fixture.open()
@@ -148,7 +148,7 @@ struct CommitOrderTests {
         await store.stop()
     }
 
-    @Test("a change that cannot be written publishes nothing, and the status has the error when it is refused")
+    @Test("a change that cannot be written is not published, and the status has the error before the caller does")
     func refused() async throws {
         let files = FaultyFileSystem()
         var fixture = StoreFixture.local()

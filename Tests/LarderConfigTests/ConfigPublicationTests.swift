@@ -21,7 +21,7 @@ struct ConfigPublicationTests {
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
         let rounds = 20_000
         let ended = DispatchSemaphore(value: 0)
-        // Separate threads, so that the test can report a deadlock between them.
+        // These are separate threads, so that the test can report a deadlock between them.
         Thread.detachNewThread {
             for round in 1...rounds { publication.publish(Self.snapshot(round), status: Self.status) }
             ended.signal()
@@ -47,7 +47,7 @@ struct ConfigPublicationTests {
         while publication.streamCount > 0 { await Task.yield() }
     }
 
-    @Test("a freshness observer gets each change of freshness, and nothing for other snapshots")
+    @Test("a freshness observer gets the current freshness and then only its changes")
     func freshness() {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
@@ -65,7 +65,7 @@ struct ConfigPublicationTests {
         #expect(reported.withLock { $0 } == [.fresh, .stale, .fresh])
     }
 
-    @Test("a consumer that starts while snapshots are published gets increasing revisions up to the last")
+    @Test("a consumer that starts while snapshots are published gets increasing revisions, including the last")
     func lateConsumer() async {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
@@ -88,7 +88,7 @@ struct ConfigPublicationTests {
         #expect(publication.streamCount == 0)
     }
 
-    @Test("a stream begins with the current snapshot, skips to the newest, and finishes with the namespace")
+    @Test("a stream begins with the current snapshot, skips to the newest, and finishes when the namespace ends")
     func stream() async {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
@@ -122,7 +122,7 @@ struct ConfigPublicationTests {
         #expect(publication.streamCount == 0)
     }
 
-    @Test("a signal is raised at once, at each publication and at the end")
+    @Test("a signal is raised immediately, at each publication and at the end")
     func signal() {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)

@@ -20,7 +20,7 @@ struct ConfigStoreTests {
         }
     }
 
-    @Test("a durable set is published only after it is on disk")
+    @Test("a durable change is published only after it is on disk")
     func durableFirst() async throws {
         let files = FaultyFileSystem()
         let gate = DispatchGate()
@@ -40,7 +40,7 @@ struct ConfigStoreTests {
         }
     }
 
-    @Test("changes that wait together share one disk write and one revision")
+    @Test("changes that wait at the same time share one disk write and one revision")
     func groupCommit() async throws {
         let files = FaultyFileSystem()
         let gate = DispatchGate()
@@ -106,7 +106,7 @@ struct ConfigStoreTests {
         await store.stop()
     }
 
-    @Test("a set that changes nothing keeps the revision")
+    @Test("a `set` that does not change the resolved configuration keeps the revision")
     func unchanged() async throws {
         let fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -123,7 +123,7 @@ struct ConfigStoreTests {
         }
     }
 
-    @Test("an unset uncovers the lower layers, and reports whether it removed anything")
+    @Test("`unset` uncovers the values of lower layers, and reports whether the configuration changed")
     func unset() async throws {
         try await StoreFixture().withFlow { (store, refresher, _) async throws in
             _ = try await refresher.applyPushedConfig(SourceDocument(value: ["a": ["x": 1, "y": 2]]), force: false)
@@ -137,7 +137,7 @@ struct ConfigStoreTests {
         }
     }
 
-    @Test("an unset of an override that equals the lower layers removes it and changes nothing")
+    @Test("`unset` removes an override that equals the lower layers, without a new snapshot")
     func unsetOfTheSame() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }
@@ -174,7 +174,7 @@ struct ConfigStoreTests {
         try await fixture.withStore { (store) async throws in
             let publication = store.publication
             let readers = (0..<2).map { _ in
-                Task.detached {  // Outside this test's executor, like event loops.
+                Task.detached {  // Outside the executor of this test, like readers on event loops.
                     var last = 0
                     var isConsistent = true
                     while !Task.isCancelled {

@@ -29,7 +29,7 @@ struct ExplainTests {
             ConfigExplainer(configuration: configuration, source: source, blocking: BlockingWork(SharedThreads.pool))
         }
 
-        /// Reads a file layer, as its refresher does.
+        /// Reads a file layer into the store, as the refresher of the layer does.
         func read(_ layer: FileLayer) async throws {
             _ = try await store.replaceFiles(layer, with: configuration.reader(of: layer, lastContent: nil).read())
         }
@@ -60,7 +60,7 @@ struct ExplainTests {
         _ = try await store.replaceRemote(document, origin: SourceOrigin.push, force: false, isPush: true)
     }
 
-    @Test("an explanation has the value and source of each layer, and the winner")
+    @Test("an explanation contains the value and source of each layer, and the winner")
     func allLayers() async throws {
         var rules = LayerRules()
         rules.experiments = ExperimentRules(
@@ -112,7 +112,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("a null set below a path has no effect at the path, unless there is an object")
+    @Test("a null override below a path has an effect at the path only if the value there is an object")
     func nullBelow() async throws {
         try await withScene { scene in
             _ = try await scene.store.set(JSONPath(["no", "such"]), to: .null, timeToLive: nil)
@@ -170,7 +170,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("a file that has changed since or cannot be read is not named")
+    @Test("a file that has changed since it was read is not named, even if it is now invalid")
     func changedFiles() async throws {
         try await withScene { scene in
             try scene.directory.put("config.d/10.json", #"{"n":1}"#)
@@ -183,7 +183,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("the files win at a locked path, and the lock names the file and line that pin it")
+    @Test("the file layers win at a locked path, and the lock names the file and line of their value")
     func locks() async throws {
         let rules = LayerRules(locks: LockedPaths([JSONPath(["s", "n"]), JSONPath(["gone"])]))
         try await withScene(rules) { scene in
@@ -218,7 +218,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("a remote file is named with its line, a key-value source with its key")
+    @Test("the source of a remote value has the line of the file, or the key in a key-value source")
     func remotes() async throws {
         let rules = LayerRules(experiments: ExperimentRules(member: "experiments"))
         try await withScene(rules) { scene in
@@ -261,7 +261,7 @@ struct ExplainTests {
             #expect(explanation.layers[2].since?.orEarlier == false)
             #expect(explanation.layers[4].since?.revision == second)
             #expect(explanation.layers[4].since?.at == store.publication.recent(revision: second)?.publishedAt)
-            // The value changes and comes back. Only the last unbroken run counts.
+            // The value changes and changes back. Only the last unbroken run counts.
             try await set("n", 3)
             try await set("n", 2)
             #expect(try await scene.explain("n").layers[4].since?.revision == store.revision)
@@ -272,7 +272,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("only held layers report the revision that the rollback restored")
+    @Test("only layers with held content report the revision that the rollback restored")
     func held() async throws {
         try await withScene(LayerRules(experiments: ExperimentRules(member: "experiments"))) { scene in
             func document(_ number: JSONValue) -> JSONValue {
@@ -295,7 +295,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("a layer value that changed without a new snapshot has its own time")
+    @Test("if a layer value changes without a new snapshot, `since` has the time of that change")
     func sinceLater() async throws {
         let now = Atomic(1_000_000)
         try await withScene(wallClock: WallClock { now.load(ordering: .relaxed) }) { scene in

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("File layer refresher")
 struct FileLayerRefresherTests {
-    /// Reads of files that the test completes.
+    /// File reads that wait until the test completes them.
     private final class ControlledReads: Sendable {
         typealias Completion = CheckedContinuation<Result<JSONValue, FileReadError>, Never>
         private let pending: AsyncStream<Completion>
@@ -46,7 +46,7 @@ struct FileLayerRefresherTests {
         await store.stop()
     }
 
-    @Test("a read begins only after the previous one is applied, so that the newest content wins")
+    @Test("a read begins only after the result of the previous one is applied, so the newest content wins")
     func order() async throws {
         try await withRefresher { (store, refresher, reads) async throws in
             async let first = refresher.refresh()
@@ -63,7 +63,7 @@ struct FileLayerRefresherTests {
         }
     }
 
-    @Test("callers that arrive during a read share the next one")
+    @Test("callers that arrive during a read share the next read")
     func sharing() async throws {
         try await withRefresher { (store, refresher, reads) async throws in
             async let first = refresher.refresh()
@@ -79,7 +79,7 @@ struct FileLayerRefresherTests {
         }
     }
 
-    @Test("a refresher starts after the one it replaces has ended, and the old one refuses further calls")
+    @Test("a replaced refresher refuses further calls, and its successor reads only after its last read")
     func replacement() async throws {
         try await withRefresher { (store, previous, reads) async throws in
             async let old = previous.refresh()
@@ -101,7 +101,7 @@ struct FileLayerRefresherTests {
         }
     }
 
-    @Test("a layer whose directory leaves the settings is emptied after its last read")
+    @Test("a layer whose directory is removed from the settings becomes empty after its last read")
     func withoutDirectory() async throws {
         try await withRefresher { (store, previous, reads) async throws in
             async let old = previous.refresh()
@@ -115,7 +115,7 @@ struct FileLayerRefresherTests {
         }
     }
 
-    @Test("an unusable file keeps the layer and makes it stale until the next good read")
+    @Test("an invalid file leaves the layer unchanged, and the namespace is stale until a read succeeds")
     func refusal() async throws {
         try await withRefresher { (store, refresher, reads) async throws in
             async let good = refresher.refresh()
@@ -137,6 +137,6 @@ struct FileLayerRefresherTests {
 }
 
 extension FileLayerRefresher {
-    /// Returns after the calls that were made before it.
+    /// Returns after all calls that were made before this one.
     fileprivate func waitForEarlierCalls() {}
 }

@@ -21,7 +21,7 @@ struct HistoryLimitsTests {
         var files: [HistoryLimits.File] = []
         var limits = HistoryLimits()
 
-        /// Adds a snapshot and removes those that the limits do not keep.
+        /// Adds a snapshot and removes the snapshots that the limits do not keep.
         mutating func publish(at time: Int, bytes: Int = 1) {
             let revision = (files.first?.revision ?? 0) + 1
             files.insert(HistoryLimits.File(revision: revision, publishedAt: time, bytes: bytes), at: 0)
@@ -30,17 +30,17 @@ struct HistoryLimitsTests {
         }
     }
 
-    @Test("after many quick changes, the last snapshots of earlier hours and days are still there")
+    @Test("after many quick changes, the last snapshot of each earlier hour and day is still kept")
     func quickChanges() {
         var past = Past()
         for hour in 0..<72 { past.publish(at: Self.start + hour * Self.hour) }
         for second in 0..<40 { past.publish(at: Self.start + 72 * Self.hour + second * 1000) }
         let older = past.files.dropFirst(16).map { ($0.publishedAt - Self.start) / Self.hour }
-        // The last one of each hour of the last day, and the last one of each day before.
+        // The last snapshot of each hour for a day, and the last snapshot of each day before.
         #expect(older == Array((49...71).reversed()) + [47, 23])
     }
 
-    @Test("daily snapshots are kept for the number of days, and none if it is 0")
+    @Test("the last snapshot of each day is kept for `days` days, and no daily snapshot if it is 0")
     func days() {
         var past = Past()
         past.limits.days = 3
@@ -52,7 +52,7 @@ struct HistoryLimitsTests {
         #expect(past.files.count == 16)
     }
 
-    @Test("the count limits the snapshots that are not pinned, and the current one is always kept")
+    @Test("`count` limits the snapshots that are not pinned, and the current snapshot is always kept")
     func count() {
         var past = Past()
         past.limits.count = 20
@@ -69,7 +69,7 @@ struct HistoryLimitsTests {
         #expect(past.files.map(\.revision) == [201] + pinned)
     }
 
-    @Test("within the size limit, newer snapshots come first, and one that is too large is skipped")
+    @Test("within the size limit, newer snapshots take precedence, and a snapshot that does not fit is skipped")
     func bytes() {
         var past = Past()
         past.limits.maximumBytes = 100
@@ -115,7 +115,7 @@ struct ArchivedSnapshotsTests {
         var wallClock: WallClock { WallClock { 1_700_006_400_000 + self.clock.now.offset.milliseconds } }
     }
 
-    /// Calls `body` with a store that published n = 1 to `hours`, one per hour, and then twenty changes at once.
+    /// Calls `body` with a store that has published n = 1 to `hours`, one per hour, and then twenty changes at once.
     private func withOldSnapshots(
         hours: Int = 5, _ body: (ConfigStore, StoreFixture) async throws -> Void
     ) async throws {
@@ -181,7 +181,7 @@ struct ArchivedSnapshotsTests {
         await second.stop()
     }
 
-    @Test("pinned snapshots take at most half of the size limit")
+    @Test("a pin is refused if the pinned snapshots would exceed half of the size limit")
     func pinnedBytes() async throws {
         var fixture = StoreFixture.local()
         fixture.history.maximumBytes = 100_000
@@ -221,7 +221,7 @@ struct ArchivedSnapshotsTests {
         }
     }
 
-    @Test("overlapping calls for different snapshots each get their own")
+    @Test("overlapping calls for different snapshots each get the snapshots they requested")
     func overlapping() async throws {
         try await withOldSnapshots { (store, _) async throws in
             let archived = await store.history().archived

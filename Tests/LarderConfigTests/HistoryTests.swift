@@ -30,7 +30,7 @@ struct HistoryTests {
         }
     }
 
-    @Test("the newest 16 snapshots are known, each with its value and cause")
+    @Test("the history has the newest 16 snapshots, each with its value and cause")
     func newest() async throws {
         let fixture = StoreFixture.local(clock: ManualClock())
         defer { fixture.remove() }
@@ -45,7 +45,7 @@ struct HistoryTests {
     }
 
     @Test(
-        "the history is the same after a stop, even of changes in quick succession",
+        "the history is the same after a stop, even if its changes came in quick succession",
         arguments: [Durability.full, .relaxed])
     func stop(durability: Durability) async throws {
         let fixture = StoreFixture.local(durability, clock: ManualClock())
@@ -60,7 +60,7 @@ struct HistoryTests {
         }
     }
 
-    @Test("after a crash the history has every snapshot whose change was acknowledged")
+    @Test("after a crash, the history has every snapshot whose change was acknowledged")
     func crash() async throws {
         let fixture = StoreFixture.local(clock: ManualClock())
         defer { fixture.remove() }
@@ -73,7 +73,7 @@ struct HistoryTests {
         await next.stop()
     }
 
-    @Test("after several crashes the history has every acknowledged snapshot")
+    @Test("after several crashes, the history has every snapshot whose change was acknowledged")
     func crashes() async throws {
         var fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -100,7 +100,7 @@ struct HistoryTests {
         }
     }
 
-    @Test("after a crash the history has no snapshot whose content is uncertain")
+    @Test("after a crash, the history has no snapshot whose content is uncertain")
     func crashWithRemote() async throws {
         var fixture = StoreFixture()
         fixture.clock = ManualClock()
@@ -121,7 +121,7 @@ struct HistoryTests {
         await next.stop()
     }
 
-    @Test("after a crash, a set that followed a file change and the snapshots before it are in the history")
+    @Test("after a crash, the history has a `set` that followed a file change, and the snapshots before it")
     func crashWithFiles() async throws {
         var fixture = StoreFixture.local()
         let clock = ManualClock()
@@ -139,7 +139,7 @@ struct HistoryTests {
         let last = try await first.set(JSONPath(["b"]), to: 1, timeToLive: nil, by: Self.peer).revision
         #expect(last == known + 2)
         fixture.host = ["h": 2]
-        // The second start finds what the first one wrote.
+        // The second start reads the state that the first one wrote.
         for _ in 1...2 {
             let next = try await fixture.open()
             #expect(next.revision == last)
@@ -166,7 +166,7 @@ struct HistoryTests {
         #expect(ChangeCause(.set, path: [String(repeating: "x", count: 1025)]).path == nil)
     }
 
-    @Test("a layer change that publishes nothing is recorded with the current snapshot")
+    @Test("a layer change without a new snapshot is stored with the current snapshot")
     func sameValue() async throws {
         let fixture = StoreFixture.local(clock: ManualClock())
         defer { fixture.remove() }
@@ -182,7 +182,8 @@ struct HistoryTests {
     }
 
     @Test(
-        "a snapshot keeps the layers that it was published with, across restarts and crashes", arguments: [false, true])
+        "a snapshot keeps the layers with which it was published, across restarts and crashes",
+        arguments: [false, true])
     func published(isCrash: Bool) async throws {
         let fixture = StoreFixture.local(clock: ManualClock())
         defer { fixture.remove() }
@@ -207,7 +208,7 @@ struct HistoryTests {
         _ = try await next.set(JSONPath(["a"]), to: 3, timeToLive: nil)
         _ = try await next.rollBack(toRevision: revision, by: nil)
         #expect(next.value == ["n": 100, "a": ["b": 1]])
-        // Without the override that was set later, and with the document of the first push.
+        // The override that was set later is gone, and the document of the first push is shown.
         #expect(await next.layers.override.entries.map(\.path) == [["n"], ["a"]])
         #expect(await next.layers.shown.remote?.version?.text == "1")
         await next.stop()
@@ -236,7 +237,7 @@ struct HistoryTests {
         await next.stop()
     }
 
-    @Test("a document with reordered members publishes nothing, and neither does the next start")
+    @Test("a document that differs only in the order of members makes no snapshot, also at the next start")
     func otherOrder() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }

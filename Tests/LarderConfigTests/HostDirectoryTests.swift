@@ -46,7 +46,7 @@ struct HostDirectoryTests {
         #expect(try read() == .emptyObject)
     }
 
-    @Test("an entry that is not a regular file is an error that names it, without blocking")
+    @Test("an entry that is not a regular file is refused without blocking, and the error names it")
     func notFiles() throws {
         try scratch.write(#"{"a":1}"#, to: "config.d/x.json")
         try scratch.makeDirectory("config.d/dir.json")
@@ -60,7 +60,7 @@ struct HostDirectoryTests {
         #expect(try read() == ["a": 1])
     }
 
-    @Test("a directory that disappears is an error until it exists again, even if it is empty then")
+    @Test("if the directory disappears, reads fail until it exists again, even if it is empty then")
     func disappeared() throws {
         try scratch.write(#"{"a":1}"#, to: "config.d/x.json")
         let (named, usual) = (
@@ -75,7 +75,7 @@ struct HostDirectoryTests {
         for directory in [named, usual] { #expect(try directory.read().patch == .emptyObject) }
     }
 
-    @Test("a directory named in the settings that had content is an error if it is missing at start")
+    @Test("a directory that is missing at start is an error if the settings name it and it had content")
     func remembered() throws {
         var settings = NamespaceConfiguration(name: "default", hostDirectory: scratch.at("none"))
         let named = settings.hostReader(lastContent: ["a": 1])
@@ -104,7 +104,7 @@ struct HostDirectoryTests {
     }
 
     @Test(
-        "a file that cannot be parsed is an error with its path, the position and the reason",
+        "a file that cannot be parsed is refused with its path, the position and the reason",
         arguments: [
             ("", FileReadError.Code.empty, "1:1"), (#"{"a":1"#, .invalidJSON, "1:7"),
             (#"{"a":x}"#, .invalidJSON, "1:6"),
@@ -121,7 +121,7 @@ struct HostDirectoryTests {
         #expect(!error.reason.isEmpty)
     }
 
-    @Test("a *.json5 file may have comments, unquoted names and trailing commas, a *.json file may not")
+    @Test("a *.json5 file may have comments, unquoted names and trailing commas, but a *.json file may not")
     func json5() throws {
         let text = "// of the host\n{ search: { limit: 15, exact: 1.10, }, /* names */ 'a b': [1e2, ], }"
         try scratch.write(#"{"search":{"limit":1,"name":"x"}}"#, to: "config.d/10.json")
@@ -163,7 +163,7 @@ struct HostDirectoryTests {
                 .examineFiles().isEmpty)
     }
 
-    @Test("a dangling symbolic link is an error, not a missing file")
+    @Test("a dangling symbolic link is an error and does not count as a missing file")
     func danglingEntry() throws {
         try scratch.link("config.d/x.json", to: "nowhere")
         let error = try #require(failure())
@@ -171,7 +171,7 @@ struct HostDirectoryTests {
         #expect(error.path.hasSuffix("config.d/x.json"))
     }
 
-    @Test("an unreadable file is an error, not a missing one", .enabled(if: getuid() != 0))
+    @Test("an unreadable file or directory is an error and does not count as missing", .enabled(if: getuid() != 0))
     func unreadable() throws {
         try scratch.write("{}", to: "config.d/x.json")
         chmod(scratch.at("config.d/x.json"), 0)
@@ -181,7 +181,7 @@ struct HostDirectoryTests {
         chmod(scratch.at("config.d"), 0o700)
     }
 
-    @Test("limits apply to each file, to their total size and to their number")
+    @Test("the size of each file, the total size and the number of files are limited")
     func limits() throws {
         try scratch.write(#"{"a":1}"#, to: "config.d/1.json")
         try scratch.write(#"{"b":1}"#, to: "config.d/2.json")
@@ -201,7 +201,7 @@ struct HostDirectoryTests {
         #expect(try read() == ["a": 1])
     }
 
-    @Test("a ConfigMap that is replaced during a read is read as one version")
+    @Test("a read during the replacement of a ConfigMap returns one version or fails as unstable")
     func exchanged() throws {
         @Sendable func files(_ version: Int) -> [String: String] {
             var files: [String: String] = [:]
@@ -213,7 +213,7 @@ struct HostDirectoryTests {
         writer.start { try scratch.publish(files($0), version: $0, in: "config.d") }
         defer { writer.stop() }
         var seen: Set<Int> = []
-        // With this many versions, some replacements have happened during a read.
+        // With this many versions, some replacements happen during a read.
         while seen.count < 200 {
             do {
                 let versions = Set(try read().members.map { $0.value.int ?? -1 })

@@ -11,7 +11,7 @@ import Testing
 @Suite("Journal size")
 struct JournalSizeTests {
     private static let usualSize = 256 * 1024
-    /// The maximum length plus one record.
+    /// The maximum length, plus room for one record.
     private static let maxSize = 4 * 1024 * 1024 + 128 * 1024
 
     private let files = FaultyFileSystem()
@@ -45,7 +45,7 @@ struct JournalSizeTests {
         for revision in past { #expect(try await store.value(ofRevision: revision) == ["n": value(revision - 1)]) }
     }
 
-    @Test("continuous changes do not grow the journal beyond its limit, and a crash loses nothing")
+    @Test("continuous changes do not grow the journal beyond its limit, and a crash loses no change")
     func bound() async throws {
         let fixture = StoreFixture.local(files: files, clock: ManualClock())
         defer { fixture.remove() }
@@ -66,7 +66,7 @@ struct JournalSizeTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test("the journal grows while no generation can be written, and is shortened once one can")
+    @Test("the journal grows while no generation can be written, and is shortened afterwards")
     func failing() async throws {
         let fixture = StoreFixture.local(files: files, clock: ManualClock())
         defer { fixture.remove() }
@@ -113,7 +113,7 @@ struct JournalSizeTests {
     }
 
     @Test(
-        "a crash at any step between writing a generation and shortening the journal loses nothing",
+        "a crash at any step from writing a generation to shortening the journal loses no change",
         arguments: [false, true])
     func steps(isCut: Bool) throws {
         let fixture = StoreFixture.local(files: files, clock: ManualClock())
@@ -122,10 +122,10 @@ struct JournalSizeTests {
         _ = try first.restore()
         for sequence in 1...5 { try first.journal.append(record(sequence), afterGenerationWith: 0) }
         try first.generations.write(generation(5))
-        // After the generation, before the journal starts over.
+        // A crash after the generation is written and before the journal starts over.
         var restored = try archive(fixture).restore()
         #expect(restored.revision == 5 && restored.highestPossiblyPublished == 0)
-        // After the first record, before the rest of the file is cut off.
+        // A crash after the first new record and, if `isCut` is false, before the rest of the file is cut off.
         files.failTruncations(with: isCut ? nil : EIO)
         try first.journal.append(record(6), afterGenerationWith: 5)
         let size = try size(fixture)
@@ -134,13 +134,13 @@ struct JournalSizeTests {
         #expect(restored.revision == 6 && restored.highestPossiblyPublished == 0)
         #expect(restored.layers.resolved() == ["n": value(6)])
         files.failTruncations(with: nil)
-        // The next archive appends after that record.
+        // The next archive appends after record 6.
         let next = archive(fixture)
         _ = try next.restore()
         for sequence in 7...9 { try next.journal.append(record(sequence), afterGenerationWith: 5) }
         restored = try archive(fixture).restore()
         #expect(restored.revision == 9 && restored.highestPossiblyPublished == 0)
-        // A clean stop does not change the journal unless a generation contains all records. Then it is emptied.
+        // A clean stop empties the journal, but only if a generation contains all records.
         try next.journal.shorten(afterGenerationWith: 5)
         #expect(try archive(fixture).restore().revision == 9)
         try next.generations.write(generation(9))

@@ -35,7 +35,7 @@ struct LayerChangeTests {
         #expect(layers.resolved() == ["a": ["x": 2, "low": ["deep": 3]]])
     }
 
-    @Test("overrides resolve as merge patches in order, except that a null creates no objects")
+    @Test("overrides resolve as merge patches in order, except that a null override creates no objects")
     func sequential() {
         var generator = SystemRandomNumberGenerator()
         let values: [JSONValue] = [.null, 1, "s", [1], .emptyObject, ["a": 1], ["b": .null], ["a": ["c": 2]]]
@@ -61,7 +61,7 @@ struct LayerChangeTests {
         }
     }
 
-    @Test("a null at a path without a value publishes nothing, and hides later values of lower layers")
+    @Test("a null override at a path without a value makes no snapshot, but hides later values of lower layers")
     func nullOfNothing() async throws {
         try await withStore { store async throws in
             _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: nil)
@@ -80,7 +80,7 @@ struct LayerChangeTests {
         }
     }
 
-    @Test("a root value that is not an object is refused, also if a path is locked")
+    @Test("if a path is locked, a root value that is not an object is still refused as invalid")
     func rootOfLocked() async throws {
         var fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -95,7 +95,7 @@ struct LayerChangeTests {
         }
     }
 
-    @Test("each change of a batch is checked against the result of those before it")
+    @Test("each change of a batch is checked against the result of the previous changes")
     func batched() async throws {
         try await withStore { store async throws in
             let array = Task.immediate { try await store.set(JSONPath(["n"]), to: [1, 2], timeToLive: nil) }
@@ -121,7 +121,7 @@ struct LayerChangeTests {
     }
 
     @Test(
-        "a change for which mayChangeContainers is false keeps the arrays above the path",
+        "if mayChangeContainers is false, a change neither makes nor removes arrays above the path",
         arguments: [SeededGenerator.randomSeed])
     func containers(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
@@ -180,7 +180,7 @@ struct LayerChangeTests {
         #expect(deep?["m0"] == 0)
     }
 
-    @Test("names count towards the size of the overrides, and host files have the same limit")
+    @Test("member names count towards the size of the overrides, and host files have the same size limit")
     func size() async throws {
         try await withStore { store async throws in
             await store.configure(
@@ -198,7 +198,7 @@ struct LayerChangeTests {
         }
     }
 
-    @Test("versions are compared within a source and with pushes, not between two sources")
+    @Test("versions are compared within a source and with pushes, but not between two sources")
     func versions() async throws {
         try await withStore { store async throws in
             func replace(_ version: String, from origin: String) async throws {
@@ -216,7 +216,7 @@ struct LayerChangeTests {
         }
     }
 
-    @Test("the error of a full disk is reported until a change is on disk again")
+    @Test("the status has the error of a full disk until a change has been written again")
     func storageProblem() async throws {
         let files = FaultyFileSystem()
         let fixture = StoreFixture.local(files: files)

@@ -12,14 +12,14 @@ import Testing
 
 @Suite("Several documents per layer", .timeLimit(.minutes(5)))
 struct LayerStackTests {
-    @Test("the files of a directory are merged in order", arguments: [FileLayer.host.layer, .remote])
+    @Test("the files of a directory are merged in name order", arguments: [FileLayer.host.layer, .remote])
     func replacement(layer: ConfigLayer) async throws {
         var stack = try Stack()
         stack.documents[.defaults] = [["o": ["a": 1], "p": ["a": 1]]]
         stack.documents[layer] = [["o": 5, "p": .null], ["o": ["b": 2], "p": ["b": 2]]]
         let layers = try await stack.layers()
         #expect(layers.resolved() == ["o": ["b": 2], "p": ["b": 2]])
-        // Values that the directory hides count as removed in explanations, too.
+        // An explanation reports values that the directory hides as removed.
         #expect(layers.effect(of: layer, at: ["o", "a"]) == .removed)
         #expect(layers.effect(of: layer, at: ["o"]) == .value(["b": 2]))
     }
@@ -52,10 +52,9 @@ struct LayerStackTests {
         }
     }
 
-    @Test("the digest of a directory differs from that of version 0.1, so its files are read again")
+    @Test("the digest of a directory differs from the one that version 0.1 computed, so its files are read again")
     func stamp() {
         let files = [(name: "1.json", bytes: Array("{}".utf8)), (name: "2.json", bytes: Array("{}".utf8))]
-        // As version 0.1 computed it.
         let old = "sha256:\(Self.stampOfVersion01)"
         #expect(ContentDigest(of: files).description != old)
     }
@@ -63,14 +62,14 @@ struct LayerStackTests {
     private static let stampOfVersion01 = "10b941feacb873e8c58e50719d0999edeeee3e2bb13409e7576b81992d89baa5"
 }
 
-/// The documents of each layer. Those of the file layers and of the remote layer are written to files.
+/// The documents of each layer. ``layers()`` writes those of the file layers and of the remote layer to files.
 private struct Stack {
     var documents: [ConfigLayer: [JSONValue]] = [:]
     private let directory: ScratchDirectory
 
     init() throws { directory = try ScratchDirectory() }
 
-    /// Returns the layers as a namespace reads them.
+    /// Reads the layers as a namespace does.
     func layers() async throws -> Layers {
         for layer in [ConfigLayer.defaults, .host, .remote] {
             try directory.makeDirectory("\(layer)")
@@ -109,7 +108,7 @@ extension ConfigLayer {
 }
 
 extension JSONValue {
-    /// Returns an object with few possible names, so that patches overlap.
+    /// Returns a random object. There are few possible names, so that patches overlap.
     fileprivate static func randomPatch(depth: Int, using generator: inout SeededGenerator) -> JSONValue {
         let names = ["a", "b", "c"].shuffled(using: &generator).prefix(Int.random(in: 0...3, using: &generator))
         return .object(names.map { ($0, randomValue(depth: depth - 1, using: &generator)) })

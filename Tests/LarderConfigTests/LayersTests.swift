@@ -82,7 +82,7 @@ struct LayersTests {
         await store.stop()
     }
 
-    @Test("a member of the remote document declares experiments and is not part of the configuration")
+    @Test("the member of the remote document that declares experiments is not part of the configuration")
     func remoteExperiments() async throws {
         var fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -99,13 +99,13 @@ struct LayersTests {
             ])
         #expect(store.value == ["a": "remote", "b": "local"])
         #expect(await store.layers.experiment.overlays.map(\.name) == ["r", "local"])
-        // With other settings, the member is part of the document again, and another member declares experiments.
+        // With other settings, this member is part of the configuration again, and another one declares experiments.
         await store.follow(try rules(member: "b"))
         #expect(store.value["experiments"]?.count == 2)
         #expect(store.value["b"] == nil)
         await store.follow(try rules(member: "experiments"))
         #expect(store.value == ["a": "remote", "b": "remote"])
-        // Other experiments with the same document are a change, equal ones are not.
+        // A push that changes only the experiments is a change. A push with equal experiments is not.
         let revision = store.revision
         try await push(store, ["a": 1, "b": 1, "experiments": []])
         #expect(store.value == ["a": 1, "b": 1])
@@ -133,7 +133,7 @@ struct LayersTests {
         await store.stop()
     }
 
-    @Test("a document that new settings make invalid stays without its experiments and is fetched again")
+    @Test("a document whose experiments are invalid with new settings stays without them and is fetched again")
     func invalidWithNewSettings() async throws {
         var fixture = StoreFixture()
         defer { fixture.remove() }
@@ -156,7 +156,7 @@ struct LayersTests {
         await next.stop()
     }
 
-    @Test("a held document that new settings make invalid stays without its experiments")
+    @Test("a held document whose experiments are invalid with new settings stays without them")
     func heldAndInvalid() async throws {
         var fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -196,7 +196,7 @@ struct LayersTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test("after a restart, all five layers resolve to the same revision, and other settings to another one")
+    @Test("after a restart, all five layers resolve to the same revision, and after a change of settings to a new one")
     func restart() async throws {
         var fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -220,7 +220,7 @@ struct LayersTests {
         await other.stop()
     }
 
-    @Test("a rollback restores the experiments of the held document, and a release the live ones")
+    @Test("a rollback shows the experiments of the held document, and a release those of the live document")
     func rollback() async throws {
         var fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -241,7 +241,7 @@ struct LayersTests {
         await store.stop()
     }
 
-    @Test("the history has each snapshot as published, also after experiments and locks have changed")
+    @Test("the history has each snapshot as it was published, even after experiments and locks have changed")
     func history() async throws {
         var fixture = StoreFixture.local()
         defer { fixture.remove() }

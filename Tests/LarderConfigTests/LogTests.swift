@@ -17,7 +17,7 @@ struct LogTests {
             causes: causes.isEmpty ? [ChangeCause(.host)] : causes)
     }
 
-    @Test("a publication is one line with its cause, and with metadata")
+    @Test("a publication is logged as one line with its cause and with metadata")
     func publication() {
         let lines = LogRecorder()
         let log = PublicationLog(namespace: "shop", logger: lines.logger)
@@ -54,7 +54,7 @@ struct LogTests {
             ])
     }
 
-    @Test("after five lines in a second, further revisions are joined into one line for the newest")
+    @Test("after five lines in a second, further revisions are joined into one line that names the newest")
     func joined() {
         let lines = LogRecorder()
         let log = PublicationLog(namespace: "a", logger: lines.logger, clock: ManualClock())
@@ -66,7 +66,7 @@ struct LogTests {
         #expect(line?.fields["joined"] == "94")
     }
 
-    @Test("a failing source is logged once per reason, and its recovery with the duration")
+    @Test("a failing source is logged once per reason, and its recovery is logged with the duration")
     func source() {
         let lines = LogRecorder()
         var log = SourceLog(namespace: "a", logger: lines.logger)
@@ -98,7 +98,7 @@ struct LogTests {
         #expect(end.first?.fields["state"] == "fresh")
     }
 
-    /// Returns the lines that `fail` causes in the log of a source that responded at second 1.
+    /// Returns the lines that `fail` adds to the log of a source that responded at second 1.
     private func lines(
         _ status: NamespaceStatus = NamespaceStatus(source: ("http", "http://origin/a")),
         _ fail: (inout SourceLog, inout NamespaceStatus) -> Void
@@ -128,7 +128,7 @@ struct LogTests {
         }
     }
 
-    @Test("another reason with the same code is logged, other numbers in a reason are not")
+    @Test("another reason with the same code is logged, but not a reason that differs only in its numbers")
     func otherReason() {
         let logged = lines { log, status in
             for (second, message) in [
@@ -159,7 +159,7 @@ struct LogTests {
         #expect(logged.count == 8)
     }
 
-    @Test("unreadable files are logged once, and again when they can be read")
+    @Test("unreadable files are logged once, and their recovery is logged")
     func files() {
         let lines = LogRecorder()
         var log = SourceLog(namespace: "a", logger: lines.logger)

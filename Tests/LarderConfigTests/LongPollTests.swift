@@ -72,7 +72,7 @@ struct LongPollTests {
         }
     }
 
-    @Test("after a failure an ordinary poll with backoff precedes the next long poll")
+    @Test("after a failure, an ordinary poll with backoff precedes the next long poll")
     func failure() async throws {
         try await withPoller { (store, _, source, clock) async throws in
             await source.nextRequest().answer(["v": 0])
@@ -87,7 +87,7 @@ struct LongPollTests {
         }
     }
 
-    @Test("a push and a refresh do not wait for a long poll, which begins again after them")
+    @Test("a push or a refresh interrupts a long poll, which begins again afterwards")
     func interruption() async throws {
         try await withPoller { (store, refresher, source, _) async throws in
             await source.nextRequest().answer(["v": 0])

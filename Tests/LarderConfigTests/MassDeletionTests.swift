@@ -13,7 +13,7 @@ struct MassDeletionTests {
     ]
 
     @Test(
-        "members whose value is not an object are counted, and removed if they are absent, null or empty",
+        "members that are not objects are counted, and count as removed if they are absent, null or empty",
         arguments: [
             (ten, 0), (.emptyObject, 10), (["a": .emptyObject, "x": 1], 10), (["a": 1], 10),
             (["a": ["1": ["now": "an object"]]], 9), (["a": ["1": .null, "2": .emptyObject]], 10),
@@ -26,7 +26,7 @@ struct MassDeletionTests {
         #expect(deletion.removed == removed)
     }
 
-    @Test("the limit itself may be removed, one more member may not, nor all of fewer than ten members")
+    @Test("removing exactly the limit is allowed, but not one more member, nor all of fewer than ten members")
     func threshold() {
         func exceeds(_ removed: Int, of members: Int, _ percent: Int) -> Bool {
             let old = JSONValue.object((0..<members).map { ("\($0)", .int($0)) })
@@ -83,7 +83,7 @@ struct MassDeletionTests {
         }
     }
 
-    @Test("a push is checked, too, and a \"not modified\" response ends the quarantine")
+    @Test("pushes are also checked, and a \"not modified\" response ends the quarantine")
     func recovery() async throws {
         try await withTen { (store, refresher, source) async throws in
             let push = SourceDocument(value: .emptyObject)
@@ -97,7 +97,7 @@ struct MassDeletionTests {
         }
     }
 
-    @Test("a value that was empty before is not removed by an empty one")
+    @Test("replacing an empty value by an empty value does not count as a removal")
     func emptyBefore() {
         let old: JSONValue = ["a": "", "b": [], "c": "x"]
         #expect(MassDeletion(from: old, to: old).removed == 0)
@@ -105,7 +105,7 @@ struct MassDeletionTests {
         #expect(MassDeletion(from: old, to: ["c": ""]).removed == 3)
     }
 
-    @Test("a single member may be replaced by others, but not by nothing")
+    @Test("the only member of a document may be replaced by other content, but not removed")
     func singleMember() {
         func exceeds(_ new: JSONValue) -> Bool { MassDeletion(from: ["a": ["b": 1]], to: new).exceeds(percent: 90) }
         for new: JSONValue in [["c": 1], ["a": 2], ["a": ["c": false]]] { #expect(!exceeds(new), "\(new)") }
@@ -135,7 +135,7 @@ struct MassDeletionTests {
         }
     }
 
-    @Test("null and empty values in place of all members count as removal", arguments: [.null, ""] as [JSONValue])
+    @Test("null or empty values in place of all members count as a removal", arguments: [.null, ""] as [JSONValue])
     func nulls(value: JSONValue) async throws {
         try await withTen { (store, refresher, _) async throws in
             let push = SourceDocument(value: .object(Self.ten.members.map { ($0.name, value) }))
@@ -145,7 +145,7 @@ struct MassDeletionTests {
         }
     }
 
-    @Test("a document of another source is checked, whatever its version")
+    @Test("a document of another source is checked, regardless of its version")
     func otherSource() async throws {
         try await withTen { (store, _, _) async throws in
             func replace(_ document: JSONValue, force: Bool = false) async throws {

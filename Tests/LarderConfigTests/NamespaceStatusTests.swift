@@ -24,7 +24,7 @@ struct NamespaceStatusTests {
         }
     }
 
-    @Test("when the source fails, a document is stale for staleIfError, then failed, and is served throughout")
+    @Test("while the source fails, the namespace is stale for staleIfError, then failed, and its document stays")
     func staleIfError() async throws {
         let now = Mutex(1_000_000)
         var fixture = StoreFixture()
@@ -51,7 +51,7 @@ struct NamespaceStatusTests {
         }
     }
 
-    @Test("the start of a state is kept across attempts that do not change it")
+    @Test("an attempt that does not change the freshness does not change `since`")
     func since() async throws {
         let now = Mutex(0)
         var fixture = StoreFixture()
@@ -79,7 +79,7 @@ struct NamespaceStatusTests {
         }
     }
 
-    @Test("a layer whose files are not watched reports the problem, and the freshness stays")
+    @Test("a layer whose files are not watched reports the problem, and the freshness is unchanged")
     func watchProblem() async throws {
         try await StoreFixture().withFlow { (store, _, _) async throws in
             for layer in [ConfigLayer.defaults, .host, .remote] {
@@ -93,7 +93,7 @@ struct NamespaceStatusTests {
         }
     }
 
-    @Test("the version changes with every change of the current state and never otherwise")
+    @Test("the version changes with every change of the current state, and only then")
     func version() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let first = store.publication.version

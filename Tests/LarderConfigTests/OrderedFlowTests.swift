@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Order of refreshes and pushes")
 struct OrderedFlowTests {
-    @Test("a second refresh is sent only after the response to the first one is applied")
+    @Test("the request of a second refresh is sent only after the response to the first one is applied")
     func refreshesDoNotOverlap() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             async let first = refresher.forceRefresh()
@@ -67,7 +67,7 @@ struct OrderedFlowTests {
         #expect(await bare.value == ["v": "old answer"])
     }
 
-    @Test("refreshes during a request share it and its result")
+    @Test("refreshes that arrive during a request share the request and its result")
     func sharing() async throws {
         try await StoreFixture().withFlow { (_, refresher, source) async throws in
             let first = Task { try await refresher.refreshIfNeeded() }
@@ -148,7 +148,7 @@ struct OrderedFlowTests {
         }
     }
 
-    @Test("a refresh after a waiting change signal sends its own request")
+    @Test("a refresh that follows a waiting change signal sends a separate request")
     func refreshBehindSignal() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let signalled = Task { try await refresher.refreshAfterChange() }
@@ -222,7 +222,7 @@ struct CancellationTests {
         }
     }
 
-    @Test("a push that is cancelled too late returns its result")
+    @Test("a push that is cancelled during its disk write completes and returns its result")
     func tooLate() async throws {
         let (files, gate) = (FaultyFileSystem(), DispatchGate())
         var fixture = StoreFixture()
@@ -264,12 +264,12 @@ struct CancellationTests {
 }
 
 extension ConfigRefreshService {
-    /// Returns after the calls that were made before it. An actor runs calls of equal priority in order, and
+    /// Returns after all calls that were made before this one. An actor runs calls of equal priority in order, and
     /// `Task.immediate` returns only after its task has made its call.
     func waitForEarlierCalls() {}
 }
 
-/// A refresher that wrongly relies on an actor being exclusive across an await.
+/// A refresher that wrongly assumes that an actor is exclusive across an await.
 private actor BareActor {
     var value: JSONValue = .emptyObject
 

@@ -27,7 +27,7 @@ struct OverrideExpiryTests {
         }
     }
 
-    @Test("a set reports when the override expires, and whether that differs from the override it replaces")
+    @Test("`set` reports when the override expires, and whether that differs from the override it replaces")
     func lifetimes() async throws {
         try await fixture.withStore { (store, _) async throws in
             func set(_ path: [String], _ value: JSONValue, _ timeToLive: Duration?) async throws -> CommitOutcome {
@@ -50,7 +50,7 @@ struct OverrideExpiryTests {
         }
     }
 
-    @Test("overrides expire after their lifetime although the clock is set back a day, and stay expired")
+    @Test("overrides expire after their lifetime even if the clock is set back a day, and stay expired")
     func timeOfDaySetBack() async throws {
         let day = 86_400_000
         fixture.setTimeOfDay(forward: 100 * day)
@@ -82,7 +82,7 @@ struct OverrideExpiryTests {
         }
     }
 
-    @Test("an override that is set again has the lifetime of the last set, and does not delay others")
+    @Test("an override that is set again gets the new lifetime, and does not delay the expiry of others")
     func renewal() async throws {
         try await fixture.withStore { (store, values) async throws in
             _ = try await store.set(JSONPath(["renewed"]), to: 1, timeToLive: .seconds(10))
@@ -91,7 +91,7 @@ struct OverrideExpiryTests {
             _ = try await store.unset(JSONPath(["removed"]))
             await values.wait(for: ["renewed": 2])
             let revision = store.revision
-            // The first lifetime of "renewed" ends, and nothing happens.
+            // The end of the first lifetime of "renewed" has no effect.
             await fixture.advance(by: .seconds(10), whenTasksSleep: 2)
             await fixture.clock.waitForSleepers(1)
             #expect(store.revision == revision)
@@ -104,12 +104,12 @@ struct OverrideExpiryTests {
         }
     }
 
-    @Test("an expired override stays queued once while the disk fails, and is removed afterwards")
+    @Test("while the disk fails, an expired override stays queued exactly once, and it is removed afterwards")
     func brokenDisk() async throws {
         try await fixture.withStore { (store, _) async throws in
             _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: .seconds(10))
             await fixture.clock.waitForSleepers(2)
-            // The clock stands still, so that the timer does not remove the override.
+            // Only the time of day advances, so the timer does not fire and remove the override.
             fixture.setTimeOfDay(forward: 20_000)
             fixture.files.failReplacements(with: EIO)
             for _ in 0..<10 {
@@ -133,7 +133,7 @@ struct OverrideExpiryTests {
             fixture.clock.advance(by: .seconds(10))
             while await store.expiry.retry == nil { await Task.yield() }
             let retry = ExpiryQueue.Moment(timeOfDay: 1_070_000, uptime: 70_000)
-            // Every change of an override that expires calls this.
+            // The store calls this after every change of an override that expires.
             await store.armExpiry()
             #expect(await store.expiry.armedFor == retry)
             fixture.files.failReplacements(with: nil)
@@ -142,7 +142,7 @@ struct OverrideExpiryTests {
         }
     }
 
-    @Test("the queue stays short although one override is set repeatedly")
+    @Test("the queue stays short even if one override is set repeatedly")
     func manyRenewals() async throws {
         try await fixture.withStore(durability: .relaxed) { (store, _) async throws in
             for number in 1...500 {
@@ -184,7 +184,7 @@ private final class ExpiryFixture: Sendable {
         }
     }
 
-    /// Sets the time of day, without an effect on the clock that timers use.
+    /// Moves the time of day forward, or back if negative. The clock of the timers does not change.
     func setTimeOfDay(forward milliseconds: Int) {
         timeOfDay.atClockStart.add(milliseconds, ordering: .relaxed)
     }
@@ -207,7 +207,7 @@ private struct PublishedValues {
 
     mutating func next() async -> JSONValue? { await publications.next(isolation: #isolation)?.value }
 
-    /// Returns when the value has been published.
+    /// Waits until the value is published.
     mutating func wait(for value: JSONValue) async {
         while let published = await next(), published != value {}
     }

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-/// Two names that look the same, one with a precomposed letter and one with a combining accent. JSON distinguishes them.
+/// Two names that look the same, one with a precomposed letter and one with a combining accent. They differ in JSON.
 private let composed = "caf\u{e9}"
 private let decomposed = "cafe\u{301}"
 
@@ -42,7 +42,7 @@ struct OverrideLayerTests {
         #expect(values(both) == object(["x": 1], ["x": 2]))
     }
 
-    @Test("a value that is set again keeps its position, unless it replaces overrides below it")
+    @Test("an override that is set again keeps its position, unless it replaces overrides below it")
     func positions() {
         var layer = OverrideLayer()
         for name in ["a", "b", "c"] { layer.set(entry([name], 1)) }
@@ -64,7 +64,7 @@ struct OverrideLayerTests {
         #expect(values(layer).compactText == #"{"a":1,"c":1,"b":4,"e":6,"d":8}"#)
     }
 
-    @Test("bytes and expiries are counted correctly after any sequence of changes")
+    @Test("bytes and expiring entries are counted correctly after any sequence of changes")
     func counts() {
         var generator = SeededGenerator(seed: 7)
         var layer = OverrideLayer()
@@ -96,7 +96,7 @@ struct OverrideLayerTests {
         }
     }
 
-    @Test("entries(around:) returns the same as a linear search, and copies do not change")
+    @Test("entries(around:) returns the same as a linear search, and changes do not affect copies of the layer")
     func tree() {
         let names = ["a", "b", composed, decomposed] + (0..<12).map { "name\($0)" }
         var generator = SeededGenerator(seed: 11)
@@ -135,7 +135,7 @@ struct OverrideLayerTests {
         #expect(replaced > 50)
     }
 
-    @Test("an entry expires without those below it, and not after it was set again")
+    @Test("an entry expires without the entries below it, and only at its current expiry time")
     func expiry() {
         var layer = OverrideLayer(entries: [
             OverrideEntry(path: ["a"], value: ["x": 1, "y": 1], setAt: 0, expiresAt: 10),
@@ -153,7 +153,7 @@ struct OverrideLayerTests {
         #expect(layer.isEmpty)
     }
 
-    @Test("a replaced scalar keeps the position given by the layers, even after a reordered document")
+    @Test("a replaced scalar has the same position as after a full resolution, even after a reordered document")
     func replacementAfterReordering() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }
@@ -176,7 +176,7 @@ struct OverrideLayerTests {
         await next.stop()
     }
 
-    @Test("a member added beside a locked one has the position given by the layers, even after a restart")
+    @Test("a member added beside a locked one has the same position as after a full resolution")
     func additionBesideLock() async throws {
         var fixture = StoreFixture()
         defer { fixture.remove() }
@@ -210,7 +210,7 @@ struct OverrideLayerTests {
         await store.stop()
     }
 
-    @Test("a document with reordered members publishes nothing, and neither does the next start")
+    @Test("a document that matches the snapshot except for the member order keeps the revision, also at a restart")
     func startAfterReordering() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }

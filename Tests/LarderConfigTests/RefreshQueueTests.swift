@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Refresh queue")
 struct RefreshQueueTests {
-    /// A sequence of events with the expected result of each.
+    /// A sequence of events, each with its expected result.
     struct EventSequence: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var events: [(event: Event, result: String)]
@@ -81,14 +81,14 @@ struct RefreshQueueTests {
                 (.end(), "answer [1, 2]"), (.next(at: 20), "run asked"), (.end(), "answer [3, 4]"),
             ]),
         EventSequence(
-            "a refresh does not share a command that is ahead of another waiting command",
+            "a refresh does not share a running refresh if another command waits",
             [
                 (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.add(push, 2), "queued"),
                 (.add(.refresh, 3), "queued"), (.end(), "answer [1]"), (.next(), "run push"), (.end(), "answer [2]"),
                 (.next(), "run asked"), (.end(), "answer [3]"),
             ]),
         EventSequence(
-            "a refresh after a change shares only a waiting one",
+            "a refresh after a change shares only a waiting refresh after a change",
             [
                 (.add(.refreshAfterChange, 1), "queued"), (.next(), "run signalled"),
                 (.add(.refreshAfterChange, 2), "queued"), (.add(.refreshAfterChange, 3), "shared"),
@@ -102,7 +102,7 @@ struct RefreshQueueTests {
                 (.add(push, 4), "queued"), (.add(.awaitChange, 5), "queued"), (.add(.awaitChange, 6), "queued"),
             ]),
         EventSequence(
-            "a running long poll gives way to any command, also to another long poll",
+            "a running long poll gives way to any command, including another long poll",
             [
                 (.add(.awaitChange, 1), "queued"), (.next(), "run awaiting"), (.add(push, 2), "interrupts"),
                 (.end(), "answer [1]"), (.next(), "run push"), (.end(), "answer [2]"),
@@ -110,13 +110,13 @@ struct RefreshQueueTests {
                 (.end(), "answer [3]"), (.next(), "run awaiting"),
             ]),
         EventSequence(
-            "a waiting long poll with a command behind it does not run",
+            "a waiting long poll does not run if another command waits",
             [
                 (.add(.awaitChange, 1), "queued"), (.add(.refresh, 2), "queued"), (.next(), "end [1]"),
                 (.next(), "run asked"), (.end(), "answer [2]"),
             ]),
         EventSequence(
-            "a caller that leaves does not affect those it shared with",
+            "a caller that leaves does not affect the callers that share its command",
             [
                 (.add(.refresh, 1), "queued"), (.add(.refresh, 2), "shared"), (.next(), "run asked"),
                 (.add(.refresh, 3), "shared"), (.leave(1), "left"), (.leave(1), "unknown"), (.leave(3), "left"),
@@ -135,17 +135,17 @@ struct RefreshQueueTests {
                 (.add(.refresh, 2), "queued"), (.end(), "answer [1]"), (.next(), "run asked"), (.end(), "answer [2]"),
             ]),
         EventSequence(
-            "a fetch runs again if the source was replaced, also after the response",
+            "a fetch runs again if the source was replaced, even after it has responded",
             [
                 (.add(.refresh, 1), "queued"), (.next(at: 10), "run asked"), (.sourceAnswered, ""),
                 (.overtake, "cancel"), (.end(), "again"), (.next(at: 20), "run asked"),
                 (.add(.refresh, 2, since: 20), "shared"), (.end(), "answer [1, 2]"),
             ]),
         EventSequence(
-            "a push is not affected by another source",
+            "replacing the source does not affect a push",
             [(.add(push, 1), "queued"), (.next(), "run push"), (.overtake, "continue"), (.end(), "answer [1]")]),
         EventSequence(
-            "an overtaken fetch does not run again without callers, or if the flow stops",
+            "an overtaken fetch does not run again if it has no callers or the service stops",
             [
                 (.overtake, "continue"), (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.overtake, "cancel"),
                 (.leave(1), "abandoned"), (.end(), "answer [1]"), (.add(.refresh, 2), "queued"), (.next(), "run asked"),
@@ -158,13 +158,13 @@ struct RefreshQueueTests {
                 (.leave(1), "abandoned"), (.next(), "end [1]"), (.next(), "idle"),
             ]),
         EventSequence(
-            "an overtaken long poll ends if another command waits",
+            "an overtaken long poll ends instead of running again if another command waits",
             [
                 (.add(.awaitChange, 1), "queued"), (.next(), "run awaiting"), (.overtake, "cancel"),
                 (.add(push, 2), "interrupts"), (.end(), "again"), (.next(), "end [1]"), (.next(), "run push"),
             ]),
         EventSequence(
-            "a stopped queue returns the waiting callers and takes no more commands",
+            "stopping the queue returns the waiting callers, and later commands are refused",
             [
                 (.add(.refresh, 1), "queued"), (.add(.refresh, 2), "shared"), (.add(push, 3), "queued"),
                 (.stop, "stop [1, 2, 3]"), (.add(.refresh, 4), "stopped"), (.next(), "idle"), (.stop, "stop []"),
@@ -196,8 +196,8 @@ struct RefreshQueueTests {
     }
 }
 
-/// Performs random events on a ``RefreshQueue`` and checks the guarantees to callers. It records what each caller requested
-/// and what each attempt did, independently of the decisions of the queue. Its time is the number of events.
+/// Performs random events on a ``RefreshQueue`` and checks the guarantees to callers. It records the request of each
+/// caller and the events of each attempt, independently of the decisions of the queue. Its clock counts the events.
 private struct RefreshQueueWalk {
     private struct Caller {
         var occasion: FetchOccasion?
@@ -221,7 +221,7 @@ private struct RefreshQueueWalk {
     private var callers: [Int: Caller] = [:]
     /// The attempt whose task runs.
     private var attempt: Attempt?
-    /// The occasion of a fetch that has to run again. A push never has to.
+    /// The occasion of a fetch that has to run again; nil for none. A push never runs again.
     private var rerun: FetchOccasion?
     /// The last caller that got a result.
     private var lastAnswered = 0
@@ -295,7 +295,7 @@ private struct RefreshQueueWalk {
     }
 
     private mutating func leave() {
-        // Sometimes a caller that already has its result.
+        // Sometimes this is a caller that already has its result.
         let waiter =
             random(5) == 0 ? 1 + random(lastCaller + 1) : callers.keys.sorted().randomElement(using: &generator)
         guard let waiter else { return }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Documents with edits")
 struct RemoteEditTests {
-    /// Two stores that get the same documents, one of them with the edits since the previous document.
+    /// Two stores that get the same documents. One of them also gets the edits since the previous document.
     private struct Twins {
         let withEdits: ConfigStore
         let withoutEdits: ConfigStore
@@ -53,7 +53,7 @@ struct RemoteEditTests {
     }
 
     @Test(
-        "a document with edits gives the same result as one without, whatever the other layers contain",
+        "a document with edits has the same effect as one without, regardless of the other layers",
         arguments: 0..<8 as Range<UInt64>)
     func twins(seed: UInt64) async throws {
         var generator = SeededGenerator(seed: seed)
@@ -94,7 +94,7 @@ struct RemoteEditTests {
         }
     }
 
-    @Test("a document with an equal value in another notation publishes nothing")
+    @Test("a document with an equal value in another notation keeps the revision")
     func sameValue() async throws {
         try await withTwins(["a": "x", "b": 2]) { twins in
             let escaped = try JSONValue(parsing: #""\u0078""#)

@@ -14,7 +14,7 @@ struct RestartTests {
         try LocalFileSystem().list(fixture.directory + "/generations").sorted()
     }
 
-    @Test("after a clean stop, value and revision are the same", arguments: [Durability.full, .relaxed])
+    @Test("after a clean stop and a restart, value and revision are the same", arguments: [Durability.full, .relaxed])
     func cleanStop(durability: Durability) async throws {
         let fixture = StoreFixture.local(durability)
         defer { fixture.remove() }
@@ -50,7 +50,7 @@ struct RestartTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test("after a crash, every acknowledged change is present under its own revision")
+    @Test("after a crash, the last acknowledged change is present with its revision")
     func crash() async throws {
         let fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -66,7 +66,7 @@ struct RestartTests {
         }
     }
 
-    @Test("after a crash, the document of a source is served under a revision after the reserved ones")
+    @Test("after a crash, the document of a source gets a revision after the reserved ones")
     func crashAfterRefresh() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }
@@ -109,7 +109,7 @@ struct RestartTests {
         }
     }
 
-    @Test("a damaged generation is set aside, and the previous one is used under a new revision")
+    @Test("a damaged generation is set aside, and the previous one is used with a new revision")
     func damagedGeneration() async throws {
         let fixture = StoreFixture.local(.relaxed)
         defer { fixture.remove() }
@@ -131,7 +131,7 @@ struct RestartTests {
         await store.stop()
     }
 
-    @Test("a generation that is truncated or has a flipped bit is never used")
+    @Test("decoding a generation that is truncated or has a flipped bit fails")
     func everyDamage() throws {
         let layers = Layers(
             host: FileDocument(document: ["h": 1], updatedAt: 5),
@@ -155,7 +155,7 @@ struct RestartTests {
         }
     }
 
-    @Test("after damage to the journal, intact records are used under a new revision, and a copy is kept")
+    @Test("after damage to the journal, intact records are used with a new revision, and a copy of the file is kept")
     func startOnDamagedJournal() async throws {
         var fixture = StoreFixture.local()
         // No generation is written while this clock stands still.
@@ -175,7 +175,7 @@ struct RestartTests {
     }
 
     @Test(
-        "numbers out of range do not stop a start or overflow",
+        "numbers out of range in the state directory neither prevent a start nor overflow",
         arguments: [
             ("reserved", "9223372036854775807\n"), ("reserved", "9007199254740992\n"),
             ("generations/9223372036854775807.json", "{}\n{}\n"),
@@ -193,7 +193,7 @@ struct RestartTests {
         #expect(following > revision && following < 1 << 53)
     }
 
-    @Test("if revisions cannot be reserved on a full disk, a start serves the last state in a new epoch")
+    @Test("if a full disk prevents the reservation of revisions, the last state is served in a new epoch")
     func fullDisk() async throws {
         var fixture = StoreFixture.local(.relaxed)
         let files = FaultyFileSystem()
@@ -206,7 +206,7 @@ struct RestartTests {
         await first.stop()
         let second = try await fixture.open()
         _ = try await second.set(JSONPath(["n"]), to: 2, timeToLive: nil)
-        // The second store crashes here. Its last change was never written.
+        // The second store is not stopped, as after a crash. Its last change was never written.
         files.failWrites(with: ENOSPC)
         let third = try await fixture.open()
         #expect(third.value == ["n": 1])
@@ -215,7 +215,7 @@ struct RestartTests {
         #expect(third.value == ["n": 3])
     }
 
-    @Test("the newest 16 generations are kept, and no temporary file")
+    @Test("the newest 16 generations are kept, and no temporary files remain")
     func kept() async throws {
         let fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -230,7 +230,7 @@ struct RestartTests {
         #expect(names.allSatisfy { $0.hasSuffix(".json") })
     }
 
-    @Test("a partly written file from a crash is removed and never used")
+    @Test("a partly written file that a crash left is removed and not used")
     func temporaryFile() async throws {
         let fixture = StoreFixture.local()
         defer { fixture.remove() }

@@ -45,7 +45,7 @@ struct RollbackTests {
             #expect(hold?.revision == 1 && hold?.refusedVersion == "2")
             #expect(store.publication.status.upstreamVersion == "2", "the live document is still recorded")
 
-            // The refused version again, also with other content, and an older version.
+            // The source sends the refused version again, then with other content, and then an older version.
             _ = try await answer(refresher, source, ["v": 2], version: "2")
             _ = try await answer(refresher, source, ["v": 22], version: "2")
             await #expect(throws: ConfigError.self) { try await answer(refresher, source, ["v": 0], version: "1") }
@@ -97,7 +97,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("a rollback can request a rule other than the default", arguments: HoldRule.allCases)
+    @Test("a rollback can request either rule", arguments: HoldRule.allCases)
     func rule(rule: HoldRule) async throws {
         try await withTwoVersions { (store, refresher, source) async throws in
             let commit = try await store.rollBack(toRevision: 1, hold: rule, by: nil)
@@ -155,7 +155,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("overrides are restored permanently, and nothing is held if only they differ")
+    @Test("overrides are restored permanently, and no layer is held if only overrides differ")
     func overrides() async throws {
         try await withTwoVersions { (store, refresher, source) async throws in
             let first = try await store.set(Self.path, to: 1, timeToLive: nil).revision
@@ -168,13 +168,13 @@ struct RollbackTests {
         }
     }
 
-    @Test("a layer that did not differ stays live while others are held")
+    @Test("a layer that did not differ at the rollback stays live while others are held")
     func hostStaysLive() async throws {
         try await withTwoVersions { (store, _, _) async throws in
             _ = try await store.rollBack(toRevision: 1, by: nil)
             _ = try await store.replaceFiles(.host, with: ["h": 1])
             #expect(store.value == ["h": 1, "v": 1])
-            // From here on, the host layer is held, too.
+            // This rollback holds the host layer.
             _ = try await store.rollBack(toRevision: 2, by: nil)
             #expect(store.value == ["v": 2])
             _ = try await store.replaceFiles(.host, with: ["h": 2])
@@ -184,7 +184,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("a rollback can restore the refused content, and another one the held content")
+    @Test("a second rollback can restore the refused content, and a third the previously held content")
     func again() async throws {
         try await withTwoVersions { (store, _, _) async throws in
             #expect(try await store.rollBack(toRevision: 1, by: nil).isHeld)
@@ -196,7 +196,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("an override that has expired since is not restored")
+    @Test("a rollback does not restore an override that has expired since")
     func ended() async throws {
         let clock = ManualClock()
         var fixture = StoreFixture.local(clock: clock)

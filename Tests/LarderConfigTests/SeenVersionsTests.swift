@@ -9,7 +9,7 @@ import Testing
 struct SeenVersionsTests {
     private typealias Answer = (value: Int, version: String?)
 
-    /// Refreshes once for each response, and returns which ones were accepted.
+    /// Refreshes once for each response. Returns whether each one was accepted.
     private func accepted(
         _ answers: [Answer], _ requirement: VersionRequirement, _ refresher: ConfigRefreshService,
         _ source: ScriptedSource
@@ -38,7 +38,7 @@ struct SeenVersionsTests {
         }
     }
 
-    @Test("the reason names the missing version, the version seen before, and a fix")
+    @Test("the reason of a refusal names the version that is missing or older, the version seen before, and a fix")
     func reasons() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             _ = try await accepted([(1, "15"), (2, nil)], .onceSeen, refresher, source)
@@ -59,7 +59,7 @@ struct SeenVersionsTests {
     }
 
     @Test(
-        "only numbers and nonempty strings are versions",
+        "a version must be a number or a nonempty string",
         arguments: ["null", "true", #""""#, "[1]", "{}"])
     func noVersion(text: String) throws {
         let value = try JSONValue(parsing: "{\"version\":\(text)}")
@@ -91,7 +91,7 @@ struct SeenVersionsTests {
         }
     }
 
-    @Test("after a push with a version, the source may send none, but no older one")
+    @Test("after a push with a version, the source may omit versions until it sends one, but not send an older one")
     func pushedVersion() async throws {
         try await StoreFixture().withFlow { (_, refresher, source) async throws in
             let push = SourceDocument(value: ["v": 0], version: UpstreamVersion("7"))
@@ -101,7 +101,7 @@ struct SeenVersionsTests {
         }
     }
 
-    @Test("a forced document without a version keeps the highest version, a forced older one lowers it")
+    @Test("a forced document without a version keeps the highest version, and a forced older version lowers it")
     func forced() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             _ = try await accepted([(1, "15")], .onceSeen, refresher, source)
@@ -117,7 +117,7 @@ struct SeenVersionsTests {
         }
     }
 
-    @Test("another source may begin without a version")
+    @Test("the first document of another source needs no version")
     func otherSource() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }

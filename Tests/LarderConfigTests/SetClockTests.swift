@@ -12,13 +12,13 @@ import Testing
 struct SetClockTests {
     private static let day = 86_400_000
 
-    /// The offset of the time of day, which a test sets.
+    /// The offset of the time of day. A test sets it.
     private final class Offset: Sendable {
         let milliseconds = Atomic(0)
     }
 
     @Test(
-        "values stay and revisions increase when the clock is set by a day, at run time and between starts",
+        "values stay and revisions increase if the clock is set by a day, at run time or between starts",
         arguments: [-1, 1])
     func values(days: Int) async throws {
         let offset = Offset()
@@ -61,7 +61,7 @@ struct SetClockTests {
         try await restart()
     }
 
-    @Test("an override after a clock change lasts for its lifetime", arguments: [-1, 1])
+    @Test("an override that is set after a clock change lasts for its lifetime", arguments: [-1, 1])
     func timeToLive(days: Int) async throws {
         let clock = ManualClock()
         let offset = Offset()

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Replacement of a source")
 struct SourceExchangeTests {
-    @Test("a running refresh is repeated with the new source, and its caller gets that response")
+    @Test("a running refresh is repeated with the new source, and its caller gets the response of the new source")
     func exchange() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             async let refresh = refresher.refreshIfNeeded()
@@ -15,7 +15,7 @@ struct SourceExchangeTests {
             let other = ScriptedSource()
             await refresher.use(other)
             #expect(source.cancelledCount == 1)
-            // The response of the old source comes too late.
+            // The response of the old source arrives too late.
             old.answer(["v": "old"])
             await other.nextRequest().answer(["v": "new"])
             #expect(try await refresh.commit.changed)

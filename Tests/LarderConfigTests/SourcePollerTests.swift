@@ -17,7 +17,7 @@ struct SourcePollerTests {
         case failAfterSuccess
     }
 
-    @Test("a refresh by a client does not wait for the first fetch of a host without a document")
+    @Test("a refresh by a client does not wait for the splay of the first fetch")
     func refreshBeforeFirstFetch() async throws {
         let clock = ManualClock()
         let wallClock = WallClock { 1_700_000_000_000 + clock.now.offset.milliseconds }

@@ -8,9 +8,9 @@ import Testing
 @testable import LarderConfigStorage
 @testable import LarderConfig
 
-@Suite("Generations read at start and on demand")
+@Suite("Reading of generations at start and on demand")
 struct StartReadingTests {
-    /// Leaves 16 generations on disk: revisions 6 to 21, with n = 5 to 20.
+    /// Writes 16 generations to disk: revisions 6 to 21, with n = 5 to 20.
     private func leaveSixteen(_ fixture: StoreFixture) async throws {
         let store = try await fixture.open()
         for number in 1...20 { _ = try await store.set(JSONPath(["n"]), to: .int(number), timeToLive: nil) }
@@ -27,7 +27,7 @@ struct StartReadingTests {
         try LocalFileSystem().replace(path, with: bytes)
     }
 
-    @Test("a start reads only the newest generation, and the others are read once for all callers")
+    @Test("only the newest generation is read at start, and the others are read once for all callers")
     func newestAlone() async throws {
         let files = FaultyFileSystem()
         let fixture = StoreFixture.local(files: files, clock: ManualClock())
@@ -80,7 +80,7 @@ struct StartReadingTests {
         #expect(await store.pastSnapshots().map(\.revision) == ((6 + count)...(21 + count)).reversed())
         #expect(try await store.value(ofRevision: 21 + count)["m"] == .int(count))
         await store.stop()
-        // They are on disk under the same revisions.
+        // The changes are on disk with the same revisions.
         let next = try await fixture.open()
         #expect(await next.pastSnapshots().map(\.revision) == ((6 + count)...(21 + count)).reversed())
         await next.stop()
@@ -99,13 +99,13 @@ struct StartReadingTests {
         await store.stop()
     }
 
-    @Test("if the newest generations are damaged, the one before them is served, with the older history")
+    @Test("if the newest generations are damaged, the one before them is served, and older ones are in the history")
     func damagedNewest() async throws {
         let fixture = StoreFixture.local(clock: ManualClock())
         defer { fixture.remove() }
         try await leaveSixteen(fixture)
         for revision in [20, 21] { try damage(path(fixture, revision)) }
-        // Its records are in the generations, too.
+        // Otherwise the start would replay the changes of the damaged generations from the journal.
         try LocalFileSystem().remove(fixture.directory + "/journal")
         let store = try await fixture.open()
         #expect(store.value == ["n": 18])
@@ -123,7 +123,7 @@ struct StartReadingTests {
         for size in [0, 1, 4096, 65536, 65537, 262_144, 300_000] {
             for end in [0, 1, 15, 4095, 4096, 4097, 65535, 65536, 65537, 70_000, 262_144] where end <= size {
                 var bytes = [UInt8](repeating: 0, count: size)
-                // There are zeros before the last byte, too.
+                // Most bytes before the last one are zeros, too.
                 if end > 0 { bytes[end - 1] = 7 }
                 if end > 20 { bytes[17] = 1 }
                 try files.replace(path, with: bytes)
@@ -133,7 +133,7 @@ struct StartReadingTests {
         }
     }
 
-    @Test("counted zeros have the same effect as zeros in the bytes of a journal")
+    @Test("the journal reader treats counted zeros like zeros in the bytes")
     func countedZeros() {
         let whole = (1...4).flatMap { number in
             JournalRecord(

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("State directory and epoch")
 struct StateDirectoryTests {
-    /// Calls `body` with a state directory that was in use before, and its epoch.
+    /// Calls `body` with the path and the epoch of a state directory that was in use before.
     private func withUsedDirectory(_ body: (_ path: String, _ epoch: String) throws -> Void) throws {
         let path = NSTemporaryDirectory() + "/larder-state-" + UUID().uuidString
         defer { try? FileManager.default.removeItem(atPath: path) }
@@ -21,7 +21,7 @@ struct StateDirectoryTests {
         try StateDirectory(path: path, machine: machine, files: LocalFileSystem())
     }
 
-    @Test("the epoch stays across restarts and when the directory is renamed")
+    @Test("the epoch stays the same across restarts and when the directory is renamed")
     func stays() throws {
         try withUsedDirectory { (path, epoch) throws in
             #expect(try open(path).epoch == epoch)
@@ -65,7 +65,7 @@ struct StateDirectoryTests {
         }
     }
 
-    @Test("a directory from another machine gets another epoch, also if this machine's ID is unknown")
+    @Test("a directory from another machine gets another epoch, even if the ID of this machine is unknown")
     func cloned() throws {
         try withUsedDirectory { (path, epoch) throws in
             let second = try open(path, machine: "b").epoch
@@ -74,7 +74,7 @@ struct StateDirectoryTests {
         }
     }
 
-    @Test("an epoch file of the previous version, without a record, keeps its epoch and gets the record")
+    @Test("an epoch file without a record of the location, from an earlier version, keeps its epoch and gets one")
     func previousVersion() throws {
         try withUsedDirectory { (path, _) throws in
             try Data("0123456789abcdef\n".utf8).write(to: URL(filePath: path + "/epoch"))
@@ -85,7 +85,7 @@ struct StateDirectoryTests {
         }
     }
 
-    @Test("a known epoch is used even if its record cannot be written")
+    @Test("an epoch is used even if the record of the location cannot be written")
     func readOnly() throws {
         try withUsedDirectory { (path, _) throws in
             try Data("0123456789abcdef\n".utf8).write(to: URL(filePath: path + "/epoch"))
@@ -95,7 +95,7 @@ struct StateDirectoryTests {
         }
     }
 
-    @Test("in another epoch the state is kept, and no revision of the previous epoch is reused")
+    @Test("in another epoch, the state is kept and no revision of the previous epoch is reused")
     func keptState() async throws {
         let fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -107,7 +107,7 @@ struct StateDirectoryTests {
         restored.epoch = "1111111111111111"
         let second = try await restored.open()
         #expect(second.value == ["n": 1])
-        // More than the previous epoch can have assigned in the meantime.
+        // The previous epoch cannot have assigned this many revisions in the meantime.
         #expect(second.revision > revision + 1_000_000)
         let known = second.revision
         await second.stop()
@@ -117,7 +117,7 @@ struct StateDirectoryTests {
         await third.stop()
     }
 
-    @Test("a state directory with only saved generations starts from them")
+    @Test("a store can start from a state directory that contains only saved generations")
     func savedGeneration() async throws {
         let fixture = StoreFixture.local()
         defer { fixture.remove() }

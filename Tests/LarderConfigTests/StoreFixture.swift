@@ -58,8 +58,8 @@ struct StoreFixture {
     }
 
     /// Returns a fixture without a remote source.
-    /// - Parameter clock: the clock of all timers. While a ``ManualClock`` stands still, no generation is written in the
-    ///   background.
+    /// - Parameter clock: the clock of all timers. While a ``ManualClock`` stands still, no generation is written in
+    ///   the background.
     static func local(
         _ durability: Durability = .full, files: any FileSystem = LocalFileSystem(),
         clock: any Clock<Duration> = ContinuousClock()
@@ -107,7 +107,7 @@ extension ConfigStore {
     nonisolated var value: JSONValue { publication.current.snapshot.value }
     nonisolated var revision: Int { publication.current.snapshot.revision }
 
-    // The core cannot leave the actor.
+    // The core is not Sendable, so these properties return its parts.
     var layers: Layers { core.layers }
     var newest: GenerationHistory { core.history }
     var resolvedDigest: SnapshotDigest { core.resolvedDigest }
@@ -122,7 +122,7 @@ extension ConfigStore {
         try await history(of: revision).pin(isPinned, revision: revision)
     }
 
-    /// Submits a set of a top-level member, without waiting for it.
+    /// Submits a `set` of a top-level member, without waiting for the commit.
     nonisolated func submit(
         _ name: String, _ value: JSONValue, on executor: (any TaskExecutor)? = nil,
         then completion: @escaping @Sendable (Result<CommitOutcome, ConfigError>) -> Void

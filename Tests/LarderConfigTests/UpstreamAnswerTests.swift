@@ -26,7 +26,7 @@ struct UpstreamAnswerTests {
             #expect(status.refused?.version == "6")
             #expect(status.refused?.reason.contains("older") ?? false)
             #expect(status.lastError != nil)
-            // The validator of a rejected response is not stored. With it, later responses could be "not modified".
+            // The validator of a rejected response is not stored. Otherwise later responses could be "not modified".
             let third = Task.immediate { try await refresher.refreshIfNeeded() }
             let next = await source.nextRequest()
             #expect(next.validator == Validator(etag: "\"7\""))
@@ -53,7 +53,7 @@ struct UpstreamAnswerTests {
         }
     }
 
-    @Test("a failure keeps the last good snapshot: failed before the first document, stale after it")
+    @Test("after a failure the last snapshot stays, and the namespace is failed without a document, otherwise stale")
     func failures() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             #expect(store.publication.status.freshness == .initializing)
@@ -77,7 +77,7 @@ struct UpstreamAnswerTests {
         }
     }
 
-    @Test("before the source responds, an empty host layer publishes nothing, but a value does")
+    @Test("before the source responds, an empty host layer is not published, but an override is")
     func nothingYet() async throws {
         try await StoreFixture().withFlow { (store, _, _) async throws in
             _ = try await store.replaceFiles(.host, with: .emptyObject)
@@ -102,7 +102,7 @@ struct UpstreamAnswerTests {
         }
     }
 
-    @Test("the same document with a new validator makes no new revision, and the validator is stored")
+    @Test("an equal document with a new validator keeps the revision, and the validator is stored")
     func sameDocument() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             for etag in ["\"a\"", "\"b\""] {
@@ -150,7 +150,7 @@ struct UpstreamVersionTests {
     }
 
     @Test(
-        "versions that are equal or have no order are not older",
+        "of two versions that are equal or have no order, neither is older",
         arguments: [("1", "1"), ("1.0", "1"), ("abc", "abd"), ("3f2a", "12"), ("", "1"), ("1..2", "1.3")])
     func notOlder(left: String, right: String) {
         #expect(!UpstreamVersion(left).isOlder(than: UpstreamVersion(right)))

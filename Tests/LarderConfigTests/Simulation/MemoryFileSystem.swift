@@ -3,7 +3,7 @@ import Synchronization
 
 @testable import LarderConfigStorage
 
-/// A file system in memory, for simulations. No call waits for a disk.
+/// A file system in memory, for simulations. Its calls do not wait.
 final class MemoryFileSystem: FileSystem {
     private let files = Mutex<[String: [UInt8]]>([:])
 
@@ -49,7 +49,7 @@ final class MemoryFileSystem: FileSystem {
         func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
             owner.files.withLock { files in
                 var content = files[path] ?? []
-                files[path] = nil  // so that the bytes are not copied
+                files[path] = nil  // Without this, the next line would copy the bytes.
                 content += Array(repeating: 0, count: max(0, offset + bytes.count - content.count))
                 content.replaceSubrange(offset..<(offset + bytes.count), with: bytes)
                 files[path] = content

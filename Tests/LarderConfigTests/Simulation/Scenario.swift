@@ -11,18 +11,18 @@ import TestSupport
 @testable import LarderConfigSources
 @testable import LarderConfig
 
-/// A simulation of concurrent clients of one namespace. They refresh, push, set overrides with and without expiry, edit the
-/// host file and replace the source, with random delays and cancellations, while the source signals changes and is
-/// polled. The store, the refreshers and the poller are those of the agent. The upstream, the files and the clock are
+/// A simulation of concurrent clients of one namespace. They refresh, push, set overrides with and without expiry, edit
+/// the host file and replace the source, with random delays and cancellations, while the source signals changes and is
+/// polled. The store, the refreshers and the poller are the agent's code. The upstream, the files and the clock are
 /// simulated.
 final class Scenario: @unchecked Sendable {
     // Unchecked, because only the simulation's thread accesses it.
 
     /// The current state of the source.
     struct Upstream {
-        /// Starts so high that no push of an older version gets a negative number, which would not be ordered.
+        /// Starts at 1,000, so that pushes of older versions have positive numbers. Negative ones would not be ordered.
         var version = 1_000
-        /// Identifies the state. Unlike the version, it changes with each change.
+        /// Identifies the state. Unlike the version, it increases with each change.
         var serial = 1
     }
 

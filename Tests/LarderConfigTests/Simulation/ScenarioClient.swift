@@ -5,7 +5,7 @@ import TestSupport
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-/// A client that sends random commands to a scenario's namespace and compares each result with what was published.
+/// A client that sends random commands to a scenario's namespace and compares each result with the published snapshots.
 struct ScenarioClient: Sendable {
     let number: Int
     let scenario: Scenario
@@ -40,7 +40,7 @@ struct ScenarioClient: Sendable {
 
     /// Checks the state after all clients have ended.
     func checkFinalState() async {
-        // By then, every override with a lifetime has expired.
+        // After this time, every override with a lifetime has expired.
         try? await scenario.clock.sleep(for: .seconds(60))
         await refresh("force", mayFail: false) { () async throws(ConfigError) in try await refresher.forceRefresh() }
         ledger.expect(
@@ -77,7 +77,7 @@ struct ScenarioClient: Sendable {
             }
             return result
         }
-        // Cancels after a delay, or a few jobs later, in the middle of work that takes no time.
+        // Cancels after a delay, or after a few jobs without a delay, which interrupts work that takes no time.
         let time = scenario.generator.oneIn(2) ? scenario.generator.duration(upTo: 2) : .zero
         let jobs = Int.random(in: 0...12, using: &scenario.generator)
         let canceller = Task {
@@ -138,7 +138,7 @@ struct ScenarioClient: Sendable {
             let found = ledger.remote(in: outcome.commit.revision)
             ledger.expect(found == id, "revision \(outcome.commit.revision) of \(id) has \(found ?? "nothing")")
             ledger.expect(outcome.upstreamVersion == "\(version)", "\(id) has version \(outcome.upstreamVersion ?? "")")
-            // Stale if the host's files cannot be read.
+            // The namespace is stale if the host file cannot be read.
             ledger.expect(
                 [.fresh, .stale].contains(outcome.freshness), "a push left the namespace \(outcome.freshness)")
         case .failure(let error):
@@ -154,7 +154,7 @@ struct ScenarioClient: Sendable {
     private func set() async {
         guard let store = scenario.store else { return }
         let value = ledger.newNumber()
-        // Not zero: an override with a lifetime of 0 may already be missing in the snapshot of its own commit.
+        // At least 1 ms, because an override with a lifetime of 0 may be missing in the snapshot of its own commit.
         let timeToLive =
             scenario.generator.oneIn(3) ? max(.milliseconds(1), scenario.generator.duration(upTo: 20)) : nil
         let result = await attempt("set") { () async throws(ConfigError) in

@@ -13,7 +13,7 @@ final class ScenarioLedger {
         let isForced: Bool
         /// When the fetch or the push began.
         let began: Int
-        /// When it was published.
+        /// When it was published; 0 if it was not.
         var published = 0
         /// Whether the push failed.
         var hasFailed = false
@@ -31,18 +31,19 @@ final class ScenarioLedger {
     private var lastID = 0
     private var revision = 0
     private var snapshots: [Int: JSONValue] = [:]
-    /// The documents that were ever in a snapshot.
+    /// The IDs of the documents that were ever in a snapshot.
     private var published: Set<String> = []
     /// The values of `set` commands that were ever in a snapshot.
     private var publishedValues: Set<Int> = []
-    /// The documents that forced refreshes returned to their callers.
+    /// The IDs of the documents that forced refreshes returned to their callers.
     private var claimed: Set<String> = []
+    /// The ID of the current remote document.
     private var remote: String?
     private var remoteSince = 0
     /// The versions of earlier remote documents, each with the moment at which it was replaced.
     private var replacedVersions: [(version: Int, until: Int)] = []
     private var host = 0
-    /// The running fetch.
+    /// The ID of the running fetch.
     private(set) var fetch: String?
 
     func addViolation(_ message: String) { if violations.count < 5 { violations.append(message) } }
@@ -68,7 +69,7 @@ final class ScenarioLedger {
 
     // MARK: Snapshots
 
-    /// Checks the current snapshot. Called after each job, so that no publication is missed.
+    /// Checks the current snapshot. It is called after each job, so that it misses no publication.
     func observe(_ snapshot: ConfigSnapshot) {
         if snapshot.revision == revision { return }
         expect(snapshot.revision > revision, "revision \(snapshot.revision) after \(revision)")
@@ -107,7 +108,7 @@ final class ScenarioLedger {
         documents[id]?.published = remoteSince
     }
 
-    /// The remote document in a revision.
+    /// The ID of the remote document in a revision.
     func remote(in revision: Int) -> String? { snapshots[revision]?["remote"]?.string }
 
     func value(_ path: JSONPath, in revision: Int) -> JSONValue? { snapshots[revision]?.value(at: path) }
@@ -142,7 +143,9 @@ final class ScenarioLedger {
 
     // MARK: Fetches
 
+    /// Records that a fetch has begun.
     /// - Parameter validator: the serial in the validator of the request
+    /// - Returns: the time of the ledger
     func beganFetch(_ id: String, validator: Int?, isForced: Bool) -> Int {
         expect(fetch == nil, "\(id) began during \(fetch ?? "")")
         expect(validator == nil || validator == current?.serial, "a request with the validator of another document")
@@ -159,8 +162,8 @@ final class ScenarioLedger {
 
     func claimed(_ id: String) { claimed.insert(id) }
 
-    /// Checks that each published document of a forced refresh was returned to its caller, as such refreshes are not
-    /// shared.
+    /// Checks that each published document of a forced refresh was returned to the caller. Forced refreshes are not
+    /// shared, so a document without a caller belongs to a cancelled refresh.
     func checkForced() {
         for id in published.subtracting(claimed).sorted() {
             if let document = documents[id], document.serial != nil, document.isForced {
@@ -169,6 +172,6 @@ final class ScenarioLedger {
         }
     }
 
-    /// When a document was published; 0 for never.
+    /// When a document was published; 0 if it was not.
     func published(_ id: String?) -> Int { id.flatMap { documents[$0] }?.published ?? 0 }
 }

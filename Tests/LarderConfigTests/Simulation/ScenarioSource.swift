@@ -6,8 +6,8 @@ import TestSupport
 @testable import LarderConfigModel
 @testable import LarderConfigSources
 
-/// The source of a scenario. Its document changes and its version sometimes goes back. At random, it responds late, fails or
-/// returns an invalid document.
+/// The source of a scenario. Its document changes, and its version sometimes decreases. At random, it responds late,
+/// fails or returns an invalid document.
 struct ScenarioSource: ConfigSource {
     let scenario: Scenario
 

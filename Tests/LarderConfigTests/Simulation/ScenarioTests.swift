@@ -4,7 +4,7 @@ import Testing
 @Suite("Concurrent clients of one namespace")
 struct ScenarioTests {
     @Test(
-        "10,000 random commands are applied in order, and each result matches what was published",
+        "10,000 random commands are applied in order, and each result matches the published snapshots",
         arguments: [1, 2, SeededGenerator.randomSeed] as [UInt64])
     func steps(_ seed: UInt64) async {
         let scenario = await Scenario.run(seed: seed, steps: 10_000)

@@ -1,11 +1,12 @@
 import Foundation
 import TestSupport
 
-/// Runs tasks and actors one job at a time, on one thread, in an order that a seed decides. Runs with the same seed are
-/// identical, and each seed gives another interleaving. Time is a ``ManualClock`` that advances when no job is left.
+/// Runs tasks and actors one job at a time, on one thread, in an order that a seed determines. Runs with the same seed
+/// are identical, and each seed gives another interleaving. Time is a ``ManualClock`` that advances when no job is
+/// left.
 ///
-/// A task that starts on the simulation's thread stays there: each job that this thread enqueues goes into the queue of this
-/// object instead of the runtime's. Code in a simulation must not wait for another thread.
+/// A task that starts on the simulation's thread stays there: each job that this thread enqueues goes into the queue of
+/// this object instead of the queue of the Swift runtime. Code in a simulation must not wait for another thread.
 final class SimulatedRuntime: SerialExecutor, @unchecked Sendable {
     // Unchecked, because only the simulation's thread accesses the properties below. An executor must be `Sendable`.
 
@@ -60,8 +61,8 @@ final class SimulatedRuntime: SerialExecutor, @unchecked Sendable {
     func enqueue(_ job: UnownedJob) { jobs.append(job) }
 }
 
-/// The Swift runtime's hook for enqueued jobs. Jobs from a simulation's thread go to the simulation, all others to their
-/// usual executor. The hook stays installed until the process ends.
+/// The Swift runtime's hook for enqueued jobs. Jobs from a simulation's thread go to the simulation, and all others to
+/// their usual executor. The hook stays installed until the process ends.
 private enum EnqueueHook {
     private typealias Original = @convention(thin) (UnownedJob) -> Void
     private typealias Hook = @convention(thin) (UnownedJob, Original) -> Void
@@ -78,7 +79,7 @@ private enum EnqueueHook {
             pthread_getspecific(key).map { Unmanaged<SimulatedRuntime>.fromOpaque($0).takeUnretainedValue() }
         }
         set {
-            // Not retained: a variable of the thread keeps it alive.
+            // Not retained, because a local variable on the thread keeps it alive.
             pthread_setspecific(key, newValue.map { Unmanaged.passUnretained($0).toOpaque() })
         }
     }
