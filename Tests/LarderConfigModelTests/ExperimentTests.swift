@@ -80,7 +80,7 @@ struct ExperimentTests {
         }
     }
 
-    @Test("the hash separates salt and unit")
+    @Test("the hash of salt and unit distinguishes pairs with the same concatenation")
     func separation() throws {
         // Without a separator, "a" + "bc" and "ab" + "c" would have the same hash.
         let places = [("a", "bc"), ("ab", "c"), ("abc", "")].map { salt, unit in

@@ -44,7 +44,7 @@ struct SecretPatternsTests {
         #expect(try !SecretPatterns(["tls.*.key"]).isSecret(JSONPath(["tls", "a"])))
     }
 
-    @Test("an index into an array counts as a segment")
+    @Test("an array index counts as a segment of the path")
     func arrays() throws {
         #expect(
             try mask(["users.*.token"], #"{"users":[{"token":1,"n":2},{"token":3}]}"#)
@@ -57,7 +57,7 @@ struct SecretPatternsTests {
         #expect(try mask(["a"], #"{"a":[null]}"#) == (#"{"a":"<masked>"}"#, true))
     }
 
-    @Test("names are compared by bytes")
+    @Test("names in patterns are compared by bytes")
     func names() throws {
         #expect(try mask(["\u{E9}"], "{\"e\u{301}\":1}") == ("{\"e\u{301}\":1}", false))
         #expect(try mask(["\u{E9}"], "{\"\\u00e9\":1}").1)
