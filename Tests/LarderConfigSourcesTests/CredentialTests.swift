@@ -28,7 +28,8 @@ struct CredentialTests {
     }
 
     @Test(
-        "a file is read for each use, and its trailing line breaks are removed", arguments: [0o600, 0o400] as [mode_t])
+        "a credential file is read for each use, and its trailing line breaks are removed",
+        arguments: [0o600, 0o400] as [mode_t])
     func file(_ mode: mode_t) throws {
         let path = try write("hunter2\r\n\n", mode: mode)
         #expect(try Credential.file(path).read() == "hunter2")
@@ -38,7 +39,7 @@ struct CredentialTests {
     }
 
     @Test(
-        "a file that others can read or write is refused, and the error suggests chmod 600",
+        "a credential file that others can read or write is refused, and the error suggests chmod 600",
         arguments: [0o604, 0o644, 0o620, 0o666])
     func exposed(_ mode: Int) throws {
         let path = try write("hunter2", mode: mode_t(mode))
@@ -47,7 +48,7 @@ struct CredentialTests {
         #expect(message.contains("chmod 600"))
     }
 
-    @Test("a group may read the file only if the agent runs as root and root owns the file")
+    @Test("a credential file may be readable by its group only if the agent runs as root and root owns it")
     func group() throws {
         let path = try write("hunter2", mode: 0o640)
         if geteuid() == 0 {
@@ -67,7 +68,7 @@ struct CredentialTests {
         #expect(try refusal(of: .systemd("other"), in: nil).contains("LoadCredential=other:FILE"))
     }
 
-    @Test("a file that is missing, empty or not UTF-8 is refused")
+    @Test("a credential file that is missing, empty or not UTF-8 is refused")
     func unusable() throws {
         #expect(try refusal(of: .file(scratch.at("none"))).contains("No such file"))
         #expect(try refusal(of: .file(write("\n", mode: 0o600))).contains("empty"))

@@ -17,7 +17,7 @@ struct EtcdFramerTests {
         return messages
     }
 
-    @Test("the messages are the same, regardless of how the bytes are split", arguments: 0..<100)
+    @Test("the framer returns the same messages, regardless of how the bytes are split", arguments: 0..<100)
     func everySplit(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let texts = (0..<Int.random(in: 1...8, using: &generator)).map { _ in

@@ -19,7 +19,7 @@ struct DocumentFileTests {
         return error?.code
     }
 
-    @Test("the digest changes exactly when the content changes")
+    @Test("the digest of a file changes exactly when its content changes")
     func digest() throws {
         let file = DocumentFile(path: scratch.at("c"))
         try scratch.write("{\"a\":1}", to: "c")
@@ -97,7 +97,7 @@ struct DocumentFileTests {
         #expect(try DocumentFile(path: "/proc/self/status").read().files[0].bytes.count > 100)
     }
 
-    @Test("a missing permission has its own error code", .enabled(if: getuid() != 0))
+    @Test("an unreadable file is refused with a separate error code", .enabled(if: getuid() != 0))
     func permission() throws {
         try scratch.write("{}", to: "c")
         chmod(scratch.at("c"), 0)

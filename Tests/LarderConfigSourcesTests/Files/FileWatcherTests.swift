@@ -45,7 +45,7 @@ struct FileWatcherTests {
     }
 
     @Test(
-        "the first element arrives at once, whether or not the path exists",
+        "a stream yields its first element immediately, whether or not the path exists",
         arguments: ["", "f", "no/such/path", "loop"])
     func first(_ name: String) async throws {
         try scratch.write("", to: "f")
@@ -288,7 +288,7 @@ struct FileWatcherTests {
 
     // MARK: Life cycle
 
-    @Test("stop() ends all streams and the thread, and later streams end at once")
+    @Test("stop() ends all streams and the thread, and later streams end immediately")
     func stop() async {
         let changes = watcher.changes(at: scratch.at("f"))
         #expect(await changes.next())

@@ -71,8 +71,8 @@ struct StreamReconnectTests {
     @Test("a stream that resumed and was closed cleanly reconnects after the splay of the host")
     func resumed() async throws {
         let document: RawOrigin.Answer = [.send(Self.head + "id: 1\ndata: {\"v\":1}\n\n"), .close]
-        let nothingNew: RawOrigin.Answer = [.send(Self.head + ": nothing is new\n\n"), .close]
-        let ends = [document, nothingNew, nothingNew, nothingNew]
+        let unchanged: RawOrigin.Answer = [.send(Self.head + ": nothing is new\n\n"), .close]
+        let ends = [document, unchanged, unchanged, unchanged]
         #expect(try await pauses(after: ends) == ends.map { _ in Self.plan.splay })
     }
 
@@ -84,10 +84,10 @@ struct StreamReconnectTests {
 
     @Test("pauses grow while connections deliver no valid document, and are reset by a document")
     func failures() async throws {
-        let nothing: RawOrigin.Answer = [.send(Self.head), .close]
+        let empty: RawOrigin.Answer = [.send(Self.head), .close]
         let garbage: RawOrigin.Answer = [.send(Self.head + "data: {}\n\ndata: <html>\n\n"), .close]
         let document: RawOrigin.Answer = [.send(Self.head + "data: {\"v\":1}\n\n"), .close]
-        let pauses = try await pauses(after: [nothing, nothing, nothing, garbage, document, [.close], [.close]])
+        let pauses = try await pauses(after: [empty, empty, empty, garbage, document, [.close], [.close]])
         var (plan, generator) = (Self.plan, SeededGenerator(seed: 1))
         let ends: [ReconnectPlan.End] = [.failed, .failed, .failed, .failed, .delivered, .failed, .failed]
         #expect(pauses == ends.map { plan.delay(after: $0, using: &generator) })
