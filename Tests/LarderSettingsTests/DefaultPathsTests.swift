@@ -60,7 +60,7 @@ struct DefaultPathsTests {
             ])
     }
 
-    @Test("each path is determined independently of the other paths")
+    @Test("each default path is determined independently of the others")
     func mixed() throws {
         #expect(
             try Self.paths(["STATE_DIRECTORY": "/srv/state"], userID: 0) == [

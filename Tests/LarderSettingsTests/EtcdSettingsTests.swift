@@ -15,7 +15,7 @@ struct EtcdSettingsTests {
 
     private enum SettingsTestFailure: Error { case noEtcd }
 
-    @Test("all settings except endpoints and keys have defaults")
+    @Test("all etcd settings except endpoints and keys have defaults")
     func defaults() throws {
         let etcd = try etcd("endpoints: ['http://h:2379'], prefix: '/c/'")
         #expect(
@@ -25,7 +25,7 @@ struct EtcdSettingsTests {
                     timeout: .seconds(10), interval: .seconds(300)))
     }
 
-    @Test("every setting is read")
+    @Test("every etcd setting is read")
     func everything() throws {
         let etcd = try etcd(
             """
@@ -53,7 +53,7 @@ struct EtcdSettingsTests {
     }
 
     @Test(
-        "an invalid setting is reported with its name and a fix",
+        "an invalid etcd setting is reported with its name and a fix",
         arguments: [
             ("prefix: '/c'", " needs \"endpoints\""),
             ("endpoints: [], prefix: '/c'", ".endpoints needs \"endpoints\""),

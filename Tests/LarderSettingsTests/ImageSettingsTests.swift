@@ -9,7 +9,7 @@ import Testing
 struct ImageSettingsTests {
     private func images(_ members: String) throws -> ImageSettings { try settings("{images: {\(members)}}").images }
 
-    @Test("all settings have defaults")
+    @Test("all image settings have defaults")
     func defaults() throws {
         #expect(try settings("{}").images == ImageSettings())
         #expect(try images("") == ImageSettings())
@@ -19,7 +19,7 @@ struct ImageSettingsTests {
         #expect(defaults.limits.maximumPixels == 1_000_000_000)
     }
 
-    @Test("every setting is read")
+    @Test("every image setting is read")
     func everything() throws {
         let images = try images(
             """
@@ -69,7 +69,7 @@ struct ImageSettingsTests {
     }
 
     @Test(
-        "an invalid setting is reported with its name and a fix",
+        "an invalid image setting is reported with its name and a fix",
         arguments: [
             ("maximumByte: 1", ".maximumByte is not a setting; did you mean \"maximumBytes\"?"),
             ("maximumBytes: 1", ".maximumBytes must be a whole number from 65536 to"),

@@ -47,7 +47,7 @@ struct SettingsTests {
         #expect(defaults.namespaces["default"]?.remote == nil)
     }
 
-    @Test("every setting is read")
+    @Test("every general setting is read")
     func everything() throws {
         let all = try settings(
             #"""
