@@ -103,7 +103,7 @@ struct ExplainTests {
     }
 
     @Test("a layer without an effect has no source, and a path without a value has no winner")
-    func nothing() async throws {
+    func noEffect() async throws {
         try await withScene { scene in
             let explanation = try await scene.explain("no.such")
             #expect(explanation.value == nil && explanation.winner == nil)
@@ -116,9 +116,9 @@ struct ExplainTests {
     func nullBelow() async throws {
         try await withScene { scene in
             _ = try await scene.store.set(JSONPath(["no", "such"]), to: .null, timeToLive: nil)
-            let nothing = try await scene.explain("no")
-            #expect(nothing.value == nil && nothing.winner == nil)
-            #expect(nothing.layers.allSatisfy { $0.value == nil && !$0.hides && $0.source == nil })
+            let absent = try await scene.explain("no")
+            #expect(absent.value == nil && absent.winner == nil)
+            #expect(absent.layers.allSatisfy { $0.value == nil && !$0.hides && $0.source == nil })
             #expect(try await scene.explain("no.such").layers.last?.hides == true)
             try await push(scene.store, ["no": 5])
             let scalar = try await scene.explain("no")

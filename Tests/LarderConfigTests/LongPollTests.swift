@@ -47,7 +47,7 @@ struct LongPollTests {
         }
     }
 
-    @Test("a source that responds to long polls at once is polled on schedule")
+    @Test("a source that responds to long polls immediately is polled on schedule")
     func impatient() async throws {
         try await withPoller { (_, _, source, clock) async throws in
             await source.nextRequest().answer(["v": 0])

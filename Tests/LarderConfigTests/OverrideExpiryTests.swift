@@ -142,7 +142,7 @@ struct OverrideExpiryTests {
         }
     }
 
-    @Test("the queue stays short even if one override is set repeatedly")
+    @Test("the expiry queue stays short even if one override is set repeatedly")
     func manyRenewals() async throws {
         try await fixture.withStore(durability: .relaxed) { (store, _) async throws in
             for number in 1...500 {

@@ -171,7 +171,7 @@ struct RefreshQueueTests {
             ]),
     ]
 
-    @Test("each event has the expected result", arguments: sequences)
+    @Test("the queue returns the expected result for each event", arguments: sequences)
     func events(_ sequence: EventSequence) {
         var queue = RefreshQueue()
         for (number, step) in sequence.events.enumerated() {

@@ -86,7 +86,7 @@ struct StartReadingTests {
         await next.stop()
     }
 
-    @Test("a damaged older generation is left out and set aside when it is read")
+    @Test("a damaged older generation is set aside when it is read, and the history does not have it")
     func damagedOlder() async throws {
         let fixture = StoreFixture.local(clock: ManualClock())
         defer { fixture.remove() }
