@@ -115,7 +115,7 @@ struct ArchivedSnapshotsTests {
         var wallClock: WallClock { WallClock { 1_700_006_400_000 + self.clock.now.offset.milliseconds } }
     }
 
-    /// Calls `body` with a store that has published n = 1 to `hours`, one per hour, and then twenty changes without a pause.
+    /// Calls `body` with a store that has published n = 1 to `hours`, one per hour, and then twenty quick changes.
     private func withOldSnapshots(
         hours: Int = 5, _ body: (ConfigStore, StoreFixture) async throws -> Void
     ) async throws {

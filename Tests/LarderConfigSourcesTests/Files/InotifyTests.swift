@@ -58,7 +58,9 @@ struct InotifyTests {
         await inotify.stop()
     }
 
-    @Test("bytes that are not inotify events are ignored", arguments: [[], [1], Array(repeating: UInt8(0xff), count: 64)])
+    @Test(
+        "bytes that are not inotify events are ignored",
+        arguments: [[], [1], Array(repeating: UInt8(0xff), count: 64)])
     func garbage(_ bytes: [UInt8]) {
         _ = inotify.subscribe(Signal { _ in })
         bytes.withUnsafeBytes { inotify.handle($0) }

@@ -31,7 +31,7 @@ struct SSEDocumentReaderTests {
         #expect(document?.version == UpstreamVersion("8"))
     }
 
-    @Test("events that are neither of the default type nor patches are skipped", arguments: ["ping", "Patch", "messages"])
+    @Test("events of a type other than message and patch are skipped", arguments: ["ping", "Patch", "messages"])
     func others(_ type: String) throws {
         #expect(try document(type, "{}", from: ["a": 1]) == nil)
         #expect(try document(type, "garbage") == nil)
