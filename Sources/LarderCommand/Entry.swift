@@ -17,7 +17,8 @@ package enum CommandEntry {
         dispatchMain()
     }
 
-    /// Not on the main queue: returning to it only to exit would require another thread.
+    /// Runs the command outside the main queue, because returning to that queue only to exit would require another
+    /// thread.
     @concurrent
     private static func run() async -> Never {
         let arguments = Arguments.normalized(Array(CommandLine.arguments.dropFirst()))

@@ -8,7 +8,7 @@ struct Failure: Error, Equatable {
     let message: String
     /// The name of the error: that of the protocol if it defines one.
     let name: String
-    /// The error code of the protocol for ``name``; nil if it defines none.
+    /// The error code of the protocol for ``name``; nil if the protocol does not define that name.
     let code: Int?
     /// The agent's error, if it sent one.
     let remote: WireError?

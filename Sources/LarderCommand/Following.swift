@@ -1,8 +1,8 @@
 import LarderClient
 
 extension LarderClient {
-    /// Calls `body` with each snapshot of the selected part of the configuration until the task is cancelled.
-    /// Interruptions are noted on standard error.
+    /// Calls `body` with each snapshot of the selected part of the configuration until the task is cancelled. Reports
+    /// interruptions on standard error.
     ///
     /// If the namespace is removed from the settings after the first snapshot, or this user loses the right to read it,
     /// the method retries until it is available again. Settings may be replaced in two steps or by mistake, and that
@@ -34,8 +34,8 @@ extension LarderClient {
 }
 
 extension LarderClientError {
-    /// Whether the settings do not declare the namespace, or do not let this user read it. To users who must not know
-    /// which namespaces exist, the agent reports both as `denied`.
+    /// Whether the settings do not declare the namespace, or do not let this user read it. The agent reports both as
+    /// `denied` to users who must not learn which namespaces exist.
     fileprivate var isWithdrawal: Bool {
         guard let remoteError else { return false }
         return remoteError.code == .unknownNamespace || (remoteError.code == .denied && remoteError.right == .read)

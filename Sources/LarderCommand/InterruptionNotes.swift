@@ -1,7 +1,8 @@
 import LarderClient
 import Synchronization
 
-/// Notes on standard error that the agent or the namespace is unavailable: one per new reason, not one per attempt.
+/// Reports on standard error that the agent or the namespace is unavailable: once for each new reason, not for each
+/// attempt.
 final class InterruptionNotes: Sendable {
     private let noted = Mutex<String?>(nil)
 
@@ -14,7 +15,7 @@ final class InterruptionNotes: Sendable {
         if error.remoteError?.code == .unknownNamespace {
             note("namespace \"\(namespace)\" was removed from the settings", "retrying until it is back")
         } else {
-            note(error.reason, "retrying until it may be read")
+            note(error.reason, "retrying until the namespace may be read")
         }
     }
 

@@ -23,9 +23,9 @@ struct Larder: AsyncParsableCommand {
             \(exitStatuses)
 
             ENVIRONMENT:
-              LARDER_SOCKET      path of the agent's socket
+              LARDER_SOCKET      path of the agent socket
               XDG_RUNTIME_DIR    directory that contains larder/larder.sock, the socket of the user's own agent
-              NO_COLOR           disables colours if it is not empty
+              NO_COLOR           disables colors if it is not empty
             """,
         version: larderVersion,
         subcommands: [
@@ -37,7 +37,8 @@ struct Larder: AsyncParsableCommand {
             CallCommand.self,
         ])
 
-    // This text is created at every start. joined() would make the runtime search for protocol conformances first.
+    // Not written with joined(), because this text is created at every start, and the first call of joined() makes the
+    // runtime search for protocol conformances.
     private static var exitStatuses: String {
         var text = ""
         for status in ExitStatus.allCases {

@@ -242,9 +242,9 @@ struct CommandFormatTests {
                 "|LAYER|VALUE|FROM|SINCE",
                 "*|override|20|set by so\\u{1B}cat (process 7, user 0), expires in 10 min|revision 41, just now",
                 "|experiment|\"b\"|settings /etc/larder.json:9, experiment new search",
-                "|remote|hides lower layers|http https://config.example.org/a.json, version 7, held by rollback to revision 38|"
+                "|remote|hides lower layers|http https://config.example.org/a.json, version 7, rolled back to revision 38|"
                     + "revision 40, 1 min ago",
-                "|host|-|held by rollback to revision 38",
+                "|host|-|rolled back to revision 38",
                 "|defaults|\"\(String(repeating: "x", count: 38))…|/usr/share/app.json:3|revision 1, 2 h 5 min ago, or earlier",
             ])
         var locked = result

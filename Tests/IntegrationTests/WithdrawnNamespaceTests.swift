@@ -73,7 +73,7 @@ extension Integration {
                 try agent.reload()
                 let note = "requires the right \"read\" in namespace \"shop\""
                 for process in [exec, render] {
-                    #expect(try process.waitForLog(note).hasSuffix("; retrying until it may be read"))
+                    #expect(try process.waitForLog(note).hasSuffix("; retrying until the namespace may be read"))
                 }
                 #expect(try watch.waitForEnd() == .exit(4))
                 #expect(watch.log.count == 1 && watch.log[0].contains(note), "\(watch.log)")

@@ -100,7 +100,7 @@ public struct ConfigCommands: Sendable {
     /// ``replaceAll(with:ttl:namespace:)`` sets the whole document.
     /// - Parameters:
     ///   - path: the path of an object member. It must not be empty.
-    ///   - value: the value. An object is merged with the values of the lower layers; null removes them.
+    ///   - value: the value. An object is merged with the values of the lower layers; null hides them.
     ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
     /// - Returns: the revision that contains the change.
     /// - Throws: `remote` with `invalidParams` if the path is empty or leads into an array, or with `denied` if the

@@ -19,7 +19,7 @@ extension LarderClientError {
             advice = file.permissionAdvice
         case ECONNREFUSED where file.exists && !file.isSocket:
             reason = "\(socket) is not a socket"
-            advice = "set \(LarderSocket.environmentVariable) to the path of the agent's socket"
+            advice = "set \(LarderSocket.environmentVariable) to the path of the agent socket"
         case ECONNREFUSED where LarderSocket.isAbstract(socket):
             reason = "no process listens on the abstract socket \(socket)"
             advice =
@@ -33,7 +33,7 @@ extension LarderClientError {
             advice = "retry; if the error persists, check the agent's log, because the agent may hang"
         case EPROTOTYPE:
             reason = "\(socket) is not a stream socket"
-            advice = "set \(LarderSocket.environmentVariable) to the path of the agent's socket"
+            advice = "set \(LarderSocket.environmentVariable) to the path of the agent socket"
         case ENAMETOOLONG:
             reason = "the path of the socket is longer than 107 bytes, the limit of Linux: \(socket)"
             advice = "use a shorter path, or a symbolic link to its directory"

@@ -2,10 +2,11 @@ import Glibc
 
 /// The directory to which a backup is restored.
 enum StateLocation {
-    /// Returns the directory given on the command line, else the default state directory of this user's agent. A path
-    /// in the backup is never used, because the file may come from elsewhere, and root would write to that path.
-    /// - Throws: ``Failure`` if no directory is given, and the default is unknown or differs from the directory in
-    ///   the backup.
+    /// Returns the directory given on the command line, else the default state directory of this user's agent. The
+    /// directory that the backup names only confirms the default. It is not used otherwise, because a backup from
+    /// another host could then make root write to any path.
+    /// - Throws: ``Failure`` if no directory is given, and the default is unknown or differs from the directory that
+    ///   the backup names.
     static func directory(named option: String?, for backup: BackupFile, _ file: String) throws(Failure) -> String {
         if let option { return option }
         let defaultDirectory = defaultDirectory(isRoot: geteuid() == 0) { getenv($0).map { String(cString: $0) } }

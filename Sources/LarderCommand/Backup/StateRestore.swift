@@ -2,8 +2,8 @@ import CLinuxShims
 import Glibc
 import LarderPlatform
 
-/// Restores a backup to a state directory. It writes a new tree next to the current one, then exchanges their names in
-/// one step.
+/// Restores a backup to a state directory. It writes a new tree next to the current one, then exchanges their names: in
+/// one step if the file system supports it, else in two.
 struct StateRestore {
     let directory: String
     /// The name that the previous state gets.
@@ -27,8 +27,8 @@ struct StateRestore {
             try? remove(next)
             throw error
         }
-        // If there is no current state, an earlier run ended between the two steps of exchange(). `previous` is then
-        // the only copy of the state, so it stays.
+        // If there is no current state, an earlier run may have ended between the two steps of exchange(). `previous`
+        // is then the only copy of the state, so it stays.
         if exists(current) { try remove(previous) }
         // Remove the epoch before the state is exchanged. Otherwise a crash could leave the restored state with the old
         // epoch.
@@ -37,8 +37,8 @@ struct StateRestore {
         try synchronize(directory)
     }
 
-    /// Switches to the owner of the directory. The new files then have the right owner, and root does not follow the
-    /// owner's symbolic links.
+    /// Switches to the owner of the directory. The new files then have the right owner, and symbolic links that the
+    /// owner created are not followed with the rights of root.
     private func becomeOwner() throws(Failure) {
         var information = stat()
         let exists = stat(directory, &information) == 0
@@ -92,7 +92,7 @@ struct StateRestore {
         try synchronize(next)
     }
 
-    /// Exchanges the new tree with the current one, and renames the current one to `previous`.
+    /// Replaces the current tree with the new one, and renames the replaced tree to `previous`.
     private func exchange() throws(Failure) {
         if !exists(current) { return try check(rename(next, current) == 0, "rename", next) }
         if larder_exchange_names(next, current) == 0 {

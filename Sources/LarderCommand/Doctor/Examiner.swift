@@ -9,11 +9,12 @@ enum Examiner {
     ///   - timeout: the timeout of each request to the agent
     static func examine(socket option: String?, settings: String?, timeout: Duration) async -> Examination {
         let socket = SocketFacts(option: option)
-        // Before the first connection, which would start a service with socket activation.
+        // Query the service before the first connection, which would start a service with socket activation.
         var service = await ServiceFacts.probe(for: socket)
         let agent = await AgentProbe.answer(socket: socket.path, timeout: timeout)
         let facts = agent.facts
-        // If the agent does not reply, the state of the service that the request started explains why.
+        // If the agent does not reply, query the service again: the request may have started it, and its state then
+        // explains why.
         if facts == nil { service = await ServiceFacts.probe(for: socket) }
         let needsLog = facts == nil || service.hasFailed
         return Examination(

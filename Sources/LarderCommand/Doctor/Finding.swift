@@ -2,13 +2,13 @@
 struct Finding: Sendable, Equatable {
     /// The severity.
     enum Level: String, Sendable, CaseIterable {
-        /// Everything is in order.
+        /// The check found no problem.
         case ok
-        /// It works, but needs attention.
+        /// The checked part works, but needs attention.
         case warning
-        /// It does not work.
+        /// The checked part does not work.
         case problem
-        /// It could not be checked.
+        /// The check could not be performed.
         case skipped
     }
 

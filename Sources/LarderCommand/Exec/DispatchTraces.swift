@@ -1,10 +1,11 @@
 import Glibc
 import Synchronization
 
-/// Hides changes that libdispatch makes to this process from the programs that it starts.
+/// Hides changes that libdispatch makes to this process from the programs that this process starts.
 ///
-/// The threads of libdispatch change their priority (setpriority(2)). An environment variable, which this type sets,
-/// keeps libdispatch from logging an error each time the system denies that.
+/// The threads of libdispatch change their priority (setpriority(2)), and log an error each time the system denies
+/// that. This type disables the log with an environment variable. A started program gets neither the variable nor the
+/// changed priority.
 enum DispatchTraces {
     private static let variable = "LIBDISPATCH_LOG"
     private static let isVariableOurs = Atomic<Bool>(false)
@@ -29,7 +30,7 @@ enum DispatchTraces {
 
     /// Gives the calling thread, which is about to start a program, the nice value with which this process was started.
     static func restorePriority() {
-        // Fails only if the thread's nice value was raised in the meantime, which only a user does.
+        // Fails only if a user has raised the thread's nice value.
         _ = setpriority(process, 0, inheritedPriority)
     }
 }

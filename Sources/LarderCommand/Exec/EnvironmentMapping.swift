@@ -46,7 +46,7 @@ struct EnvironmentMapping: Equatable {
                 try add(value, path, name: name + "_", to: &found)
                 continue
             }
-            // A variable name must not begin with a digit in a shell.
+            // Shells do not accept a variable name that begins with a digit.
             let isName = name.utf8.first.map { !Self.isDigit($0) } ?? false
             try add(value, JSONPath(path), variable: isName ? name : "_" + name, to: &found)
         }
@@ -90,8 +90,8 @@ struct EnvironmentMapping: Equatable {
         return word
     }
 
-    /// Whether a variable lets the author of the configuration decide which code the program runs. The list cannot be
-    /// complete, because every interpreter has its own variables. A prefix is the safe solution.
+    /// Whether a variable can change what code a program runs. The list cannot be complete, because every interpreter
+    /// has its own variables. A prefix is the safe solution.
     private static func affectsExecution(_ name: String) -> Bool {
         name.hasPrefix("LD_") || name.hasPrefix("BASH_FUNC_") || executionVariables.contains(name)
     }

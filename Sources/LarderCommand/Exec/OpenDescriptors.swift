@@ -3,8 +3,9 @@ import LarderPlatform
 
 /// The open descriptors of this process that survive execve(2) unless they are close-on-exec.
 ///
-/// The connection to the agent and the descriptors of its library are not close-on-exec. A started program inherits
-/// only the descriptors with which this process was started, such as a file that a shell opened for it.
+/// The connection to the agent and the other descriptors of the network library are not close-on-exec. A started
+/// program inherits only the descriptors with which this process was started, such as a file that a shell opened for
+/// it.
 struct OpenDescriptors {
     // An array, because the first use of a `Set` makes the runtime search all linked code for the conformances of its
     // elements, and every start creates one of these values.

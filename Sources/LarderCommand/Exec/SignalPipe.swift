@@ -23,7 +23,8 @@ final class SignalPipe: Sendable {
 
     init() throws(Failure) {
         var ends: [CInt] = [-1, -1]
-        // A handler must not block. If the pipe is full, there is something to read anyway.
+        // The pipe is non-blocking, because a signal handler must not block. A byte that does not fit into a full pipe
+        // is lost, but the reader wakes up anyway.
         guard larder_pipe(&ends, true) == 0 else {
             throw Failure(.failure, "cannot create a pipe: \(String(cString: strerror(errno)))")
         }

@@ -4,7 +4,7 @@ import LarderClient
 import LarderEncoding
 import LarderPlatform
 
-/// Copies an image out of the cache. The copy is complete and matches the agent's description, or it fails.
+/// Copies an image out of the cache. Fails unless the copy has the size and the digest that the agent reported.
 struct ImageFileCopy {
     /// The descriptor of the file in the cache, positioned at its start.
     let source: CInt
@@ -73,7 +73,7 @@ struct ImageFileCopy {
             guard count >= 0 else { throw Self.failure("read", self.path) }
             if count == 0 { break }
             copied += count
-            guard copied <= image.bytes else { throw differs("has more than \(image.bytes) bytes, the size") }
+            guard copied <= image.bytes else { throw differs("has more than the \(image.bytes) bytes") }
             let code = chunk.withUnsafeBytes { bytes in
                 let piece = UnsafeRawBufferPointer(rebasing: bytes[..<count])
                 hash.update(bufferPointer: piece)
@@ -82,7 +82,7 @@ struct ImageFileCopy {
             if code == EPIPE, output == STDOUT_FILENO { Output.endByBrokenPipe() }
             guard code == 0 else { throw Self.failure("write", path, code) }
         }
-        guard copied == image.bytes else { throw differs("has \(copied) bytes, not \(image.bytes), the size") }
+        guard copied == image.bytes else { throw differs("has \(copied) bytes, not the \(image.bytes) bytes") }
         guard WireDigest(hash.finalize().hex) == image.digest else {
             throw differs("does not have the SHA-256")
         }

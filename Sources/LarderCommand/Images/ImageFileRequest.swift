@@ -8,7 +8,7 @@ import Glibc
 /// works for users who can connect to the agent but cannot enter the directories of its cache.
 ///
 /// It uses a separate connection for one request, because the connection of the client library cannot receive
-/// descriptors. It blocks.
+/// descriptors. Its methods block.
 struct ImageFileRequest {
     let socket: String
     let parameters: ImageGet.Parameters

@@ -4,7 +4,7 @@ import LarderClient
 extension ArgumentHelp {
     /// The help of `--socket`.
     static let agentSocket = ArgumentHelp(
-        "The path of the agent's socket, or @NAME for an abstract socket.",
+        "The path of the agent socket, or @NAME for an abstract socket.",
         discussion:
             "Default: $LARDER_SOCKET, else $XDG_RUNTIME_DIR/larder/larder.sock if it exists, else /run/larder/larder.sock.",
         valueName: "path")
@@ -58,7 +58,7 @@ struct AgentOptions: ParsableArguments {
         }
     }
 
-    /// As above, over an open connection.
+    /// Like ``printResult(of:_:timeout:_:)``, over an open connection.
     func printResult<Method: WireMethod>(
         of method: Method.Type, _ parameters: Method.Parameters, over client: LarderClient, timeout: Duration? = nil,
         _ text: (Method.Result) throws -> String?

@@ -42,8 +42,7 @@ enum Output {
     /// Ends the program as soon as the reader of its output closes the pipe, not only at the next write. Otherwise
     /// `larder watch | head -1` would keep running until the next change.
     ///
-    /// A dedicated thread sleeps in poll(2) for the life of the program. No task can own the wait for a descriptor, and
-    /// the thread shares no state.
+    /// A dedicated thread sleeps in poll(2) for the life of the program. A task would block a thread of the task pool.
     static func endWhenReaderCloses() {
         var status = stat()
         guard fstat(STDOUT_FILENO, &status) == 0 else { return }

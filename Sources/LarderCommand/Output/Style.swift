@@ -1,11 +1,12 @@
 import Glibc
 import LarderClient
 
-/// Colours text if the terminal supports it and the user does not disable it.
+/// Colors text if the terminal supports colors and the user does not disable them.
 struct Style {
     let isColoured: Bool
 
-    /// Colours on a terminal that supports them, unless `NO_COLOR` is set (https://no-color.org).
+    /// The style for standard output: colors on a terminal that supports them, unless `NO_COLOR` is set
+    /// (https://no-color.org).
     static var standardOutput: Style {
         func variable(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }
         return Style(isTerminal: Output.isTerminal, noColor: variable("NO_COLOR"), terminal: variable("TERM"))
@@ -17,7 +18,7 @@ struct Style {
 
     func strong(_ text: String) -> String { wrapped(text, "1") }
 
-    /// The name of a state in its colour: green for good, yellow for a warning, red for a failure.
+    /// The name of a state in its color: green for good, yellow for a warning, red for a failure.
     func state(_ state: ConfigState) -> String {
         switch state {
         case .fresh, .refreshing: wrapped(state.rawValue, "32")

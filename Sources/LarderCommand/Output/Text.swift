@@ -1,6 +1,6 @@
 extension String {
-    /// The text in one line that is safe for a terminal. Control characters, which could move the cursor or worse, are
-    /// escaped. Process names and messages of remote sources may contain them.
+    /// The text in one line that is safe for a terminal. Control characters are escaped, because they could move the
+    /// cursor or change the output. Process names and messages of remote sources may contain them.
     var printable: String { escaped { $0 == "\n" || $0 == "\t" || Self.isControl($0) } }
 
     /// Like ``printable``, but with line ends and tabs kept.

@@ -41,7 +41,7 @@ actor ProgressDisplay {
 
     /// Redraws the progress. Called at intervals too, so that a stalled transfer is visible.
     func draw() {
-        // A last tick can arrive after the end.
+        // A timer may call this method after the end.
         guard !hasEnded else { return }
         let now = screen.now()
         meter.note(tally, at: now)

@@ -1,10 +1,11 @@
 import Glibc
 import Synchronization
 
-/// The new file until the check and the command after the change have succeeded. A failure, or a signal that ends this
-/// process, restores the previous file. The signal is also sent to the command that is running.
+/// A new version of an output file that is not final until its check and the command after the change have succeeded. A
+/// failure, or a signal that ends this process, restores the previous file. The signal is also sent to the command that
+/// is running.
 ///
-/// A signal handler does this itself, with async-signal-safe calls (signal-safety(7)). Signal handlers are global, so
+/// A signal handler restores the file, with async-signal-safe calls (signal-safety(7)). Signal handlers are global, so
 /// there is only one candidate at a time.
 enum Candidate {
     /// The result of an undo.
@@ -102,7 +103,7 @@ enum Candidate {
         var status = stat()
         let isInPlace = lstat(output, &status) == 0 && status.st_ino == inode && status.st_dev == device
         if isInPlace {
-            // The marker stays in this case, for the next run.
+            // If the rename fails, the marker stays for the next run.
             if hasPrevious, rename(previous, output) != 0 { return (true, errno) }
             if !hasPrevious, isFirst { unlink(output) }
         } else {
@@ -121,8 +122,7 @@ enum Candidate {
         var information = siginfo_t()
         while waitid(P_PID, id_t(child), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
         command.store(0, ordering: .sequentiallyConsistent)
-        // If this process is being ended by a signal, the command was probably ended by it too. Its result means
-        // nothing then.
+        // If a signal is ending this process, it probably ended the command as well, whose result is then meaningless.
         while isEnding.load(ordering: .sequentiallyConsistent) { pause() }
         var status: CInt = 0
         while waitpid(child, &status, 0) < 0, errno == EINTR {}

@@ -31,7 +31,8 @@ struct HiddenFile: Sendable {
             guard made >= 0 else { return nil }
             close(made)
             let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            // Not open for writing, because such a file cannot be executed, and a check may execute it.
+            // The descriptor is read-only: a file that is open for writing cannot be executed, and a check may execute
+            // this one.
             let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
             if descriptor < 0 {
                 // Another process deleted the file because it was not locked yet.

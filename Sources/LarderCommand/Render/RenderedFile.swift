@@ -15,11 +15,11 @@ struct RenderedFile {
 
     /// The change that is needed.
     enum Difference {
-        /// None.
+        /// No change.
         case none
-        /// The content is right, but the owner or the mode is not.
+        /// A change of the owner or the mode. The content is right.
         case attributes
-        /// The content differs, or the file does not exist.
+        /// A change of the content, or a new file.
         case content
     }
 

@@ -1,6 +1,7 @@
 import Glibc
 
-/// A file that follows the configuration. A new version is checked, replaces the old one, and then a command runs.
+/// An output file that is kept up to date with the configuration. A new version is checked and replaces the old one.
+/// Then a command runs.
 struct RenderedOutput: Sendable {
     /// The path as the user wrote it.
     let path: String
@@ -22,7 +23,8 @@ struct RenderedOutput: Sendable {
         let newest: String
     }
 
-    /// The command after a change failed. A file that was replaced before it ran has been restored if possible.
+    /// The command after a change failed. The file that was replaced before the command ran has been restored if
+    /// possible.
     struct ExecFailure: Error {
         let failure: Failure
     }

@@ -110,7 +110,7 @@ enum InfoReport {
     private static func limits(_ limits: AgentInfo.Limits) -> String {
         "\(limits.connections) connections; per connection \(limits.subscriptionsPerConnection) subscriptions, "
             + "\(limits.requestsInFlightPerConnection) requests in flight, lines of \(Human.bytes(limits.lineBytes)), "
-            + "\(Human.span(milliseconds: limits.stallMilliseconds)) without reading; "
+            + "\(Human.span(milliseconds: limits.stallMilliseconds)) of stalled output; "
             + "per user \(limits.connectionsPerUser) connections, \(limits.subscriptionsPerUser) subscriptions, "
             + "\(limits.requestsInFlightPerUser) requests in flight, \(Human.bytes(limits.queuedBytesPerUser)) queued"
     }

@@ -9,10 +9,10 @@ struct BackupCommand: AsyncParsableCommand {
         abstract: "Save the state of the running agent to a file.",
         discussion: """
             The file contains the snapshots of every namespace with all layers, including overrides, pushed documents, \
-            rollbacks and the history. Each namespace is saved as of one moment, with every change acknowledged \
-            before. The file contains values that the settings declare secret, so only its owner can read it. Required \
-            rights: administer, read and secrets; root and the agent's user have them. Namespaces that you may not \
-            read are omitted; backup and restore report this.
+            rollbacks and the history. Each namespace is saved as of one moment, and includes every change that was \
+            acknowledged before. The file contains values that the settings declare secret, so only its owner can read \
+            it. Required rights: administer, read and secrets; root and the agent's user have them. Namespaces that \
+            you may not read are omitted; backup and restore report this.
 
             The file does not contain the settings, the files of the layers, credentials or images.
 

@@ -11,7 +11,7 @@ struct DoctorCommand: AsyncParsableCommand {
             If the agent does not run, doctor shows why. It changes nothing, but its connection starts an agent that \
             uses socket activation. Each line begins with ✓ (works), ! (works, but needs attention), ✗ (does not work) \
             or · (not checked), or with [ok], [warning], [problem] or [skipped] if the output cannot show these \
-            symbols. An arrow marks what to do next. Root sees more.
+            symbols. An arrow marks what to do next. Some checks need root.
 
             The exit status is 0 without problems and warnings, 12 with warnings only, 1 if something does not work, \
             and 5 if the agent is unreachable. larder status --check checks only the namespaces and the image cache.

@@ -29,10 +29,10 @@ struct RenderCommand: AsyncParsableCommand {
             delimiters, and {{%CONTENT_TYPE:HTML}} escapes values for HTML; in a section, both apply until its end.
 
             Functions: json(name) prints any value as JSON, with strings in quotes. enumerated(object) and \
-            sorted(object) return a list of elements with key and value. count and empty apply to arrays and objects; \
-            first, last and reversed to arrays and such lists; empty, reversed, uppercased, lowercased and capitalized \
-            to strings; plusone, minusone, even, odd and equalzero to integers. In a list, index(), first(), last(), \
-            even() and odd() apply to the position of the element.
+            sorted(object) return a list of elements with key and value. count and empty apply to arrays, objects and \
+            these lists; first, last and reversed to arrays and these lists; empty, reversed, uppercased, lowercased \
+            and capitalized to strings; plusone, minusone, even, odd and equalzero to integers. In a list, index(), \
+            first(), last(), even() and odd() apply to the position of the element.
 
             With --watch, the template is read again for each new snapshot, and the commands run at most once a \
             second. If the first rendering fails, larder exits; later failures are reported on standard error. If the \
@@ -40,7 +40,7 @@ struct RenderCommand: AsyncParsableCommand {
             again.
 
             --json writes the configuration as JSON. --env writes a file for shells (set -a; . FILE) and for \
-            EnvironmentFile= of systemd, with the same names as larder exec. The default output is then -.
+            EnvironmentFile= of systemd, with the same names as larder exec. With both options the default output is -.
 
             EXAMPLES:
               larder render app.conf.mustache /etc/app.conf --mode 0640 --owner root:app

@@ -138,7 +138,7 @@ struct StatusReport {
         var lines = [by + ago(hold.since)]
         if !hold.layers.isEmpty { lines.append("layers held back: \(hold.layers.joined(separator: ", "))".printable) }
         if let rule = hold.rule {
-            let ending = rule == ConfigRollback.Hold.untilNewer.rawValue ? "a newer document" : "released"
+            let ending = rule == ConfigRollback.Hold.untilNewer.rawValue ? "a newer document arrives" : "released"
             lines.append("until \(ending)\(hold.reason.map { ", because \($0)" } ?? "")".printable)
         }
         return lines
@@ -210,7 +210,7 @@ struct StatusReport {
         Human.ago(milliseconds: now.milliseconds - time.milliseconds)
     }
 
-    /// Rows with one label, which only the first shows.
+    /// Rows that share a label, which only the first row shows.
     private func rows(_ label: String, _ lines: [String]) -> [String] {
         lines.enumerated().map { index, line in
             "  \((index == 0 ? label : "").padded(to: 12))\(line)"

@@ -111,7 +111,7 @@ struct DoctorChecksTests {
         #expect(
             examination.complaints.first?.advice == ["start the agent: larderd, or for the whole host: sudo larderd"])
         examination.socket.choice = .variable
-        #expect(examination.complaints.first?.detail.contains("LARDER_SOCKET contains this path") == true)
+        #expect(examination.complaints.first?.detail.contains("LARDER_SOCKET is set to this path") == true)
         examination.socket.file = .other("a directory")
         #expect(
             examination.complaints.first?.title == "/run/larder/larder.sock is a directory, not a socket")

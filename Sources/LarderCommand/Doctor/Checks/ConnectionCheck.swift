@@ -24,14 +24,14 @@ enum ConnectionCheck {
     private static func finding(
         _ failure: AgentReply.Failure, _ socket: SocketFacts, _ service: ServiceFacts, _ log: [String]
     ) -> Finding {
-        let lines = log.isEmpty || service.hasFailed ? [] : ["last lines of the agent's log:"] + log.map { "  \($0)" }
+        let lines = log.isEmpty || service.hasFailed ? [] : ["last lines of the agent log:"] + log.map { "  \($0)" }
         switch failure.kind {
         case .noSocket, .denied:
             return Finding(.skipped, name, "not checked, because the socket cannot be used (see above)", detail: lines)
         case .refused:
             return Finding(
                 .problem, name, "no process listens on \(socket.path)",
-                detail: ["the agent that created the socket was killed; the next agent replaces it"] + lines,
+                detail: ["the agent that created the socket was killed; the next agent replaces the socket"] + lines,
                 advice: service.startCommands(socket))
         case .silent:
             let whom = failure.listener.map { " (\($0))" } ?? ""

@@ -3,7 +3,7 @@ import LarderClient
 /// Checks that more clients can connect.
 enum DescriptorCheck {
     private static let name = "clients"
-    /// With fewer open files than this, the agent can serve far fewer clients than otherwise.
+    /// A limit of open files below this number is reported, because it strongly limits the number of clients.
     private static let minFiles = 4096
 
     static func findings(

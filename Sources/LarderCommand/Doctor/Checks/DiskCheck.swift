@@ -36,7 +36,7 @@ enum DiskCheck {
                     .problem, name,
                     "\(place): the file system has only \(capacity.freeInodes) inodes left for new files",
                     detail: [consequence(volume)],
-                    advice: ["remove directories with many small files; check with: df -i \(path)"])
+                    advice: ["delete files that are not needed; check the free inodes with: df -i \(path)"])
             }
             if capacity.freeBytes < lowFreeBytes(capacity) || (capacity.inodes > 0 && capacity.freeInodes < 1024) {
                 return Finding(

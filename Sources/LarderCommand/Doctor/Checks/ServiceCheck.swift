@@ -14,7 +14,7 @@ enum ServiceCheck {
                 return [
                     Finding(
                         isReachable ? .ok : .skipped, name,
-                        "systemd does not manage the agent, because it has no larder.service"
+                        "systemd does not manage the agent: there is no larder.service"
                             + (units.isUser ? " for this user" : ""))
                 ]
             }
@@ -22,7 +22,7 @@ enum ServiceCheck {
             if let agent, !units.service.isUp, !units.socket.isUp, !facts.hasFailed { return [foreign(agent, units)] }
             return socket(units, isReachable) + service(units, isReachable, log)
         case .another:
-            return [Finding(.skipped, name, "not checked, because larder.socket does not listen on the given socket")]
+            return [Finding(.skipped, name, "not checked, because larder.socket listens on another path")]
         }
     }
 

@@ -5,13 +5,13 @@ enum SettingsCheck {
     private static let name = "settings"
 
     /// Checks the settings file.
-    /// - Parameter hints: makes the commands that root is to run.
+    /// - Parameter hints: creates the commands for root.
     static func findings(
         _ facts: SettingsFacts?, _ agent: AgentFacts?, _ service: ServiceFacts, _ hints: Hints = Hints()
     ) -> [Finding] {
         guard let facts else {
             return agent == nil
-                ? [Finding(.skipped, name, "cannot tell which settings file to check; pass --settings FILE")]
+                ? [Finding(.skipped, name, "the settings file of this agent is unknown; pass --settings FILE")]
                 : [Finding(.ok, name, "the agent runs without a settings file; the defaults are in effect")]
         }
         let path = facts.path

@@ -8,9 +8,9 @@ enum SocketCheck {
         case .missing:
             var detail: [String] = []
             if let other = facts.otherPath {
-                detail.append("nor at \(other), the socket of your own agent")
+                detail.append("there is also no socket at \(other), the path of your own agent")
             }
-            if facts.choice == .variable { detail.append("LARDER_SOCKET contains this path") }
+            if facts.choice == .variable { detail.append("LARDER_SOCKET is set to this path") }
             return [
                 Finding(
                     .problem, name, "there is no socket at \(path)", detail: detail,

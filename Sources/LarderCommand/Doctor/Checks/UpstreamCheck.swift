@@ -56,7 +56,7 @@ enum UpstreamCheck {
             findings.append(
                 Finding(
                     .warning, Self.name, "\(name) rejected \(version(refused.version)): \(refused.reason)",
-                    advice: ["correct it at the source, or accept it: \(command("larder refresh --force"))"]))
+                    advice: ["correct the document at the source, or accept it: \(command("larder refresh --force"))"]))
         }
         if let hold = namespace.hold {
             findings.append(
@@ -77,7 +77,7 @@ enum UpstreamCheck {
                 Finding(
                     .warning, Self.name,
                     "\(name), revision \(refusal.revision): refused by \(who)\(refusal.reason.map { ": \($0)" } ?? "")",
-                    advice: ["list all: \(command("larder status"))"]))
+                    advice: ["list all refusals: \(command("larder status"))"]))
         }
         return findings
     }

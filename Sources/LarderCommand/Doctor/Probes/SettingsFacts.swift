@@ -54,7 +54,7 @@ extension SettingsFacts {
         }
         facts.modifiedAt = Timestamp(
             milliseconds: status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / 1_000_000)
-        // If the file is not the agent's own, the agent need not be able to read it.
+        // The agent need not be able to read a file that it does not use.
         if let agentUser, option == nil || option == inForce, await agentUser.mayRead(path) == false {
             let mode = String(status.st_mode & 0o7777, radix: 8)
             facts.deniedUser = DeniedUser(

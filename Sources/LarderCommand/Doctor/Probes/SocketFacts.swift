@@ -18,7 +18,7 @@ struct SocketFacts: Sendable, Equatable {
     /// The type of the file.
     enum File: Sendable, Equatable {
         case missing
-        /// It cannot be determined, for this reason.
+        /// The type cannot be determined, for this reason.
         case hidden(String)
         /// Not a socket, for example "a directory".
         case other(String)
@@ -31,7 +31,7 @@ struct SocketFacts: Sendable, Equatable {
     struct Caller: Sendable, Equatable {
         var user: UInt32
         var name: String
-        /// Whether the host's database has a name for the user. Otherwise `name` is made from the number.
+        /// Whether the host's database has a name for the user. Otherwise `name` contains the number.
         var hasName = true
         /// The groups of this process.
         var groups: Set<UInt32>

@@ -9,9 +9,9 @@ struct ExplainCommand: AsyncParsableCommand {
         discussion: """
             Prints a row for each layer, highest first: its value at the path, the file and line, source or process \
             that the value comes from, and since when. An asterisk marks the layer that determines the value. If the \
-            members of an object come from several layers, it marks the highest of them. Layers that a rollback holds \
-            back are marked. Values that the settings declare secret are shown as <masked>, unless you have the right \
-            "secrets".
+            members of an object come from several layers, it marks the highest of them. A layer that shows earlier \
+            content because of a rollback has the note "rolled back to revision N". Values that the settings declare \
+            secret are shown as <masked>, unless you have the right "secrets".
 
             EXAMPLES:
               larder explain search.limit
@@ -61,7 +61,7 @@ struct ExplainReport {
 
     private func from(_ layer: ConfigExplain.Layer) -> String {
         let source = layer.source.map { Provenance.text($0, now: now) }
-        let hold = layer.heldRevision.map { "held by rollback to revision \($0)" }
+        let hold = layer.heldRevision.map { "rolled back to revision \($0)" }
         return [source, hold].compactMap(\.self).joined(separator: ", ")
     }
 

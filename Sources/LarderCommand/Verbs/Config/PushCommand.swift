@@ -22,7 +22,7 @@ struct PushCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The version that the author of the document gives it.", valueName: "text"))
     var version: String?
 
-    @Flag(help: "Skip the checks of version and deletions.")
+    @Flag(help: "Skip the checks of version and deletions, and end the hold of a rollback.")
     var force = false
 
     @OptionGroup var namespace: NamespaceOption

@@ -5,10 +5,10 @@ import LarderClient
 struct RefreshCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "refresh",
-        abstract: "Poll the sources of the namespace now.",
+        abstract: "Poll the source of the namespace now.",
         discussion: """
-            Waits for the result. If a source fails or its document is rejected, the last good snapshot stays in use, \
-            and the exit status is 7.
+            Also reads the files of the other layers again. Waits for the result. If the source fails or its document \
+            is rejected, the last good snapshot stays in use, and the exit status is 7.
 
             EXAMPLES:
               larder refresh
@@ -16,7 +16,7 @@ struct RefreshCommand: AsyncParsableCommand {
               larder refresh -n billing --timeout 2m
             """)
 
-    @Flag(help: "Skip the checks of version and deletions.")
+    @Flag(help: "Skip the checks of version and deletions, and end the hold of a rollback.")
     var force = false
 
     @OptionGroup var namespace: NamespaceOption

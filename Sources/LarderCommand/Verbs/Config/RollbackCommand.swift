@@ -8,9 +8,9 @@ struct RollbackCommand: AsyncParsableCommand {
         abstract: "Roll back to the content of an earlier snapshot, or end a rollback.",
         discussion: """
             The old content, including its overrides, is published under a new revision. Later changes of overrides \
-            are lost. If the sources have different content now, it is held back until --release, or a forced refresh \
-            or push. With --hold untilNewer, a newer document of the source ends the hold as well. This is the default \
-            if the versions of the source can be ordered.
+            are lost. If the sources have different content now, that content is held back until larder rollback \
+            --release, or a forced refresh or push. With --hold untilNewer, a newer document of the source ends the \
+            hold as well. This is the default if only the remote layer is held and its versions can be ordered.
 
             EXAMPLES:
               larder rollback 40
@@ -53,7 +53,7 @@ struct RollbackCommand: AsyncParsableCommand {
             let place = result.changed ? "revision \(result.revision)" : "unchanged at revision \(result.revision)"
             let what = result.released ? "released, \(place)" : place
             if !result.held { return what }
-            let ending = result.hold == .untilNewer ? " a newer document or" : ""
+            let ending = result.hold == .untilNewer ? " a newer document arrives, or until" : ""
             let release = agent.connection.hints.command("larder rollback --release", namespace: namespace.namespace)
             return "\(what); the current content of the sources is held back until\(ending): \(release)"
         }

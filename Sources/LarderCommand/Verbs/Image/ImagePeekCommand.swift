@@ -8,7 +8,7 @@ struct ImagePeekCommand: AsyncParsableCommand {
         abstract: "Show whether an image is cached, without using the network.",
         discussion: """
             The exit status is 3 if the image is not cached. The command does not count as a use of the image and \
-            takes no lease on its file. larder image why shows what a request would do, and by which rules.
+            takes no lease on its file. larder image why shows the decision for a request, and the rules for it.
 
             EXAMPLES:
               larder image peek https://img.example.org/logo.png

@@ -98,7 +98,8 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
                 if tally.settled > 0 { Output.note("\(state); run the same command to resume") }
                 throw error
             }
-            // The agent replies after the prefetch has ended, so when this returns the agent has stopped too.
+            // The agent reads the requests of a connection in order, so it has received the cancellation when it
+            // replies to this ping.
             _ = try? await client.call(AgentPing.name, timeout: .seconds(2))
             Output.note("stopped: \(state); run the same command to resume")
             return await stopping.value
