@@ -13,7 +13,7 @@ SECTION = re.compile(r"(\n## 9\. Methods\n)(.*?)(?=\n## )", re.DOTALL)
 METHOD = re.compile(r"(?<=\n)### (\S+)\n.*?(?=\n### |\Z)", re.DOTALL)
 PARAMETERS = re.compile(r"(?<=\n)\| parameter \| type \| \|\n(?:\|.*\n)+")
 MEMBERS = re.compile(r"(?<=\n)\| (member(?: of `([\w.]+)`)?) \| type \| \|\n(?:\|.*\n)+")
-RIGHTS = re.compile(r"(?<=\n\| right \| what needs it \|\n\| --- \| --- \|\n)(?:\|.*\n)+")
+RIGHTS = re.compile(r"(?<=\n\| right \| needed for \|\n\| --- \| --- \|\n)(?:\|.*\n)+")
 # Additions to the rows of the table of rights.
 NOTES = {
     "read": ", which include only namespaces that the peer may read",

@@ -116,7 +116,7 @@ enum Specification {
     /// Returns, by method, the rights whose row in the table of rights names the method.
     static func rights() throws -> [String: Set<String>] {
         let text = try Repository.text("README.md")
-        let start = try #require(text.range(of: "\n| right | what needs it |\n| --- | --- |\n"))
+        let start = try #require(text.range(of: "\n| right | needed for |\n| --- | --- |\n"))
         var rights: [String: Set<String>] = [:]
         for row in text[start.upperBound...].components(separatedBy: "\n").prefix(while: { $0.hasPrefix("|") }) {
             let cells = row.split(separator: "|")

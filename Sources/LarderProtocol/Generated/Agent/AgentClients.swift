@@ -15,7 +15,7 @@ public enum AgentClients: WireMethod, AuthorizedMethod {
         public var revision: Int
         /// Whether the client runs the snapshot.
         public var accepted: Bool
-        /// Why not, or another note of the client.
+        /// Why the client rejects the snapshot, or another note of the client.
         public var reason: String?
         /// When the client sent the acknowledgement.
         public var at: Timestamp

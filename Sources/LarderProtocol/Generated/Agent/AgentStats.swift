@@ -230,7 +230,7 @@ public enum AgentStats: WireMethod, AuthorizedMethod {
         public var indexBytes = 0
         /// Bytes reserved now for images being downloaded or stored, and for directories that they may add.
         public var reservedBytes = 0
-        /// Bytes now of files that only a lease keeps.
+        /// Bytes of files that only a lease keeps now.
         public var leasedBytes = 0
         /// Downloads running now.
         public var flights = 0

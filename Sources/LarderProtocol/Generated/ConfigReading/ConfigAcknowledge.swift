@@ -16,7 +16,7 @@ public enum ConfigAcknowledge: WireMethod, AuthorizedMethod {
         public var revision: Int
         /// Whether the client runs the snapshot.
         public var accepted: Bool
-        /// Why not, for people; at most 1,024 bytes.
+        /// Why the client rejects the snapshot, for people; at most 1,024 bytes.
         public var reason: String?
         /// The name of the namespace.
         public var namespace: String

@@ -404,8 +404,8 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         public var bytes: Int
         /// When the current snapshot was published; nil at revision 0.
         public var publishedAt: Timestamp?
-        /// Time since the source last gave a usable response; nil without a source, and until its first one since the
-        /// agent started.
+        /// Time since the last usable response of the source; nil without a source, and before its first usable
+        /// response since the agent started.
         public var ageMilliseconds: Int?
         /// `full` or `relaxed`.
         public var durability: String

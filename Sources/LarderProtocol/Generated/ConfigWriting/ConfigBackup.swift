@@ -2,8 +2,9 @@
 
 public import LarderJSON
 
-/// `config.backup`: returns a snapshot with all its layers. The result contains a file of the state directory, from
-/// which an empty state directory can start. Also needs the rights `read` and `secrets` in the namespace.
+/// `config.backup`: returns a snapshot with all its layers. The result contains the content of a file of the state
+/// directory. An agent with an otherwise empty state directory can start from that file. Also needs the rights `read`
+/// and `secrets` in the namespace.
 public enum ConfigBackup: WireMethod, AuthorizedMethod {
     public static let name = "config.backup"
 

@@ -153,7 +153,7 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
         public var held: Held?
         /// The answer that image.get would give, or the request that it would make first.
         public var decision: Decision
-        /// Whether image.get would ask the origin after it has answered.
+        /// Whether image.get would validate the image in the background after its reply.
         public var revalidates: Bool
         /// The rules in the order in which they were applied; nil without `explain`.
         public var rules: [Rule]?

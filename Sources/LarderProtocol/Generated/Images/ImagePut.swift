@@ -17,7 +17,7 @@ public enum ImagePut: WireMethod, AuthorizedMethod {
         public var content: Content
         /// The SHA-256 that the image must have. An image with another digest is rejected.
         public var expectedDigest: WireDigest?
-        /// For how many seconds the image is fresh. After that, its origin is asked.
+        /// For how many seconds the image is fresh. Afterwards it is validated with its origin.
         public var lifetimeSeconds: Int
 
         public static var positional: [String] {

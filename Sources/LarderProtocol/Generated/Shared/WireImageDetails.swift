@@ -5,14 +5,14 @@ import LarderJSON
 /// Properties of an image from its header and its origin, besides its type and size. Unknown ones are nil.
 public struct WireImageDetails: Sendable, Hashable {
     public var frames: Int?
-    /// Whether the image is an animation. Nil if only the whole file shows it.
+    /// Whether the image is an animation. Nil if the agent would have to read the whole file to determine it.
     public var isAnimation: Bool?
     /// Whether pixels may be transparent. Nil if the header does not show it.
     public var hasAlpha: Bool?
     public var orientation: Int?
     /// When the image was last modified, according to its origin. Nil if the origin does not report it.
     public var lastModified: Timestamp?
-    /// Entity tag from the origin, with its quotes. Nil if it sent none.
+    /// Entity tag from the origin, with its quotes. Nil if the origin sent none.
     public var etag: String?
 
     public init(
