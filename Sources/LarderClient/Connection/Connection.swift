@@ -70,7 +70,7 @@ final class Connection: Sendable {
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 start(id, line, timeout: timeout, purpose: purpose) { continuation.resume(returning: $0) }
-                // If the task was cancelled before `start`, the handler below cancelled nothing.
+                // If the task was cancelled before `start`, `onCancel` found no call.
                 if Task.isCancelled { cancel(id) }
             }
         } onCancel: {

@@ -53,7 +53,7 @@ struct RenderedFile {
     /// - Returns: the marker of the file in place if that file still has to be confirmed.
     func recover() -> UnconfirmedMarker? {
         var unconfirmed: UnconfirmedMarker?
-        let killed = "an earlier larder was killed before it had checked \(path)"
+        let killed = "an earlier run of larder was killed before it had checked \(path)"
         switch UnconfirmedMarker.recover(path) {
         case .none: break
         case .restored:
