@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Renders the terminal session in contrib/guides/agent-at-work.txt as an SVG picture beside it, for README.md.
+"""Renders the terminal session in contrib/guides/agent-at-work.txt as an SVG picture for README.md, next to it.
 
   contrib/terminal-picture.py                 write the picture
   contrib/terminal-picture.py --check         fail if the picture is not the one that the session gives

@@ -52,11 +52,11 @@ struct EnvironmentMappingTests {
             (["node": ["options": "-r /x"]], "NODE_OPTIONS"),
             (["": ["java": ["options": "-x"]]], "_JAVA_OPTIONS"), (["env": "/x"], "ENV"),
         ] {
-            #expect(refusal(value)?.contains("would be \(name)") == true)
+            #expect(refusal(value)?.contains("would become the variable \(name)") == true)
         }
         #expect(throws: Failure.self) { try variables([1], at: ["list"]) }
         let failure = #expect(throws: Failure.self) { try variables(20, at: ["search", "limit"]) }
-        #expect(failure?.message.contains("\"search.limit\" is number") == true)
+        #expect(failure?.message.contains("\"search.limit\" has the type number") == true)
     }
 
     @Test("variables are equal regardless of their order")

@@ -227,7 +227,7 @@ extension Integration {
                     (["good", "link"], 2, "link is a symbolic link to a file that does not exist"),
                     (["good", "none/app.conf"], 1, "none/app.conf"), (["good"], 2, "name the template"),
                     (["good", "app.conf", "--owner", "no-such-user"], 2, "no user"),
-                    (["good", "app.conf", "--path", "b"], 3, "nothing is at"),
+                    (["good", "app.conf", "--path", "b"], 3, #"no value at "b""#),
                     (["good", "-", "--mode", "0600"], 2, "name the output"),
                     (["--json", "--env"], 2, "exclude"), (["good", "app.conf", "--prefix", "A"], 2, "--env"),
                 ] {

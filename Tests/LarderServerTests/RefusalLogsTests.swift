@@ -66,7 +66,7 @@ struct RefusalLogsTests {
         }
         for name in ["first", "n1", "n2", "n2", "n1"] { add(name) }
         log.flush()
-        #expect(lines.take().last?.message.hasSuffix("the right read in namespaces n1, n2") == true)
+        #expect(lines.take().last?.message.hasSuffix(#"the right "read" in namespaces n1, n2"#) == true)
         for number in 0...9 { add("n\(number)") }
         log.flush()
         #expect(
