@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-tests=Tests/LarderUpstreamTests
+tests=Tests/LarderUpstreamTests/Fleet
 for file in Sources/LarderEncoding/{Duration+Integers,FNV1a}.swift Sources/LarderHTTPSemantics/{HTTPDate,RetryAfter}.swift \
   Sources/LarderUpstream/Polling/*.swift Tests/TestSupport/SeededGenerator.swift \
   "$tests"/{Fleet,StreamFleet,FleetScenario}.swift; do

@@ -1,6 +1,7 @@
 import Foundation
 import LarderJSON
 import LarderProtocol
+import TestSupport
 import Testing
 
 @Suite("Generated types and the examples of the schemas")
@@ -28,8 +29,7 @@ struct SchemaExamplesTests {
 
     /// The schemas by method name.
     private static func schemas() throws -> [String: JSONValue] {
-        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appending(path: "Protocol/schemas/methods")
+        let folder = Checkout.root.appending(path: "Protocol/schemas/methods")
         let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
         return Dictionary(
             uniqueKeysWithValues: try files.map {

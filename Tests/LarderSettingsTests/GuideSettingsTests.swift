@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import LarderSettings
@@ -7,10 +8,8 @@ import Testing
 struct GuideSettingsTests {
     @Test("each settings file in the guides is valid")
     func examples() throws {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
         let guides = try FileManager.default.contentsOfDirectory(
-            at: root.appending(path: "contrib/guides"), includingPropertiesForKeys: nil)
+            at: Checkout.root.appending(path: "contrib/guides"), includingPropertiesForKeys: nil)
         var count = 0
         for guide in guides where guide.pathExtension == "md" {
             let text = try String(contentsOf: guide, encoding: .utf8)

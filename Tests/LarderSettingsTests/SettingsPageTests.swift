@@ -1,5 +1,6 @@
 import Foundation
 import LarderSettings
+import TestSupport
 import Testing
 
 /// Compares larder.json(5), which is written by hand, with the settings that the agent reads.
@@ -59,10 +60,8 @@ private struct SettingsPage {
     private(set) var entries: [String: String] = [:]
 
     init() throws {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
         let page = try String(
-            contentsOf: root.appending(path: "packaging/man/pages/larder.json.5.in"), encoding: .utf8)
+            contentsOf: Checkout.root.appending(path: "packaging/man/pages/larder.json.5.in"), encoding: .utf8)
         var (isSettings, section, names) = (false, "", [String]())
         for line in page.split(separator: "\n") {
             if line.hasPrefix(".Sh ") { isSettings = line == ".Sh SETTINGS" }

@@ -1,13 +1,10 @@
 import Foundation
+import TestSupport
 
 /// Locates and reads files of this repository and the programs of this build.
 enum Repository {
-    /// The root of the working copy that these tests were compiled from.
-    static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
-
     /// The folder of the specification, with its schemas and transcripts.
-    static let specification = root.appending(path: "Protocol")
+    static let specification = Checkout.root.appending(path: "Protocol")
 
     /// The path of the agent under test: `LARDER_AGENT` if it is set, otherwise the agent in the directory of the test
     /// executable.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// The result of a script of this repository that has ended.
 struct Script {
@@ -20,7 +21,7 @@ struct Script {
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = [interpreter] + arguments
-        process.currentDirectoryURL = Repository.root
+        process.currentDirectoryURL = Checkout.root
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output
         process.standardError = output

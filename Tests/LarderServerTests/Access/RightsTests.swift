@@ -4,6 +4,7 @@ import LarderJSON
 import LarderProtocol
 import NIOCore
 import NIOEmbedded
+import TestSupport
 import Testing
 
 @testable import LarderServer
@@ -108,7 +109,7 @@ struct RightsTests {
     }
 
     private static func probe<M: AuthorizedMethod>(_ method: M.Type) throws -> Probe {
-        let folder = URL(filePath: #filePath).appending(path: "../../../Protocol/schemas/methods").standardized
+        let folder = Checkout.root.appending(path: "Protocol/schemas/methods")
         let schema = try JSONValue(
             parsing: Array(Data(contentsOf: folder.appending(path: "\(M.name).json"))))
         let params = try #require(schema["examples"]?[0]?["params"])

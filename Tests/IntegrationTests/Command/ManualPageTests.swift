@@ -7,8 +7,7 @@ struct ManualPageTests {
     @Test("manual pages and completions are generated from the programs")
     func pages() throws {
         try withTemporaryDirectory { directory in
-            let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-                .deletingLastPathComponent().appending(path: "packaging/build-docs.sh").path
+            let script = Checkout.root.appending(path: "packaging/build-docs.sh").path
             let run = try Command.run(
                 "/bin/bash", [script, Products.commandLine, Products.agent, directory],
                 environment: ["PATH": "/usr/bin:/bin", "HOME": directory, "SOURCE_DATE_EPOCH": "0"])

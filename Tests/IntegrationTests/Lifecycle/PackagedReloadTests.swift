@@ -8,9 +8,8 @@ extension Integration {
     struct PackagedReloadTests {
         /// Returns the commands of `ExecReload=` in a unit.
         private func reloadCommands(_ unit: String) throws -> [String] {
-            let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-                .deletingLastPathComponent()
-            let text = try String(contentsOf: root.appending(path: "packaging/systemd/\(unit)"), encoding: .utf8)
+            let file = Checkout.root.appending(path: "packaging/systemd/\(unit)")
+            let text = try String(contentsOf: file, encoding: .utf8)
             return text.split(separator: "\n").filter { $0.hasPrefix("ExecReload=") }
                 .map { String($0.dropFirst("ExecReload=".count)) }
         }

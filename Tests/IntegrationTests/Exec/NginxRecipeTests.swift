@@ -9,8 +9,7 @@ extension Integration {
         private let guide: String
 
         init() throws {
-            let file = URL(filePath: #filePath).deletingLastPathComponent().appending(
-                path: "../../contrib/guides/render-nginx.md")
+            let file = Checkout.root.appending(path: "contrib/guides/render-nginx.md")
             guide = try String(contentsOf: file, encoding: .utf8)
         }
 

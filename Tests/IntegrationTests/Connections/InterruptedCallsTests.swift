@@ -8,8 +8,7 @@ extension Integration {
     struct InterruptedCallsTests {
         /// Compiles contrib/torture/faults.c, a library that makes system calls fail.
         private static func library(in home: AgentHome) throws -> String {
-            let tests = URL(filePath: #filePath).deletingLastPathComponent()
-            let source = tests.appending(path: "../../contrib/torture/faults.c").standardizedFileURL.path
+            let source = Checkout.root.appending(path: "contrib/torture/faults.c").path
             let library = home.directory + "/faults.so"
             let compilation = try Command.run("cc", ["-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"])
             guard compilation.end == .exit(0) else { throw HarnessError(compilation.log) }
