@@ -1,5 +1,6 @@
 /// A point in time with the resolution of HTTP (RFC 9110, section 5.6.7): whole seconds, always UTC.
 package struct HTTPDate: Sendable, Hashable, Comparable {
+    /// Seconds since 1970-01-01T00:00:00Z; negative for earlier times.
     package let secondsSinceEpoch: Int64
 
     package init(secondsSinceEpoch: Int64) { self.secondsSinceEpoch = secondsSinceEpoch }

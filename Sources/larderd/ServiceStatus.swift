@@ -74,6 +74,7 @@ final class ServiceStatus: Sendable {
         changes.raise()
     }
 
+    /// Reports that the start or a reload is complete, even if the reload rejected the settings.
     func becomeReady() {
         state.withLock { $0.isReadyDue = true }
         if !report() { changes.raise() }

@@ -5,11 +5,13 @@ package struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
     /// The 32 bytes as big-endian integers.
     private let words: (UInt64, UInt64, UInt64, UInt64)
 
+    /// Creates a digest from its 32 bytes. Returns nil for any other number of bytes.
     init?(_ bytes: [UInt8]) {
         guard let digest = bytes.withUnsafeBytes({ BlobDigest($0) }) else { return nil }
         self = digest
     }
 
+    /// Creates a digest from its 32 bytes. Returns nil for any other number of bytes.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count == 32 else { return nil }
         func word(_ offset: Int) -> UInt64 {

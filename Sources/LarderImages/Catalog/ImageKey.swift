@@ -16,6 +16,7 @@ package struct ImageKey: Sendable, Hashable, CustomStringConvertible {
         (high, low) = (numbers[0], numbers[1])
     }
 
+    /// Creates a key from its 16 bytes. Returns nil for any other number of bytes.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count == 16 else { return nil }
         high = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
@@ -37,6 +38,7 @@ package struct ImageKey: Sendable, Hashable, CustomStringConvertible {
     /// The bits by which ``S3FIFO`` recognises an image that returns.
     var fingerprint: UInt32 { UInt32(truncatingIfNeeded: low) }
 
+    /// 32 lower-case hexadecimal digits.
     package var description: String { bytes.hex }
 
     /// The bits of a SHA-256 are already uniformly distributed.

@@ -1,6 +1,7 @@
 internal import LarderHTTPSemantics
 internal import Synchronization
 
+/// A download that runs or is queued for a slot.
 struct InFlightDownload: Sendable {
     let location: CacheLocation
     let url: String

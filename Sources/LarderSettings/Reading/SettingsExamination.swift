@@ -25,6 +25,7 @@ extension Settings {
         }
     }
 
+    /// The examination stops at this number of errors, because it reads all settings again after each invalid member.
     private static let maxErrors = 1000
 
     /// Reads settings and continues after errors, as if the invalid members were missing.

@@ -34,8 +34,10 @@ struct SettingsReader {
     /// The names of all members, including those that are `null`, in alphabetical order.
     var names: [String] { members.keys.sorted() }
 
+    /// Whether the member exists and is not `null`.
     func has(_ name: String) -> Bool { value(name) != nil }
 
+    /// Whether the member exists and is `null`.
     func isNull(_ name: String) -> Bool { members[name] != nil && value(name) == nil }
 
     /// The value of a member; nil if it is missing or `null`.

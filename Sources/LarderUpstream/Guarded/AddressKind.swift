@@ -5,6 +5,8 @@ package enum AddressKind: String, Sendable, Hashable {
     case loopback
     /// The local link. Cloud providers serve instance metadata there.
     case linkLocal = "link-local"
+    /// Private networks: RFC 1918, unique local (RFC 4193) and site-local addresses, and the prefix for local NAT64
+    /// (RFC 8215).
     case privateUse = "private"
     /// Shared address space behind carrier-grade NAT (RFC 6598). Some clouds use it for their own services.
     case shared

@@ -7,6 +7,7 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     let low: UInt64
     package let isIPv4: Bool
 
+    /// Creates an IPv4 address. The first byte of the address is the most significant byte of `number`.
     init(ipv4 number: UInt32) { (high, low, isIPv4) = (0, UInt64(number), true) }
 
     /// Makes an IPv6 address. An IPv4-mapped address (`::ffff:0:0/96`, RFC 4291, 2.5.5.2) becomes the IPv4 address,

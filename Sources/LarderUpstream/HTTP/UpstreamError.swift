@@ -86,6 +86,8 @@ extension UpstreamError {
         package static let malformedAnswer = Code(.malformedAnswer)
         /// The body has a content coding that was not requested, or is not validly encoded.
         package static let unsupportedEncoding = Code(.unsupportedEncoding)
+        /// The body or its declared length exceeds ``FetchRequest/maximumBytes``, or a compressed body expands beyond
+        /// ``HTTPFetcher/Configuration/maximumDecodedBytes``.
         package static let tooLarge = Code(.tooLarge)
         /// A success without a body.
         package static let empty = Code(.empty)

@@ -27,6 +27,7 @@ struct SettingsFacts: Sendable, Equatable {
     /// A user who may not read the file.
     struct DeniedUser: Sendable, Equatable {
         var userName: String
+        /// The primary group that the agent runs with, not the group of the file.
         var groupName: String
         /// The owner, group and mode of the file: `root:root 0600`.
         var permissions: String

@@ -12,6 +12,7 @@ struct SocketFacts: Sendable, Equatable {
         var group: UInt32
         var userName: String
         var groupName: String
+        /// The permission bits, without the file type.
         var mode: UInt32
     }
 

@@ -5,6 +5,7 @@ enum OpenFileLimit {
     /// For standard streams, epoll, control connections and files below /proc.
     private static let spare = 64
 
+    /// Whether the hard limit suffices for `connections`, so that ``raise(toAtLeast:)`` would succeed.
     static func allows(_ connections: Int) -> Bool {
         var limit = rlimit()
         return getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
