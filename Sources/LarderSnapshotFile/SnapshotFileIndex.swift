@@ -49,7 +49,8 @@ struct SnapshotFileIndex {
             return offset..<end
         }
         guard Self.load64(file, Layout.Header.fileBytes) == UInt64(file.count) else {
-            throw SnapshotFileError(.damaged, "the snapshot file is damaged: its length differs from its header")
+            throw SnapshotFileError(
+                .damaged, "the snapshot file is damaged: its length differs from the length in its header")
         }
         seed = Self.load64(file, Layout.Header.seed)
         revision = Self.load64(file, Layout.Header.revision)

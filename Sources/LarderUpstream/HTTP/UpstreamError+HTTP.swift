@@ -45,7 +45,8 @@ extension UpstreamError {
         if isEnd(error) {
             return UpstreamError(
                 .connectionClosed,
-                "\(place) closed the connection before it responded for \(url.display); check its log")
+                "\(place) closed the connection before the response to \(url.display) was complete; check the log of that server"
+            )
         }
         switch error {
         case let error as NIOConnectionError:
