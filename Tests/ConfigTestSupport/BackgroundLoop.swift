@@ -3,7 +3,8 @@ import Synchronization
 
 /// Calls a closure repeatedly on a separate thread, until it is stopped.
 ///
-/// A task would occupy a thread of the task pool. The pool may have only two, and the other tests need them.
+/// It does not use a task, which would occupy a thread of the task pool. The pool may have only two threads, and the
+/// other tests need them.
 package final class BackgroundLoop: Sendable {
     private let isStopped = Atomic(false)
 
@@ -15,7 +16,7 @@ package final class BackgroundLoop: Sendable {
             var number = 0
             while !isStopped.load(ordering: .acquiring) {
                 number += 1
-                // A test whose writes keep failing exceeds its time limit, because it waits for new content.
+                // The error needs no report: the test waits for new content, and exceeds its time limit if it never comes.
                 try? body(number)
             }
         }

@@ -26,17 +26,17 @@ package final class FaultyFileSystem: FileSystem {
 
     package init() {}
 
-    /// Sets the error of every write and of every opening of the journal; nil for none.
+    /// Makes every write, and every attempt to open the journal, fail with `errno`; nil ends the failures.
     package func failWrites(with errno: CInt?) { state.withLock { $0.failure = errno } }
-    /// Sets the error of every replacement of a file; nil for none.
+    /// Makes every replacement of a file fail with `errno`; nil ends the failures.
     package func failReplacements(with errno: CInt?) { state.withLock { $0.replacementFailure = errno } }
-    /// Sets the error of every truncation of the journal; nil for none.
+    /// Makes every truncation of the journal fail with `errno`; nil ends the failures.
     package func failTruncations(with errno: CInt?) { state.withLock { $0.truncationFailure = errno } }
     /// Makes the next `times` reads of a generation file fail.
     package func failGenerationReads(with errno: CInt, times: Int) {
         state.withLock { $0.readFailure = (errno, times) }
     }
-    /// Makes every journal write wait at a gate; nil for no gate.
+    /// Makes every later journal write wait at `gate`; nil removes the gate.
     package func blockJournalWrites(at gate: DispatchGate?) { state.withLock { $0.gate = gate } }
     /// The number of reads of a generation file so far.
     package var generationReads: Int { state.withLock { $0.generationReads } }

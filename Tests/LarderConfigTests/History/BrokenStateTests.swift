@@ -51,7 +51,7 @@ struct BrokenStateTests {
         await store.stop()
     }
 
-    @Test("a generation is read again after an I/O error, and is set aside after a second error")
+    @Test("a generation whose read fails with an I/O error is read again, and is set aside if that fails, too")
     func badSector() async throws {
         var fixture = StoreFixture.local(.relaxed)
         defer { fixture.remove() }
@@ -87,7 +87,7 @@ struct BrokenStateTests {
         #expect(failure?.description.contains("in format 2, and this version reads format 1; run that version") == true)
         #expect(try contents(newest) == Array(file.utf8))
 
-        // A file with another format in the header only is damaged. The previous generation is used then.
+        // A file whose header and body have different formats is damaged, so the previous generation is used.
         let header = lines[0].replacing(#""format":1"#, with: #""format":3"#)
         try write(Array((header + "\n" + lines[1] + "\n").utf8), newest)
         let store = try await fixture.open()
@@ -138,7 +138,7 @@ struct BrokenStateTests {
         withExtendedLifetime(second) {}
     }
 
-    @Test("a zero in place of the first byte of the last record counts as torn, but two zeros mark a refused record")
+    @Test("a last record with its first byte zeroed counts as torn, and one with two bytes zeroed as a refused change")
     func firstByte() {
         func record(_ sequence: Int) -> [UInt8] {
             JournalRecord(
@@ -150,11 +150,11 @@ struct BrokenStateTests {
         #expect(lost.ending == .torn)
         #expect(lost.lost >= 1)
         #expect(JournalReader(record(1) + [0, 0] + record(2).dropFirst(2) + [0], after: 0).ending == .clean)
-        // Damage to a record that the generation contains is ignored.
+        // Record 1 is damaged, but the generation already contains its change.
         #expect(JournalReader(record(2) + [0] + record(1).dropFirst() + [0], after: 1).ending == .clean)
     }
 
-    @Test("a sector of zeros in place of the last record counts as torn, and not as an end mark")
+    @Test("a last record that begins with a sector of zeros counts as torn, and not as the end of the journal")
     func lostSector() {
         let encoded = (1...2).map { number in
             JournalRecord(

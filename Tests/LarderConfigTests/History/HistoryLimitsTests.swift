@@ -36,11 +36,11 @@ struct HistoryLimitsTests {
         for hour in 0..<72 { past.publish(at: Self.start + hour * Self.hour) }
         for second in 0..<40 { past.publish(at: Self.start + 72 * Self.hour + second * 1000) }
         let older = past.files.dropFirst(16).map { ($0.publishedAt - Self.start) / Self.hour }
-        // The last snapshot of each hour for a day, and the last snapshot of each day before.
+        // These are the last snapshot of each of the last 24 hours, and the last snapshot of each earlier day.
         #expect(older == Array((49...71).reversed()) + [47, 23])
     }
 
-    @Test("the last snapshot of each day is kept for `days` days, and no daily snapshot if it is 0")
+    @Test("`days` is the number of days of which the last snapshot is kept, and 0 keeps no daily snapshots")
     func days() {
         var past = Past()
         past.limits.days = 3

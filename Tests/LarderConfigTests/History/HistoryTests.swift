@@ -45,7 +45,7 @@ struct HistoryTests {
     }
 
     @Test(
-        "the history is the same after a stop, even if its changes came in quick succession",
+        "the history is the same after a restart, even if its changes came in quick succession",
         arguments: [Durability.full, .relaxed])
     func stop(durability: Durability) async throws {
         let fixture = StoreFixture.local(durability, clock: ManualClock())
@@ -93,7 +93,7 @@ struct HistoryTests {
             if round % 3 == 0 {
                 await clock.waitForSleepers(1)
                 clock.advance(by: .seconds(1))
-                // The writer sleeps again after it has written.
+                // The writer sleeps again once the generation is written.
                 await clock.waitForSleepers(1)
             }
             keptAlive.append(store)
@@ -107,7 +107,7 @@ struct HistoryTests {
         defer { fixture.remove() }
         let first = try await fixture.open()
         _ = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil)
-        // Documents of a source are written in the background.
+        // A document of a source is written in the background, so the crash loses it.
         _ = try await first.replaceRemote(
             SourceDocument(value: ["r": 1]), origin: "scripted:source", force: false, isPush: false)
         let last = try await first.set(JSONPath(["n"]), to: 2, timeToLive: nil).revision
@@ -166,7 +166,7 @@ struct HistoryTests {
         #expect(ChangeCause(.set, path: [String(repeating: "x", count: 1025)]).path == nil)
     }
 
-    @Test("a layer change without a new snapshot is stored with the current snapshot")
+    @Test("a layer change that makes no new snapshot is stored with the current one")
     func sameValue() async throws {
         let fixture = StoreFixture.local(clock: ManualClock())
         defer { fixture.remove() }
@@ -208,7 +208,7 @@ struct HistoryTests {
         _ = try await next.set(JSONPath(["a"]), to: 3, timeToLive: nil)
         _ = try await next.rollBack(toRevision: revision, by: nil)
         #expect(next.value == ["n": 100, "a": ["b": 1]])
-        // The override that was set later is gone, and the document of the first push is shown.
+        // The rollback removed the later override and shows the document of the first push.
         #expect(await next.layers.override.entries.map(\.path) == [["n"], ["a"]])
         #expect(await next.layers.shown.remote?.version?.text == "1")
         await next.stop()

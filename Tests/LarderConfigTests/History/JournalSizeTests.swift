@@ -11,7 +11,7 @@ import Testing
 @Suite("Journal size")
 struct JournalSizeTests {
     private static let usualSize = 256 * 1024
-    /// The maximum length, plus room for one record.
+    /// The maximum size of the journal, plus room for one record.
     private static let maxSize = 4 * 1024 * 1024 + 128 * 1024
 
     private let files = FaultyFileSystem()

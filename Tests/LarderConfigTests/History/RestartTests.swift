@@ -87,7 +87,7 @@ struct RestartTests {
         }
     }
 
-    @Test("after a crash, a relaxed namespace never assigns a published revision to other content")
+    @Test("after a crash, a relaxed namespace never assigns a published revision to different content")
     func relaxedCrash() async throws {
         var fixture = StoreFixture.local(.relaxed)
         // No generation is written while this clock stands still.

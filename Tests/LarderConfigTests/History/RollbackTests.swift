@@ -35,7 +35,7 @@ struct RollbackTests {
         return try await outcome
     }
 
-    @Test("the old content is published as a new revision and held until a version newer than the refused one")
+    @Test("a rollback publishes old content as a new revision and holds it until a version newer than the refused one")
     func held() async throws {
         try await withTwoVersions { (store, refresher, source) async throws in
             let commit = try await store.rollBack(toRevision: 1, by: nil)
@@ -73,7 +73,7 @@ struct RollbackTests {
                 _ = try await answer(refresher, source, ["v": .int(number)], version: versions[number - 1])
             }
             _ = try await store.rollBack(toRevision: 1, by: nil)
-            // For example, a correction of the refused document.
+            // This document may be a correction of the refused one, but its version does not show that.
             _ = try await answer(refresher, source, ["v": 2, "w": 1], version: versions[2])
             #expect(store.value == ["v": 1])
             #expect(store.publication.status.hold?.layers == [.remote])
@@ -97,7 +97,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("a rollback can request either rule", arguments: HoldRule.allCases)
+    @Test("a rollback can request either hold rule", arguments: HoldRule.allCases)
     func rule(rule: HoldRule) async throws {
         try await withTwoVersions { (store, refresher, source) async throws in
             let commit = try await store.rollBack(toRevision: 1, hold: rule, by: nil)
@@ -113,7 +113,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("without versions, a hold until a newer document ends with a document other than the refused one")
+    @Test("if documents have no versions, a hold until a newer one ends with any document that is not the refused one")
     func withoutVersions() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             for number in 1...2 { _ = try await answer(refresher, source, ["v": .int(number)], version: nil) }
@@ -127,7 +127,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("a release shows the current document of the source")
+    @Test("releasing a hold publishes the current document of the source")
     func release() async throws {
         try await withTwoVersions { (store, refresher, source) async throws in
             _ = try await store.rollBack(toRevision: 1, by: nil)
@@ -155,7 +155,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("overrides are restored permanently, and no layer is held if only overrides differ")
+    @Test("a rollback replaces the overrides but does not hold them, and holds no layer if only overrides differ")
     func overrides() async throws {
         try await withTwoVersions { (store, refresher, source) async throws in
             let first = try await store.set(Self.path, to: 1, timeToLive: nil).revision
@@ -168,7 +168,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("a layer that did not differ at the rollback stays live while others are held")
+    @Test("a layer that did not differ at the rollback stays live while other layers are held")
     func hostStaysLive() async throws {
         try await withTwoVersions { (store, _, _) async throws in
             _ = try await store.rollBack(toRevision: 1, by: nil)
@@ -254,7 +254,7 @@ struct RollbackTests {
     }
 
     @Test(
-        "the refused document is still recognized after a crash that lost it",
+        "a hold still recognizes the refused document after a crash that lost this document",
         arguments: [("2", "2"), (nil, nil)] as [(String?, String?)])
     func refusedIsRemembered(version: String?, again: String?) async throws {
         var fixture = StoreFixture()

@@ -27,7 +27,7 @@ struct StartReadingTests {
         try LocalFileSystem().replace(path, with: bytes)
     }
 
-    @Test("only the newest generation is read at start, and the others are read once for all callers")
+    @Test("only the newest generation is read at start, and older ones are read on demand, once for all callers")
     func newestAlone() async throws {
         let files = FaultyFileSystem()
         let fixture = StoreFixture.local(files: files, clock: ManualClock())
@@ -114,7 +114,7 @@ struct StartReadingTests {
         await store.stop()
     }
 
-    @Test("a journal is read without its trailing zeros, which are counted")
+    @Test("reading a journal returns its bytes up to the trailing zeros, and the number of these zeros")
     func zeros() throws {
         let path = NSTemporaryDirectory() + "/larder-journal-" + UUID().uuidString
         defer { unlink(path) }
@@ -123,7 +123,7 @@ struct StartReadingTests {
         for size in [0, 1, 4096, 65536, 65537, 262_144, 300_000] {
             for end in [0, 1, 15, 4095, 4096, 4097, 65535, 65536, 65537, 70_000, 262_144] where end <= size {
                 var bytes = [UInt8](repeating: 0, count: size)
-                // Most bytes before the last one are zeros, too.
+                // Most bytes before the last nonzero one are zeros, too.
                 if end > 0 { bytes[end - 1] = 7 }
                 if end > 20 { bytes[17] = 1 }
                 try files.replace(path, with: bytes)
@@ -133,7 +133,7 @@ struct StartReadingTests {
         }
     }
 
-    @Test("the journal reader treats counted zeros like zeros in the bytes")
+    @Test("the journal reader gives the same result whether trailing zeros are counted or part of the bytes")
     func countedZeros() {
         let whole = (1...4).flatMap { number in
             JournalRecord(

@@ -130,7 +130,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("a null or a scalar hides lower layers, at the path or at an ancestor")
+    @Test("a null or a scalar, at the path or at an ancestor, hides the values of lower layers")
     func hiding() async throws {
         try await withScene { scene in
             try scene.directory.put("defaults.json", #"{"a":{"b":1},"c":{"d":1},"e":{"f":1},"l":[1,null]}"#)
@@ -218,7 +218,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("the source of a remote value has the line of the file, or the key in a key-value source")
+    @Test("the explanation of a remote value names its line in a file, or its key in a key-value source")
     func remotes() async throws {
         let rules = LayerRules(experiments: ExperimentRules(member: "experiments"))
         try await withScene(rules) { scene in
@@ -244,7 +244,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("`since` is the start of the last unbroken run of a layer's value in the history")
+    @Test("`since` is the time since which a layer has had its current value without interruption")
     func since() async throws {
         try await withScene { scene in
             let store = scene.store

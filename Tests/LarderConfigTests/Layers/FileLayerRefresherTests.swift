@@ -79,7 +79,7 @@ struct FileLayerRefresherTests {
         }
     }
 
-    @Test("a replaced refresher refuses further calls, and its successor reads only after its last read")
+    @Test("a replaced refresher refuses further calls, and its successor waits for its last read before reading")
     func replacement() async throws {
         try await withRefresher { (store, previous, reads) async throws in
             async let old = previous.refresh()
@@ -101,7 +101,7 @@ struct FileLayerRefresherTests {
         }
     }
 
-    @Test("a layer whose directory is removed from the settings becomes empty after its last read")
+    @Test("a layer whose directory is removed from the settings becomes empty once a running read has ended")
     func withoutDirectory() async throws {
         try await withRefresher { (store, previous, reads) async throws in
             async let old = previous.refresh()
@@ -137,6 +137,6 @@ struct FileLayerRefresherTests {
 }
 
 extension FileLayerRefresher {
-    /// Returns after all calls that were made before this one.
+    /// Returns after all earlier calls of this actor have begun.
     fileprivate func waitForEarlierCalls() {}
 }

@@ -75,7 +75,7 @@ struct HostDirectoryTests {
         for directory in [named, usual] { #expect(try directory.read().patch == .emptyObject) }
     }
 
-    @Test("a directory that is missing at start is an error if the settings name it and it had content")
+    @Test("a directory that is missing at start is an error if the settings name it and it had content before")
     func remembered() throws {
         var settings = NamespaceConfiguration(name: "default", hostDirectory: scratch.at("none"))
         let named = settings.hostReader(lastContent: ["a": 1])
@@ -213,7 +213,7 @@ struct HostDirectoryTests {
         writer.start { try scratch.publish(files($0), version: $0, in: "config.d") }
         defer { writer.stop() }
         var seen: Set<Int> = []
-        // With this many versions, some replacements happen during a read.
+        // With this many different versions, some replacements happen during a read.
         while seen.count < 200 {
             do {
                 let versions = Set(try read().members.map { $0.value.int ?? -1 })

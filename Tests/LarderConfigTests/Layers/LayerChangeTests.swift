@@ -95,7 +95,7 @@ struct LayerChangeTests {
         }
     }
 
-    @Test("each change of a batch is checked against the result of the previous changes")
+    @Test("each change of a batch is checked against the result of the earlier changes of the batch")
     func batched() async throws {
         try await withStore { store async throws in
             let array = Task.immediate { try await store.set(JSONPath(["n"]), to: [1, 2], timeToLive: nil) }
@@ -198,7 +198,7 @@ struct LayerChangeTests {
         }
     }
 
-    @Test("versions are compared within a source and with pushes, but not between two sources")
+    @Test("the version of a document is compared with those of its source and of pushes, but not of another source")
     func versions() async throws {
         try await withStore { store async throws in
             func replace(_ version: String, from origin: String) async throws {

@@ -19,7 +19,7 @@ struct LayerStackTests {
         stack.documents[layer] = [["o": 5, "p": .null], ["o": ["b": 2], "p": ["b": 2]]]
         let layers = try await stack.layers()
         #expect(layers.resolved() == ["o": ["b": 2], "p": ["b": 2]])
-        // An explanation reports values that the directory hides as removed.
+        // The first file hides `a`, so an explanation reports it as removed.
         #expect(layers.effect(of: layer, at: ["o", "a"]) == .removed)
         #expect(layers.effect(of: layer, at: ["o"]) == .value(["b": 2]))
     }

@@ -133,7 +133,7 @@ struct LayersTests {
         await store.stop()
     }
 
-    @Test("a document whose experiments are invalid with new settings stays without them and is fetched again")
+    @Test("a document whose experiments new settings make invalid stays in use without them and is fetched again")
     func invalidWithNewSettings() async throws {
         var fixture = StoreFixture()
         defer { fixture.remove() }
@@ -156,7 +156,7 @@ struct LayersTests {
         await next.stop()
     }
 
-    @Test("a held document whose experiments are invalid with new settings stays without them")
+    @Test("a held document whose experiments new settings make invalid stays in use without them")
     func heldAndInvalid() async throws {
         var fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -175,7 +175,7 @@ struct LayersTests {
         await store.stop()
     }
 
-    @Test("after a crash with the same settings, changes of clients resolve to the same revision")
+    @Test("after a crash, the changes of clients have the same value and revision if the settings are unchanged")
     func crash() async throws {
         var fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -196,7 +196,7 @@ struct LayersTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test("after a restart, all five layers resolve to the same revision, and after a change of settings to a new one")
+    @Test("a restart keeps the value and revision of all five layers, but changed settings lead to a new revision")
     func restart() async throws {
         var fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -259,7 +259,7 @@ struct LayersTests {
         await next.stop()
     }
 
-    @Test("layers of an older version, without defaults, experiments and locks, are read")
+    @Test("layers that an older version stored without defaults, experiments and locks can be read")
     func olderFiles() throws {
         let old =
             #"{"host":{"updatedAt":5,"document":{"h":1}},"remote":{"origin":"push","updatedAt":6,"#

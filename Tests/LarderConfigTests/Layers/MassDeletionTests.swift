@@ -26,7 +26,7 @@ struct MassDeletionTests {
         #expect(deletion.removed == removed)
     }
 
-    @Test("removing exactly the limit is allowed, but not one more member, nor all of fewer than ten members")
+    @Test("removing exactly the limit is allowed; one member more is not, nor all members if there are fewer than ten")
     func threshold() {
         func exceeds(_ removed: Int, of members: Int, _ percent: Int) -> Bool {
             let old = JSONValue.object((0..<members).map { ("\($0)", .int($0)) })
@@ -145,7 +145,7 @@ struct MassDeletionTests {
         }
     }
 
-    @Test("a document of another source is checked, regardless of its version")
+    @Test("a document of another source is checked for mass deletion, regardless of its version")
     func otherSource() async throws {
         try await withTen { (store, _, _) async throws in
             func replace(_ document: JSONValue, force: Bool = false) async throws {

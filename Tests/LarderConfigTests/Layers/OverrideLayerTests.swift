@@ -196,7 +196,7 @@ struct OverrideLayerTests {
         await next.stop()
     }
 
-    @Test("setting an equal value does not prevent later edits in place")
+    @Test("setting an equal value does not prevent that later changes edit the document in place")
     func editsAfterRepetition() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Source poller")
 struct SourcePollerTests {
-    /// The response of the source to a poll.
+    /// The outcome of a poll.
     private enum Step {
         case answer
         case fail(retryAfter: Duration?)

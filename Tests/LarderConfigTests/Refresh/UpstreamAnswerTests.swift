@@ -53,7 +53,7 @@ struct UpstreamAnswerTests {
         }
     }
 
-    @Test("after a failure the last snapshot stays, and the namespace is failed without a document, otherwise stale")
+    @Test("after a failure the last snapshot stays, and the namespace is stale, or failed if it never had a document")
     func failures() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             #expect(store.publication.status.freshness == .initializing)

@@ -3,7 +3,7 @@ import Synchronization
 
 @testable import LarderConfigStorage
 
-/// A file system in memory, for simulations. Its calls do not wait.
+/// A file system in memory, for simulations. Its calls never block.
 final class MemoryFileSystem: FileSystem {
     private let files = Mutex<[String: [UInt8]]>([:])
 

@@ -20,7 +20,7 @@ final class Scenario: @unchecked Sendable {
 
     /// The current state of the source.
     struct Upstream {
-        /// Starts at 1,000, so that pushes of older versions have positive numbers. Negative ones would not be ordered.
+        /// Starts at 1,000, so that pushes of older versions have positive numbers. Negative versions have no order.
         var version = 1_000
         /// Identifies the state. Unlike the version, it increases with each change.
         var serial = 1

@@ -77,7 +77,7 @@ struct ScenarioClient: Sendable {
             }
             return result
         }
-        // Cancels after a delay, or after a few jobs without a delay, which interrupts work that takes no time.
+        // Cancels after a delay, or after a few jobs. The latter can interrupt work that takes no simulated time.
         let time = scenario.generator.oneIn(2) ? scenario.generator.duration(upTo: 2) : .zero
         let jobs = Int.random(in: 0...12, using: &scenario.generator)
         let canceller = Task {

@@ -9,7 +9,7 @@ final class ScenarioLedger {
         let version: Int
         /// The serial of the source's state; nil for a push.
         var serial: Int?
-        /// Whether it may replace a newer version.
+        /// Whether the document may replace a newer version.
         let isForced: Bool
         /// When the fetch or the push began.
         let began: Int
@@ -116,7 +116,7 @@ final class ScenarioLedger {
     /// The current remote document.
     var current: Document? { remote.flatMap { documents[$0] } }
 
-    /// Whether a document with a newer version was current at any time since a moment.
+    /// Whether a document with a newer version was current at any time since `moment`.
     func wasOutdated(_ version: Int, since moment: Int) -> Bool {
         if let current, current.version > version { return true }
         return replacedVersions.contains { $0.until >= moment && $0.version > version }

@@ -79,7 +79,7 @@ private enum EnqueueHook {
             pthread_getspecific(key).map { Unmanaged<SimulatedRuntime>.fromOpaque($0).takeUnretainedValue() }
         }
         set {
-            // Not retained, because a local variable on the thread keeps it alive.
+            // The simulation is not retained here. A local variable on the thread keeps it alive.
             pthread_setspecific(key, newValue.map { Unmanaged.passUnretained($0).toOpaque() })
         }
     }

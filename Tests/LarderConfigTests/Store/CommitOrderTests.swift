@@ -148,7 +148,7 @@ struct CommitOrderTests {
         await store.stop()
     }
 
-    @Test("a change that cannot be written is not published, and the status has the error before the caller does")
+    @Test("a change that cannot be written is not published, and its error is in the status before the caller gets it")
     func refused() async throws {
         let files = FaultyFileSystem()
         var fixture = StoreFixture.local()

@@ -122,7 +122,7 @@ struct ConfigPublicationTests {
         #expect(publication.streamCount == 0)
     }
 
-    @Test("a signal is raised immediately, at each publication and at the end")
+    @Test("a registered signal is raised at once, then at each publication, and when the namespace ends")
     func signal() {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)

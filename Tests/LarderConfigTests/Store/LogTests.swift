@@ -66,7 +66,7 @@ struct LogTests {
         #expect(line?.fields["joined"] == "94")
     }
 
-    @Test("a failing source is logged once per reason, and its recovery is logged with the duration")
+    @Test("a failing source is logged once per reason, and its recovery is logged with the duration of the failure")
     func source() {
         let lines = LogRecorder()
         var log = SourceLog(namespace: "a", logger: lines.logger)

@@ -51,7 +51,7 @@ struct NamespaceStatusTests {
         }
     }
 
-    @Test("an attempt that does not change the freshness does not change `since`")
+    @Test("a poll that does not change the freshness does not change `since`")
     func since() async throws {
         let now = Mutex(0)
         var fixture = StoreFixture()
@@ -93,7 +93,7 @@ struct NamespaceStatusTests {
         }
     }
 
-    @Test("the version changes with every change of the current state, and only then")
+    @Test("the version changes with the snapshot and when a refresh begins, but not if only the next poll time changes")
     func version() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let first = store.publication.version

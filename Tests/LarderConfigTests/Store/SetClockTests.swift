@@ -18,7 +18,7 @@ struct SetClockTests {
     }
 
     @Test(
-        "values stay and revisions increase if the clock is set by a day, at run time or between starts",
+        "values stay and revisions increase if the clock is set forward or back by a day, at run time or between starts",
         arguments: [-1, 1])
     func values(days: Int) async throws {
         let offset = Offset()
