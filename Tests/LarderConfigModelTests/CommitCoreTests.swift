@@ -63,7 +63,7 @@ struct CommitCoreTests {
         }
     }
 
-    @Test("the current generation comes from the history until reservations are settled")
+    @Test("the current generation is the object in the history, until settled reservations require another one")
     func sharedGeneration() throws {
         let core = core()
         _ = try commit([set(["a"], 1)], to: core)

@@ -23,7 +23,7 @@ struct LockedPathsTests {
         }
     }
 
-    @Test("a locked path without a value in the file layers has none, and other values are unchanged")
+    @Test("a locked path without a value in the file layers has no value, and other paths are unchanged")
     func absence() throws {
         #expect(try pin(["search.limit"], #"{"search":{"limit":9,"x":2}}"#, to: "{}") == ["search": ["x": 2]])
         #expect(try pin(["search.limit"], #"{"search":"text"}"#, to: "{}") == ["search": "text"])

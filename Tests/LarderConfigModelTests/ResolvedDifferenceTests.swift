@@ -25,7 +25,7 @@ struct ResolvedDifferenceTests {
         }
     }
 
-    @Test("only a difference with a single replacement records whether its scalars differ")
+    @Test("only a difference with a single replacement records whether the old and new scalars differ")
     func lone() {
         var difference = ResolvedDifference.none
         difference.add(.scalar(Self.a, differs: true))

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Journal reader")
 struct JournalReaderTests {
-    @Test("a journal that is cut off at any byte has exactly the complete records before the cut")
+    @Test("reading a journal that is cut off at any byte returns exactly the complete records before the cut")
     func tornJournal() {
         let records = (1...4).map { number in
             JournalRecord(

@@ -31,7 +31,7 @@ struct LayerFormatTests {
     }
 
     @Test(
-        "the version of a remote document that version 0.1 wrote counts as seen",
+        "the version of a remote document that Larder 0.1 stored counts as seen",
         arguments: [
             (#"{"origin":"https://h/a.json","updatedAt":5,"version":"7","document":{}}"#, "7", "https://h/a.json"),
             (#"{"origin":"push","updatedAt":5,"version":"7","document":{}}"#, "7", nil),

@@ -141,7 +141,7 @@ struct EtcdDocumentTests {
                 .contains("more than 100 bytes"))
     }
 
-    @Test("with a single key, its value is the whole document and must be an object")
+    @Test("if the settings name a single key, its value is the whole document and must be an object")
     func wholeDocument() throws {
         let mapping = EtcdDocument(keys: .key("/c"), format: .json, maximumBytes: 100)
         func value(_ text: String?) throws -> JSONValue {
@@ -194,7 +194,7 @@ struct EtcdKeysTests {
         #expect(keys.end == end.map { Array($0.utf8) } ?? Array("a".utf8) + [0x80])
     }
 
-    @Test("a single key is a range without an end, and the next page begins after the last key")
+    @Test("a single key is requested without a range end, and the next page of a prefix begins after the last key")
     func key() {
         #expect(EtcdKeys(.key("a")).end == nil)
         let next = EtcdKeys(.prefix("a/")).from(after: Array("a/x".utf8))

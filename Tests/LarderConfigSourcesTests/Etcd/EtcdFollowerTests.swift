@@ -56,7 +56,7 @@ struct EtcdFollowerTests {
         follower.watchEnded(error, number: follower.step.number, using: &generator)
     }
 
-    /// Reads these keys and begins a watch after them.
+    /// Reads these keys and begins a watch after their revision.
     private mutating func startWatching(_ keyspace: EtcdKeyspace = keyspace(5)) throws {
         _ = begin()
         _ = read(keyspace)
@@ -212,7 +212,7 @@ struct EtcdFollowerTests {
         #expect(keys() == ["x"])
     }
 
-    @Test("a watch ends with an error if it is cancelled, from another cluster or at an older revision")
+    @Test("a watch ends with an error if etcd cancels it, or if a message has another cluster ID or an older revision")
     mutating func useless() throws {
         var cancelled = Self.message(5)
         cancelled.isCreated = true

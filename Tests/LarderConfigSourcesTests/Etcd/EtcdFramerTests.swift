@@ -64,7 +64,7 @@ struct EtcdFramerTests {
         #expect(!framer.isInMessage)
     }
 
-    @Test("bytes that are not objects and messages over the size limit are refused")
+    @Test("bytes that are not JSON objects are refused, and so are messages over the size limit")
     func refused() {
         for text in ["Not Found", "[1]", "{} x", "}"] {
             #expect(throws: EtcdFramer.Failure.notObjects) { try messages([Array(text.utf8)]) }

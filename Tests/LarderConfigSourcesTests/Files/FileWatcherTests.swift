@@ -183,7 +183,7 @@ struct FileWatcherTests {
         try await expectChanges(at: scratch.at("d"), in: "d/f.json") { _, text in try scratch.write(text, to: "other") }
     }
 
-    @Test("all streams that cover a file report its changes, also after another stream has ended")
+    @Test("all streams that cover a file report its changes, even after one of the streams has ended")
     func shared() async throws {
         try scratch.write("", to: "f")
         let first = watcher.changes(at: scratch.at("f"))
