@@ -19,7 +19,7 @@ struct HistoryCallTests {
         }
     }
 
-    @Test("explain returns the value of each layer, its source and its age")
+    @Test("`explain` returns the value of each layer, its source and its age")
     func explain() async throws {
         let answer = try JSONValue(
             parsing: #"""
@@ -42,7 +42,7 @@ struct HistoryCallTests {
         #expect(result.layers.last?.source?.peer?.command == "larder")
     }
 
-    @Test("history, diff and rollback send their parameters and return their results")
+    @Test("`history`, `diff` and `rollback` send their parameters and return their results")
     func revisions() async throws {
         let generations = try JSONValue(
             parsing: #"""
@@ -78,7 +78,7 @@ struct HistoryCallTests {
     }
 
     @Test(
-        "wait sends each condition and the timeout",
+        "`wait` sends each condition and the timeout",
         arguments: [
             (ConfigWait.Condition.equals(true), "equals", true as JSONValue), (.notEquals("x"), "notEquals", "x"),
             (.exists(false), "exists", false), (.revisionAtLeast(7, epoch: "e"), "revisionAtLeast", 7),
@@ -95,7 +95,7 @@ struct HistoryCallTests {
                 == ConfigSnapshot(value: true, revision: 41, epoch: "e", state: .fresh, skipped: 0, namespace: "web"))
     }
 
-    @Test("acknowledge sends the revision and epoch of the snapshot")
+    @Test("`acknowledge` sends the revision and epoch of the snapshot")
     func acknowledge() async throws {
         let snapshot = ConfigSnapshot(value: 1, revision: 41, epoch: "e", state: .fresh, namespace: "web")
         let accepted = try await call("config.acknowledge", answer: ["revision": 41]) {
@@ -108,7 +108,7 @@ struct HistoryCallTests {
         #expect(refused.params?["accepted"] == false && refused.params?["reason"] == "no port")
     }
 
-    @Test("snapshot sends the maximum age in seconds")
+    @Test("`snapshot` sends the maximum age in seconds")
     func maximumAge() async throws {
         let answer: JSONValue = ["value": 1, "revision": 41, "epoch": "e", "state": "fresh"]
         let (params, _) = try await call("config.get", answer: answer) {

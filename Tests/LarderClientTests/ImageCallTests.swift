@@ -33,7 +33,7 @@ struct ImageCallTests {
         }
     }
 
-    @Test("get sends its parameters, requests a lease that lasts as long as the connection, and returns the image")
+    @Test("`get` sends its parameters, requests a lease that lasts as long as the connection, and returns the image")
     func get() async throws {
         let (params, image) = try await call("image.get", answer: Self.image(lease: 3)) {
             try await $0.get(
@@ -70,7 +70,7 @@ struct ImageCallTests {
         }
     }
 
-    @Test("peek, pin, unpin, remove, clear and list send their parameters and return their results")
+    @Test("`peek`, `pin`, `unpin`, `remove`, `clear` and `list` send their parameters and return their results")
     func others() async throws {
         let missing = try await call(
             "image.peek", answer: ["held": false, "decision": "notHeld", "revalidates": false]

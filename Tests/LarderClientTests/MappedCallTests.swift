@@ -43,7 +43,7 @@ struct MappedCallTests {
         }
     }
 
-    @Test("put passes the file with the request, without inline bytes")
+    @Test("`put` passes the file with the request, without inline bytes")
     func put() async throws {
         try await ScriptedAgent.with { agent in
             let client = agent.client()
@@ -81,7 +81,7 @@ struct MappedCallTests {
         }
     }
 
-    @Test("with mapped: false, the document is sent inline, and an event makes the snapshot outdated")
+    @Test("with `mapped: false`, the agent sends the document inline, and an event makes the snapshot outdated")
     func copied() async throws {
         try await ScriptedAgent.with { agent in
             let client = agent.client()

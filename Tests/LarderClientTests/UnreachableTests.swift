@@ -40,7 +40,7 @@ struct UnreachableTests {
         }
     }
 
-    @Test("the advice for a permission error names the users who may connect and never suggests root's group")
+    @Test("the advice for a permission error names who may connect, and never suggests joining the group root")
     func permission() async throws {
         try withTemporaryDirectory { directory in
             let path = "\(directory)/file"
