@@ -14,7 +14,7 @@ struct AccessSettingsTests {
         try settings(text).accessRules(isForHost: true, logger: logger)
     }
 
-    @Test("the rights of users, groups and others are read, for the agent and for namespaces")
+    @Test("the rights of users, groups and all other users are read, for the agent and for single namespaces")
     func everything() throws {
         let settings = try settings(
             """

@@ -35,7 +35,7 @@ struct DefaultPathsTests {
         #expect(try Self.paths(environment.merging(unusable) { $1 }) == expected)
     }
 
-    @Test("the default paths of root are in system directories, regardless of the session's variables")
+    @Test("the default paths of root are in system directories, regardless of the XDG variables of the session")
     func root() throws {
         let expected = [
             "/run/larder/larder.sock", "/var/lib/larder", "/var/cache/larder", "/etc/larder/larder.json",
@@ -69,7 +69,7 @@ struct DefaultPathsTests {
             ])
     }
 
-    @Test("a path without a default is an error only when it is used, and the error names the variable")
+    @Test("a default path that cannot be determined is an error only if it is used, and the error names a variable to set")
     func unknown() throws {
         let paths = DefaultPaths(environment: ["XDG_STATE_HOME": "/x"], userID: 1000)
         #expect(try paths.stateDirectory == "/x/larder")

@@ -105,7 +105,7 @@ struct ImageSettingsTests {
         #expect(error?.description.contains(message) == true, "\(error?.description ?? "")")
     }
 
-    @Test("header values do not appear in errors and descriptions")
+    @Test("header values do not appear in descriptions of settings or in errors")
     func secrets() throws {
         let error = #expect(throws: SettingsError.self) {
             try images("origins: {'http://h': {headers: {Authorization: 'hidden '}}}")

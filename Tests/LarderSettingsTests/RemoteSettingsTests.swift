@@ -79,7 +79,7 @@ struct RemoteSettingsTests {
                 == #"{"a":[1,1.50,16,0.5,2,-0,true,null,"x"],"b c":{}}"#)
     }
 
-    @Test("header values and bodies do not appear in descriptions")
+    @Test("header values and bodies do not appear in descriptions of settings")
     func secrets() throws {
         let all = try settings(
             """

@@ -29,7 +29,7 @@ struct SettingsExaminationTests {
         #expect(found == ["2:3:", "3:26:", "3:29:", "3:56:", "4:17:", "5:3:", "7:26:", "7:29:", "7:54:", "8:5:"])
     }
 
-    @Test("an invalid required setting is not reported as missing, too")
+    @Test("an invalid required setting is not also reported as missing")
     func consequences() {
         #expect(errors("{namespaces: {a: {defaults: {path: 5}}}}").count == 1)
         #expect(errors("{namespaces: {a: {remote: {http: {url: 5}}}}}").count == 1)

@@ -38,7 +38,7 @@ struct SettingsJSON5Tests {
     }
 
     @Test(
-        "invalid text and other features of JSON5 are refused with line, column and a fix",
+        "invalid text and unsupported features of JSON5 are refused with line, column and a fix",
         arguments: [
             ("", "1:1: found the end of the text where a value should be"),
             ("// only\n", "2:1: found the end of the text where a value should be"),
@@ -79,7 +79,7 @@ struct SettingsJSON5Tests {
     }
 
     @Test(
-        "the error for an invalid number quotes all of it",
+        "the error for an invalid number quotes the whole number",
         arguments: [
             "+1", ".5", "5.", "1.e-2", "0x1F", "-Infinity", "1e", "1e+", "1e+x", ".", "+", "-", "--1", "010", "00",
             "0x", "0xg", "1.5.2", "1_000", "5s", "1e5.2", "+Inf", "-x", "0b1", "1.2.3.4", "+-1", "0x1.8",

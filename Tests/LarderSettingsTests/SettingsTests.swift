@@ -213,7 +213,7 @@ struct SettingsTests {
         #expect(error?.description.contains("versionRequired must not be true if versionPath is null") == true)
     }
 
-    @Test("header values do not appear in descriptions and errors")
+    @Test("header values do not appear in descriptions of settings or in errors")
     func secrets() throws {
         let all = try settings(
             "{namespaces:{default:{remote:{http:{url:'http://h',headers:{Authorization:'Bearer hunter2'}}}}}}")
