@@ -16,7 +16,7 @@ struct LatencyHistogramTests {
         #expect(Double(median - nanoseconds) <= Double(nanoseconds) * 0.008)
     }
 
-    @Test("a percentile counts the occurrences of each record")
+    @Test("a percentile counts a duration as often as it was recorded")
     func occurrences() {
         var histogram = LatencyHistogram()
         histogram.record(10, occurrences: 99)

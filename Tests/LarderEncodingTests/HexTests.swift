@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Hexadecimal text")
 struct HexTests {
-    @Test("each byte becomes two lowercase digits")
+    @Test("each byte becomes two lowercase hexadecimal digits")
     func encoding() {
         #expect([UInt8]().hex == "")
         #expect([0x00, 0x09, 0x0a, 0x10, 0x9f, 0xff].hex == "00090a109fff")
@@ -20,7 +20,7 @@ struct HexTests {
     }
 
     @Test(
-        "text that is not pairs of lowercase digits is rejected",
+        "text that is not pairs of lowercase hexadecimal digits is rejected",
         arguments: ["0", "000", "0g", "FF", "aF", "0x00", " 00", "00 ", "+1", "-1", "0\u{661}", "ää", "/:", "`@"])
     func refusal(_ text: String) {
         #expect([UInt8](hex: text) == nil)

@@ -95,7 +95,7 @@ struct PathTests {
     }
 
     @Test(
-        "a value of another kind is rejected as a path",
+        "a value that is neither a string nor an array of strings is rejected as a path",
         arguments: ["1", "null", "true", "{}", "[1]", #"["a",null]"#, #"[["a"]]"#])
     func otherKinds(text: String) throws {
         let value = try JSONValue(parsing: text)

@@ -108,7 +108,7 @@ struct WriterTests {
         for number in [Double.nan, .infinity, -.infinity] { #expect(JSONValue.double(number).isNull) }
     }
 
-    @Test("a value or a part of it is written without whitespace and duplicates")
+    @Test("a value or a part of it is written without whitespace and duplicate members")
     func compactCopy() throws {
         let value = try JSONValue(parsing: #"{ "a" : [ 1 , { "x" : 1, "x" : [ ] } , "k v" ] , "b" : { } , "c":[1,2]}"#)
         #expect(value.compactText == #"{"a":[1,{"x":[]},"k v"],"b":{},"c":[1,2]}"#)

@@ -15,7 +15,7 @@ struct BlockingWorkTests {
         return threads
     }
 
-    @Test("the body of a canceled task runs on a thread of the pool")
+    @Test("a body runs on a thread of the pool even if its task is canceled")
     func canceled() async throws {
         let threads = start(1)
         let work = BlockingWork(threads)

@@ -23,7 +23,7 @@ struct FileTests {
         }
     }
 
-    @Test("a listing of a file fails")
+    @Test("listing a file that is not a directory fails")
     func notADirectory() throws {
         try withTemporaryDirectory { path in
             let file = open(path + "/file", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)

@@ -14,7 +14,7 @@ struct Rerun {
     private let process = Process()
     private let output = Pipe()
 
-    /// Starts `command`, whose last arguments run the tests that match `filter`.
+    /// Starts `command` with additional arguments, which run the tests that match `filter`.
     ///
     /// - Parameter passing: returns the arguments that pass an assignment, `NAME=VALUE`, for commands that clear the
     ///   environment. By default the environment is inherited

@@ -42,7 +42,7 @@ struct FunctionTests {
         #expect(try render("{{#l}}{{#a}}{{index()}}{{/a}}{{^a}}{{index()}}{{/a}}{{/l}}", value) == "002")
     }
 
-    @Test("sorted and enumerated return the key and value of each member, also in nested sections")
+    @Test("`sorted` and `enumerated` return the key and value of each member, also in nested sections")
     func members() throws {
         let value: JSONValue = ["o": ["b": ["x": 1], "a": ["x": 2]], "x": 0, "k": "out"]
         #expect(

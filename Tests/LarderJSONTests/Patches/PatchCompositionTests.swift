@@ -4,7 +4,7 @@ import Testing
 @Suite("Composition of two merge patches")
 struct PatchCompositionTests {
     @Test(
-        "nulls are kept, the later value wins, and objects are merged",
+        "a composition keeps nulls, merges objects, and otherwise takes the value of the later patch",
         arguments: [
             (#"{"o":{"n":null},"a":5}"#, #"{"a":{"c":1},"p":null}"#, #"{"o":{"n":null},"a":{"c":1},"p":null}"#),
             (#"{"a":5}"#, #"{"a":{"b":null,"c":1}}"#, #"{"a":{"b":null,"c":1}}"#),

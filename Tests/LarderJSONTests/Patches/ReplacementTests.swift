@@ -53,7 +53,7 @@ struct ReplacementTests {
         #expect(try Self.replacing(#"{"a":1}"#, [(["a"], value)]) == nil)
     }
 
-    @Test("parts of documents, and documents with spaces or duplicate names, are not replaced")
+    @Test("replacing is refused in parts of documents, and in documents with spaces or duplicate names")
     func whole() throws {
         #expect(try JSONValue(parsing: #"{"a":{"b":1}}"#)["a"]?.replacing([.init(at: ["b"], by: 2)]) == nil)
         #expect(try Self.replacing(#"{"a": 1}"#, [(["a"], 2)]) == nil)
@@ -61,7 +61,7 @@ struct ReplacementTests {
     }
 
     @Test(
-        "replacements have the same result as merge patches, also with name tables", arguments: 0..<200 as Range<UInt64>
+        "replacements have the same result as merge patches, even with name tables", arguments: 0..<200 as Range<UInt64>
     )
     func anyDocument(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
