@@ -69,7 +69,7 @@ struct DefaultPathsTests {
             ])
     }
 
-    @Test("a default path that cannot be determined is an error only if it is used, and the error names a variable to set")
+    @Test("a default path that cannot be determined is an error only if used, and the error names a variable to set")
     func unknown() throws {
         let paths = DefaultPaths(environment: ["XDG_STATE_HOME": "/x"], userID: 1000)
         #expect(try paths.stateDirectory == "/x/larder")
