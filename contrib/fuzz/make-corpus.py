@@ -223,6 +223,10 @@ def compact(value):
 
 
 if __name__ == "__main__":
+    usage = "usage: contrib/fuzz/make-corpus.py DIRECTORY"
+    if "--help" in sys.argv[1:] or "-h" in sys.argv[1:]:
+        print(usage)
+        sys.exit()
     if len(sys.argv) != 2:
-        sys.exit("usage: contrib/fuzz/make-corpus.py DIRECTORY")
+        sys.exit(usage)
     main(pathlib.Path(sys.argv[1]))
