@@ -590,7 +590,7 @@ class Agent(larder_client.AgentProcess):
             self.serve()
 
     def serve(self):
-        """Starts the agent unless it is running. The next connection of the transcript is the one that start() made."""
+        """Starts the agent unless it is running. start() also connects; the transcript uses that connection next."""
         if not self.process:
             self.write_settings(self.expanded(self.template))
             try:

@@ -30,14 +30,14 @@ COLUMNS = 104
 
 
 def spans(line):
-    """The parts of a line, each with its color."""
+    """Returns the parts of a line, each with its color."""
     if line.startswith("$ "):
         return [("$", PROMPT), (line[1:], COMMAND)]
     return [(line, COMMENT if line.startswith("# ") else OUTPUT)]
 
 
 def wrapped(line):
-    """A line as a terminal breaks it."""
+    """Returns the rows into which a terminal breaks a line."""
     return [line[start : start + COLUMNS] for start in range(0, max(len(line), 1), COLUMNS)]
 
 
@@ -120,7 +120,8 @@ def start_origin(directory, processes):
     (directory / "www").mkdir()
     (directory / "www/shop.json").write_text('{"version": 1, "checkout": {"enabled": true}}\n')
     (directory / "www/logo.png").write_bytes(logo())
-    # The server sends Last-Modified only. A tenth of the age of the file is how long the image is fresh (RFC 9111).
+    # The server sends Last-Modified but no lifetime, so the image is fresh for a tenth of the age of the file
+    # (RFC 9111, section 4.2.2).
     changed = time.time() - 864000
     os.utime(directory / "www/logo.png", (changed, changed))
     started = directory / "started"

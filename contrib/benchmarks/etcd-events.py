@@ -104,9 +104,11 @@ def measure(program, count, events, pause):
 
 
 def times(etcd, agent, connection, watch, target, events, pause):
-    """Puts values and waits until both clients have each. Returns their latencies in seconds, and the agent's processor use.
+    """Puts values and waits until both clients have received each.
 
-    A tenth of `events` is put before as a warm-up, without measurement.
+    Returns the latencies of the clients in seconds, and the agent's processor use.
+
+    Before the measurement, a tenth of `events` is put as a warm-up.
     """
     larder, other, seen, used, began = [], [], b"", 0, 0
     for number in range(events + events // 10):

@@ -90,7 +90,7 @@ def changes(path, count):
 
 
 def nesting(path, count, generator):
-    """Checks that more than 128 levels are a parseError, and fewer are not."""
+    """Checks that more than 128 levels are a parseError, and that up to 128 levels are not."""
     survived = 0
     with Connection(path) as client:
         for number in range(count):

@@ -64,7 +64,7 @@ class Disk:
             file.unlink()
 
     def turn_read_only(self):
-        """Makes the file system read-only: ext4 as after an I/O error. On tmpfs, no file may be open for writing."""
+        """Makes the file system read-only: ext4 as after an I/O error, tmpfs only if no file on it is open for writing."""
         mount("-o", "remount," + ("abort" if self.kind == "ext4" else "ro"), self.path)
 
     def turn_writable(self):
@@ -254,7 +254,7 @@ def main():
         larder_agent.skip("disks that are full or read-only", "mounting needs root")
         return larder_agent.finish()
     if os.environ.get("LARDER_DISK_NAMESPACE") is None:
-        # In a private mount namespace, other processes do not see the mounts, and they end with this process.
+        # In a private mount namespace, other processes do not see the mounts, and the mounts end with this process.
         os.environ["LARDER_DISK_NAMESPACE"] = "1"
         try:
             os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])

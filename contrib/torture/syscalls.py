@@ -46,7 +46,7 @@ EXPECTED_ERRORS = {"storageFailed", "noRoom", "cancelled", "upstreamFailed", "re
 
 # A fault: call `number` of a kind fails with an error.
 Fault = collections.namedtuple("Fault", "kind number error")
-# was_reached: a call failed. failures: the failures that the agent reported.
+# was_reached: whether the agent made the call that had to fail. failures: the failures that the agent reported.
 Result = collections.namedtuple("Result", "fault was_reached outcome problems description failures log_tail")
 
 

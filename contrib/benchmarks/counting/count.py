@@ -33,7 +33,7 @@ RECORD = pathlib.Path(__file__).resolve().parent.parent / "counts.json"
 # The permitted difference from the recorded figure: a fraction of it, or an absolute value if that is more. Timers and
 # background threads cause smaller differences; another compiler may cause larger ones.
 TOLERANCE = {"allocations": (0.05, 0.2), "instructions": (0.08, 50), "bytes": (0.08, 100)}
-# Exceptions.
+# Figures whose tolerance differs from TOLERANCE.
 TOLERANCE_OF = {
     # The amount of background work depends on the speed of the disk.
     ("allocations", "set"): (0.1, 0),
@@ -149,8 +149,8 @@ class Agent(AgentProcess):
         self.origin.server.server_close()
 
 
-# An operation prepares an agent, and returns the function to measure, how often that repeats the operation (about `scale`
-# times), and the clients to close.
+# The functions below prepare an agent for one operation. They return the function to measure, the number of times that it
+# performs the operation (about `scale`), and the clients to close afterwards.
 
 def get(agent, scale):
     client, line = Client(agent.socket), request("config.get", path="search.limit")
@@ -366,7 +366,7 @@ class Instructions:
         return self.measure_threads(lambda name: name.startswith("clients-"), operation, *arguments)
 
     def measure_in_any_thread(self, operation, *arguments):
-        """Counts all threads except for those that do disk work. Large configurations are resolved in the task pool."""
+        """Counts all threads except for those that do disk work, because the task pool resolves large configurations."""
         return self.measure_threads(lambda name: not name.startswith(("disk", "files", "TP-", "NIO")), operation, *arguments)
 
     def measure_threads(self, is_counted, operation, *arguments):

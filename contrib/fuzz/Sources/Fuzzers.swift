@@ -1,14 +1,14 @@
 import Glibc
 
-/// The fuzzers by name. The program runs the one whose name it is started as: `.build-fuzz/json` is a link to the
-/// program.
+/// The fuzzers by name. The program runs the fuzzer under whose name it is started: `.build-fuzz/json` is a
+/// link to the program.
 private let fuzzers: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "json": fuzzJSON, "lines": fuzzLines, "requests": fuzzRequests, "events": fuzzEvents, "etcd": fuzzEtcd,
     "images": fuzzImages, "fields": fuzzFields, "settings": fuzzSettings, "template": fuzzTemplate,
     "archive": fuzzArchive, "damage": fuzzDamage, "snapshot": fuzzSnapshot,
 ]
 
-/// Set by ``initialize(_:_:)``. Safe, because libFuzzer calls it before the first input.
+/// The fuzzer to run. Access is safe, because libFuzzer calls ``initialize(_:_:)``, which sets it, before all inputs.
 nonisolated(unsafe) private var chosen: (@Sendable (UnsafeRawBufferPointer) -> Void)?
 
 /// Called by libFuzzer once, before all inputs.

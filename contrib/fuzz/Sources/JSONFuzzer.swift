@@ -3,7 +3,7 @@ import LarderJSON
 /// The input is up to three texts, separated by zero bytes.
 ///
 /// The fuzzer checks that ``JSONParser`` accepts the same texts and reads the same values as ``PlainParser``, that
-/// values survive writing and parsing, that patches follow RFC 7396, that a difference, applied, gives the other value,
+/// values survive writing and parsing, that patches follow RFC 7396, that applying a difference gives the new value,
 /// and that replacing scalars has the effect of the equivalent patches.
 @Sendable
 func fuzzJSON(_ input: UnsafeRawBufferPointer) {

@@ -11,7 +11,7 @@ protocol ReplayPolicy {
     mutating func request(_ position: Int) -> Bool
 }
 
-/// The policy of the image cache.
+/// The eviction policy of the image cache (S3-FIFO).
 struct S3FIFOReplay: ReplayPolicy {
     static let name = "s3-fifo"
 

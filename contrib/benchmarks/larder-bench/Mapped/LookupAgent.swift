@@ -27,7 +27,7 @@ final class LookupAgent: LookupMethod {
         try control.request(request("config.set", #","path":"\#(Self.root)","value":\#(Self.object(members))"#))
     }
 
-    /// Removes the values.
+    /// Removes the values that ``init(socket:namespace:table:)`` set.
     func clear() { _ = try? control.request(request("config.unset", #","path":"\#(Self.root)""#)) }
 
     /// Maps the current snapshot.

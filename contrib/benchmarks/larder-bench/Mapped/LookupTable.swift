@@ -4,7 +4,7 @@ struct LookupTable {
     let paths: [String]
     /// The JSON text of each value: integers and short strings.
     let texts: [String]
-    /// Indices of paths.
+    /// Random indices into ``paths``, in the order of the lookups.
     let order: [Int]
 
     init(count: Int) {
@@ -16,7 +16,7 @@ struct LookupTable {
 }
 
 extension LookupTable {
-    /// Returns the same values below a name.
+    /// Returns a table of the same values, with each path prefixed with `name`.
     func under(_ name: String) -> LookupTable { LookupTable(paths: paths.map { "\(name).\($0)" }, self) }
 
     private init(paths: [String], _ other: LookupTable) {

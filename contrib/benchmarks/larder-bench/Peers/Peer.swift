@@ -34,7 +34,7 @@ struct Peer: Sendable {
         }
     }
 
-    /// Sets `value` (letters and digits) at `path` in `namespace`; in Redis and etcd under the key `path`.
+    /// The request that sets `value` (letters and digits) at `path` in `namespace`. Redis and etcd set the key `path`.
     func setRequest(path: String, namespace: String, value: String) -> [UInt8] {
         switch kind {
         case .larder, .floor: LarderRequest.set(path: path, namespace: namespace, value: value)
@@ -43,7 +43,7 @@ struct Peer: Sendable {
         }
     }
 
-    /// Sets a JSON value at `path` in `namespace`; in Redis its text as a string under the key `path`.
+    /// The request that sets a JSON value at `path` in `namespace`. Redis sets the key `path` to the JSON text.
     func setRequest(path: String, namespace: String, json: [UInt8]) -> [UInt8] {
         switch kind {
         case .larder, .floor: LarderRequest.set(path: path, namespace: namespace, json: json)
@@ -52,7 +52,7 @@ struct Peer: Sendable {
         }
     }
 
-    /// Requests the value at `path`. `id` distinguishes the requests in one write.
+    /// The request for the value at `path`. `id` distinguishes the requests in one write.
     func getRequest(path: String, namespace: String, id: Int) -> [UInt8] {
         switch kind {
         case .larder, .floor: LarderRequest.get(path: path, namespace: namespace, id: id)
@@ -61,8 +61,8 @@ struct Peer: Sendable {
         }
     }
 
-    /// Subscribes to `path` (nil: the whole document); in Redis to the channel `channel`, in etcd to the key of that
-    /// name.
+    /// The request that subscribes to `path` (nil: the whole document). Redis subscribes to `channel`; etcd watches the
+    /// key `channel`.
     func subscribeRequest(path: String?, namespace: String, channel: String) -> [UInt8] {
         switch kind {
         case .larder, .floor: LarderRequest.subscribe(path: path, namespace: namespace)
@@ -71,9 +71,9 @@ struct Peer: Sendable {
         }
     }
 
-    /// Publishes `value` to all subscribers. If `durable`, it is on disk first, provided that
-    /// ``checkDurability(_:namespace:durable:)`` succeeded.
-    /// - Returns: the request and the number of its replies.
+    /// The request that publishes `value` to all subscribers. If `durable`, the server writes `value` to disk before it
+    /// publishes it, provided that ``checkDurability(_:namespace:durable:)`` succeeded.
+    /// - Returns: the bytes to send and the number of replies
     func publishRequest(path: String, namespace: String, value: String, durable: Bool) -> (bytes: [UInt8], replies: Int)
     {
         switch kind {

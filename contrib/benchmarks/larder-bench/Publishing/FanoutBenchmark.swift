@@ -52,10 +52,10 @@ struct FanoutBenchmark: ParsableCommand {
         }
     }
 
-    /// Lets a server finish deferred work, such as background writes, freeing memory and logging.
+    /// The pause in which a server finishes deferred work, such as background writes, freeing memory and logging.
     private static let pauseMicroseconds: UInt32 = 50_000
 
-    /// As above, after thousands of connections were opened or closed.
+    /// The pause for deferred work after thousands of connections were opened or closed.
     private static let longPauseMicroseconds: UInt32 = 500_000
 
     mutating func run() throws {

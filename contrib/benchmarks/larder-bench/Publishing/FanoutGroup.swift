@@ -2,7 +2,7 @@ import Glibc
 
 /// One server with a publisher and many subscribers.
 final class FanoutGroup {
-    /// The value to publish, and how.
+    /// The parameters of the publications.
     struct Publication: Sendable {
         let path: String
         let namespace: String
@@ -32,7 +32,8 @@ final class FanoutGroup {
     private let serverProcess: Int32?
     private var request: MarkedRequest
     private let expectedReplies: Int
-    /// The distance of the marker from the end of the last event. It varies less than the distance from the start.
+    /// The distance of the marker from the end of the last event that was read. It varies less between events than the
+    /// distance from the start.
     private var markerFromEnd = 0
     private var markerBytes: [UInt8] = []
     private var largestEvent = 0

@@ -30,7 +30,7 @@ enum SampleDocument {
         return writer.bytes
     }
 
-    /// As above, but without the members that are null, as the agent resolves it (RFC 7396).
+    /// Returns the document of ``bytes(count:)`` without the members that are null, as the agent resolves it (RFC 7396).
     static func configuration(count: Int) throws -> [UInt8] {
         MergePatch.apply(try JSONValue(parsing: bytes(count: count)), to: [:]).compactBytes
     }

@@ -27,8 +27,8 @@ struct Report: Sendable {
         case flag(Bool)
     }
 
-    /// The comparison of the first server with the second. Rounds are compared in pairs, because a temporary
-    /// disturbance of the machine then affects both.
+    /// The comparison of the first server with the second. Each round of the first is compared with the same
+    /// round of the second, because a temporary disturbance of the machine then affects both.
     struct Ratio: Sendable {
         let metric: String
         let numerator: String

@@ -2,7 +2,7 @@ import Glibc
 
 /// The number of connections that this process can open.
 enum OpenFileLimit {
-    /// For standard streams, epoll, control connections and files below /proc.
+    /// The number of descriptors for standard streams, epoll, control connections and files below /proc.
     private static let spare = 64
 
     /// Whether the hard limit suffices for `connections`, so that ``raise(toAtLeast:)`` would succeed.
