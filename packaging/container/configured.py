@@ -135,7 +135,7 @@ def invalid_settings_are_rejected_and_the_running_ones_stay_in_force():
             lambda: any("intervalSecond" in str(entry.get("MESSAGE")) for entry in journal(since)),
             "waiting for the reason of the failed reload in the journal",
         )
-        # The agent itself rejects them, too.
+        # The agent itself also rejects the settings.
         since = journal_cursor()
         run("systemctl", "kill", "--signal=HUP", "--kill-who=main", "larder.service")
         entry = wait_for_entry(since, PRIORITY="3")
@@ -205,7 +205,7 @@ def the_journal_has_only_entries_that_the_agent_logged():
     foreign = ("_TRANSPORT=stdout", "_TRANSPORT=syslog")
     entries = run("journalctl", "--output=json", "--unit=larder.service", *foreign, status=None).splitlines()
     lines = [json.loads(line)["MESSAGE"] for line in entries if line.startswith("{")]
-    # Except for the error that --check-settings reported before the failed reload.
+    # Ignore the error that --check-settings printed before the failed reload.
     lines = [line for line in lines if not line.startswith(f"larderd: {SETTINGS}:")]
     expect(not lines, f"{len(lines)} entries came from standard error or syslog:\n" + "\n".join(sorted(set(lines))[:10]))
     lines = run("journalctl", "--unit=larder.service", "--output=cat", "_TRANSPORT=journal").splitlines()

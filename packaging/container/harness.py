@@ -1,7 +1,7 @@
 """Runs the checks, prints the table of their results, and has the functions that they share.
 
 A check is a function with the decorator `check`. Its name is the sentence in the table, and its return value is the figure
-next to it. A check that raises an exception has failed, except for `Skipped`: then the container cannot run it.
+next to it. If a check raises an exception, it has failed. `Skipped` means instead that the container cannot run it.
 """
 
 import json
@@ -96,7 +96,7 @@ def journal_cursor():
 def journal(since, unit="larder.service"):
     """Returns the entries of a unit, and those of systemd about it, after a cursor. An entry is a dictionary of fields."""
     run("journalctl", "--sync")
-    # Without --unit: with --after-cursor, journalctl 252 then skips the first matching entry.
+    # No --unit, because journalctl 252 with --unit and --after-cursor skips the first matching entry.
     lines = run("journalctl", "--output=json", "--all", f"--after-cursor={since}", status=None).splitlines()
     entries = [json.loads(line) for line in lines if line.startswith("{")]
     return [entry for entry in entries if unit in (entry.get("_SYSTEMD_UNIT"), entry.get("UNIT"))]

@@ -12,7 +12,7 @@ state = {}
 
 @check
 def an_agent_with_idleExitMinutes_starts_with_its_first_client():
-    # A minute is the minimum of idleExitMinutes. It passes while the other checks run.
+    # One minute, the minimum of idleExitMinutes, passes while the other checks run.
     write(f"{IDLE}/settings.json", "{ service: { idleExitMinutes: 1 } }")
     command = ["systemd-run", "--quiet", "--unit=idle-agent", f"--socket-property=ListenStream={IDLE}/socket"]
     command += ["--service-type=notify", "/usr/sbin/larderd", "--settings", f"{IDLE}/settings.json"]
