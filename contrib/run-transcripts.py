@@ -147,7 +147,7 @@ class Matcher:
         self.errors = error_table()
 
     def differences(self, expected, actual):
-        """Returns a line for each difference. Captures are kept only if there are none."""
+        """Returns a line for each difference. Keeps the captures only if the values match."""
         before = dict(self.captures)
         found = []
         self._compare(expected, actual, "$", found)

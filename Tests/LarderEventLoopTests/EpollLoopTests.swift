@@ -71,7 +71,8 @@ struct EpollLoopTests {
     func deferredWork() async throws {
         let loop = try EpollLoop(name: "deferred")
         let record = Record()
-        // The test submits no other work: if work uses up a time slice, the work behind it runs after deferred work.
+        // The test submits no other work: if its work used up a time slice, work queued after it would run after the
+        // deferred work, in another order than the test expects.
         await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
             loop.execute {
                 loop.deferWork {

@@ -106,9 +106,8 @@ def measure(program, count, events, pause):
 def times(etcd, agent, connection, watch, target, events, pause):
     """Puts values and waits until both clients have received each.
 
-    Returns the latencies of the clients in seconds, and the agent's processor use.
-
-    Before the measurement, a tenth of `events` is put as a warm-up.
+    Before the measurement, a tenth of `events` is put as a warm-up. Returns the latencies of the clients in seconds, and the
+    agent's processor use.
     """
     larder, other, seen, used, began = [], [], b"", 0, 0
     for number in range(events + events // 10):
