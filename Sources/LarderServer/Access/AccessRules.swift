@@ -1,6 +1,6 @@
 import LarderProtocol
 
-/// The rights that the settings grant. Accounts are identified by ids.
+/// The rights that the settings grant. Users and groups are identified by their numeric ids.
 package struct AccessRules: Sendable, Equatable {
     /// The rights that one `access` member of the settings grants.
     package struct Grants: Sendable, Equatable {
@@ -8,7 +8,7 @@ package struct AccessRules: Sendable, Equatable {
         package var users: [UInt32: Rights] = [:]
         /// The rights of groups, by group id.
         package var groups: [UInt32: Rights] = [:]
-        /// The rights of all peers.
+        /// The rights that every peer has.
         package var others: Rights = []
 
         package init(users: [UInt32: Rights] = [:], groups: [UInt32: Rights] = [:], others: Rights = []) {
@@ -17,7 +17,8 @@ package struct AccessRules: Sendable, Equatable {
             self.others = others
         }
 
-        /// The rights of a peer: the union of those of its user, its group, its supplementary groups, and all peers.
+        /// The rights of a peer: the union of the rights of its user, its group and its supplementary groups, and
+        /// ``others``.
         func rights(of peer: PeerCredentials) -> Rights {
             var rights = others
             if let own = users[UInt32(clamping: peer.uid)] { rights.formUnion(own) }
@@ -29,27 +30,28 @@ package struct AccessRules: Sendable, Equatable {
         }
     }
 
-    /// The access to the agent as a whole, and to namespaces without an access of their own.
+    /// The rights for the agent as a whole, and in namespaces that ``namespaces`` does not list.
     package var general = Grants()
-    /// The access to namespaces that have an access of their own, which replaces ``general`` there.
+    /// The rights in namespaces whose settings have an `access` member, by name. They replace ``general`` in that
+    /// namespace.
     package var namespaces: [String: Grants] = [:]
 
     /// Rules that grant no rights. Root and the agent's own user have all rights regardless of the rules.
     package init() {}
 
-    /// Returns these rules, with the previous rules for namespaces that are absent here. Used during a reload, while
-    /// the namespaces of both settings exist.
+    /// Returns these rules, plus the rules of `previous` for namespaces that only `previous` lists. Used during a
+    /// reload, while the namespaces of the old and of the new settings exist.
     package func keepingNamespaces(of previous: AccessRules) -> AccessRules {
         var rules = self
         rules.namespaces.merge(previous.namespaces) { own, _ in own }
         return rules
     }
 
-    /// The permission bits of a namespace's plain copy: those of the settings, without the bits for the group or for
-    /// others if these may not read the namespace.
+    /// The permission bits of the plain copy of a namespace (``SnapshotExporter``): the bits from the settings, without
+    /// the group's bits if the group may not read the namespace, and without the bits for others if not every user may.
     /// - Parameters:
-    ///   - mode: the permission bits in the settings
-    ///   - group: the group of the copy
+    ///   - mode: the permission bits from the settings (`current.mode`)
+    ///   - group: the group that owns the copy
     func copyMode(_ mode: UInt32, of namespace: String, group: UInt32) -> UInt32 {
         let grants = namespaces[namespace] ?? general
         let isForOthers = grants.others.contains(.read)

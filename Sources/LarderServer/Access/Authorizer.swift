@@ -8,18 +8,18 @@ struct Denial {
     /// The error for the peer: `denied` or `unknownNamespace`.
     let error: WireError
 
-    /// Whether the peer lacks a right or is not a user of an origin. Otherwise the namespace does not exist.
+    /// True if the peer lacks a right or may not have images of the origin; false if the namespace does not exist.
     var isDenied: Bool { error.code == .denied }
 }
 
-/// Decides whether a peer has the rights that a request requires. It is called for each request that was parsed and for
-/// each reply from a cache. After a change of the rules it is called for pending requests and subscriptions.
+/// Decides whether a peer has the rights that a request requires. It is called for each parsed request and for each
+/// reply from a cache, and after a change of the rules again for pending requests and subscriptions.
 struct Authorizer: Sendable {
     let namespaces: ConfigNamespaces
-    /// Nil if the agent runs without an image cache. A request for images then fails after this decision.
+    /// Nil if the agent runs without an image cache. Requests for images are then permitted here, and fail later.
     let images: ImageService?
 
-    /// Returns why a peer lacks what a request requires; nil if the request is permitted.
+    /// Returns the reason to deny a request; nil if the request is permitted.
     @inline(__always)
     func decide(_ requirement: Requirement, _ rights: PeerRights) -> Denial? {
         // The common case for cached replies.
@@ -60,15 +60,15 @@ struct Authorizer: Sendable {
         if granted.contains(right), rights.hasOwnRights(in: name) || !rights.mayHaveHiddenNamespaces { return nil }
         let exists = namespaces[name] != nil
         if granted.contains(right), exists { return nil }
-        // A denial is logged and would put the invalid name into the log. An invalid name reveals nothing about other
-        // namespaces.
+        // For an invalid name the reply is `unknownNamespace`, even if namespaces may be hidden: a denial would be
+        // logged with that name. No namespace can have such a name, so the reply reveals nothing.
         if !exists, !rights.mayHaveHiddenNamespaces || !NamespaceConfiguration.isName(name) {
             return Denial(error: unknownNamespace(name, rights))
         }
         return .lacking(right, in: name, mayNotExist: granted.isEmpty || !exists)
     }
 
-    /// The error for a namespace that does not exist. It lists the namespaces that the peer may know.
+    /// The error for a namespace that does not exist. It lists the namespaces whose existence the peer may know of.
     func unknownNamespace(_ name: String, _ rights: PeerRights) -> WireError {
         let known = namespaces.all.map(\.name).filter(rights.mayKnow)
         let others = known.isEmpty ? "" : "; declared namespaces: \(known.joined(separator: ", "))"
@@ -77,8 +77,8 @@ struct Authorizer: Sendable {
 }
 
 extension ImageService {
-    /// Returns why a peer is denied the images of a URL; nil if it may have them. An origin that receives a credential
-    /// from the agent has its own list of users.
+    /// Returns the reason to deny a peer the images of a URL; nil if the peer may have them. An origin that receives a
+    /// credential from the agent has its own list of users.
     func denial(of url: String, to rights: PeerRights) -> Denial? {
         guard let origin = restriction(of: url), !rights.mayHaveImages(of: origin) else { return nil }
         return .notUser(of: origin)

@@ -4,7 +4,7 @@ import LarderProtocol
 import Logging
 import Glibc
 
-/// The credentials of a peer, which the kernel recorded when it connected (`SO_PEERCRED`, unix(7)).
+/// The credentials of a peer, which the kernel recorded when the peer connected (`SO_PEERCRED`, unix(7)).
 struct PeerCredentials: Sendable, Hashable {
     /// Process id; 0 if the kernel does not report it.
     var pid: Int
@@ -31,7 +31,7 @@ struct PeerCredentials: Sendable, Hashable {
     /// The name of the process; empty if it has not been read yet.
     var command: String { knownCommand ?? "" }
 
-    /// Whether the peer has all rights. Root and the agent's own user can read and change its files anyway.
+    /// Whether the peer has all rights. Root and the agent's own user can read and change the agent's files anyway.
     var isTrusted: Bool { uid == 0 || uid == Int(geteuid()) }
 
     /// The peer, for the provenance of a change.
@@ -63,8 +63,8 @@ struct PeerCredentials: Sendable, Hashable {
         }
     }
 
-    /// The mount point of proc(5). A unit whose `/proc` hides other users' processes (`ProtectProc=`, systemd.exec(5))
-    /// names another mount in `LARDER_PROC`.
+    /// The mount point of proc(5). A systemd unit whose `/proc` hides other users' processes (`ProtectProc=`,
+    /// systemd.exec(5)) names another mount in `LARDER_PROC`.
     private static let processes = getenv("LARDER_PROC").map { String(cString: $0) } ?? "/proc"
 
     /// The name of a process (`comm`, proc(5)); empty if it cannot be read.

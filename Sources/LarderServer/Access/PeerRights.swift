@@ -2,7 +2,8 @@ import LarderConfig
 import LarderImages
 import LarderProtocol
 
-/// The rights of a peer, computed once from the rules. Connections with the same accounts share them.
+/// The rights of a peer, computed once from the rules. Connections of peers with the same user and groups share one
+/// instance.
 final class PeerRights: Sendable {
     /// The version of the rules that the rights were computed from.
     let version: Int
@@ -12,7 +13,7 @@ final class PeerRights: Sendable {
     let readsEverything: Bool
     /// Whether there may be namespaces that are hidden from the peer.
     let mayHaveHiddenNamespaces: Bool
-    /// The rights in namespaces that have an access of their own.
+    /// The rights in namespaces whose settings have an `access` member.
     private let own: [String: Rights]
     /// The rights in all other namespaces.
     private let defaultRights: Rights
@@ -27,8 +28,8 @@ final class PeerRights: Sendable {
         groups = Set(peer.groups + [UInt32(clamping: peer.gid)])
         general = peer.isTrusted ? .all : rules.general.rights(of: peer)
         defaultRights = general.intersection(.inNamespaces)
-        // The access of a namespace cannot grant the right `administer`. A peer that has this right for the whole agent
-        // keeps it in namespaces that grant it any other right.
+        // The `access` member of a namespace cannot grant the right `administer`. A peer that has this right for the
+        // whole agent keeps it in namespaces that grant it any other right.
         let administer = general.intersection(Rights([.administer]))
         own = rules.namespaces.mapValues { grants in
             if peer.isTrusted { return .inNamespaces }
@@ -39,10 +40,10 @@ final class PeerRights: Sendable {
         mayHaveHiddenNamespaces = defaultRights.isEmpty || own.values.contains { $0.isEmpty }
     }
 
-    /// The rights in a namespace, which need not exist.
+    /// The rights in a namespace. The namespace need not exist.
     func rights(in namespace: String) -> Rights { own[namespace] ?? defaultRights }
 
-    /// Whether the namespace has an access of its own.
+    /// Whether the settings of the namespace have an `access` member.
     func hasOwnRights(in namespace: String) -> Bool { own[namespace] != nil }
 
     func mayRead(_ namespace: String) -> Bool { readsEverything || rights(in: namespace).contains(.read) }
@@ -52,7 +53,8 @@ final class PeerRights: Sendable {
     /// Whether the peer may know that the namespace exists, because it has a right in it.
     func mayKnow(of namespace: String) -> Bool { !rights(in: namespace).isEmpty }
 
-    /// The peer's rights in those of the namespaces that have an access of their own. Omits namespaces without rights.
+    /// The peer's rights in those of `namespaces` whose settings have an `access` member. Omits namespaces in which the
+    /// peer has no right.
     func inPrivateNamespaces(of namespaces: [ConfigNamespace]) -> [String: [Right]] {
         var rights: [String: [Right]] = [:]
         for namespace in namespaces {

@@ -1,6 +1,6 @@
 package import LarderProtocol
 
-/// A set of rights.
+/// A set of ``Right`` values, as bits.
 package struct Rights: OptionSet, Sendable, Hashable {
     package let rawValue: UInt8
 
@@ -24,13 +24,14 @@ package struct Rights: OptionSet, Sendable, Hashable {
     }
 
     package static let all = Rights(Right.allCases)
-    /// The rights that the access of a namespace may grant.
+    /// The rights that the `access` member of a namespace may grant.
     package static let ofNamespaces = Rights([.read, .write, .push, .secrets])
-    /// The rights that can apply within a namespace.
+    /// The rights that a peer can have in a namespace: those that the namespace may grant, and `administer`, which only
+    /// the general rules grant.
     static let inNamespaces = ofNamespaces.union(Rights(.administer))
 
     package func contains(_ right: Right) -> Bool { contains(Rights(right)) }
 
-    /// The rights in the order of the protocol.
+    /// The rights, in the order in which the protocol lists them.
     package var list: [Right] { Right.allCases.filter(contains) }
 }

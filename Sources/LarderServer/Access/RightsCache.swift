@@ -1,5 +1,5 @@
-/// The rights of peers that are or were recently connected to one event loop. Connections with the same accounts share
-/// them.
+/// The rights of peers that are or were recently connected to one event loop. Peers with the same user and groups share
+/// one entry.
 struct RightsCache {
     /// The accounts of a peer, which determine its rights.
     private struct Accounts: Hashable {

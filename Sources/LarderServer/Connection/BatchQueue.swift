@@ -1,6 +1,7 @@
-/// The batches of one connection.
+/// The state of the JSON-RPC batches of one connection.
 struct BatchQueue {
-    /// The batch whose remaining requests wait for a place or for a time slice. Input that follows the batch waits too.
+    /// The batch whose remaining requests wait until the connection may start more requests, or for a time slice. Input
+    /// that follows the batch waits too.
     var waiting: BatchReply?
     /// The number of bytes of replies in incomplete batches.
     private(set) var replyBytes = 0

@@ -6,7 +6,7 @@ import LarderProtocol
 import Logging
 import NIOCore
 
-/// A client connection, on its event loop.
+/// A client connection. Used on its event loop only.
 ///
 /// Each part of the state is a value that performs no I/O: ``RequestReader`` (input), ``BatchQueue`` and
 /// ``PendingRequests`` (requests), ``OutboundQueue`` (output), ``ConnectionSubscriptions``, ``ImageLeases``,
@@ -20,7 +20,7 @@ final class Connection: EpollTarget {
         case closed
     }
 
-    /// The parts of a connection, in one value.
+    /// The state of a connection.
     struct State {
         fileprivate(set) var phase = Phase.serving
         fileprivate var registration = SocketRegistration()
@@ -37,11 +37,11 @@ final class Connection: EpollTarget {
 
     let id: Int
     let loop: LoopContext
-    /// Closed with the connection.
+    /// The connected socket. It is closed when the connection closes.
     let socket: CInt
-    // A release build does not check accesses at run time: a request makes about 25, and each check takes 63
-    // instructions. Only the event loop uses the state, and code that changes a part does not call code that could
-    // access it. Debug builds, which the tests use, check this.
+    // A release build does not check for overlapping accesses to the state. A request makes about 25 accesses, and each
+    // check takes 63 instructions. The checks are not needed: only the event loop uses the state, and code that changes
+    // a part does not call code that could access that part. Debug builds, which the tests use, do check.
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
@@ -53,7 +53,7 @@ final class Connection: EpollTarget {
     var writer: SocketWriter { SocketWriter(socket: socket) }
 
     /// Takes ownership of a connected socket.
-    /// - Parameter user: the resources used by the user, including this connection
+    /// - Parameter user: the resources that the connection's user uses, in which this connection is already counted
     init(id: Int, loop: LoopContext, socket: CInt, peer: PeerCredentials, limits: ConnectionLimits, user: UserUsage) {
         self.id = id
         self.loop = loop
@@ -66,7 +66,8 @@ final class Connection: EpollTarget {
 
     // MARK: Life
 
-    /// Starts to serve the connection. Often the client has sent its first request by this time.
+    /// Starts to serve the connection. It is read before it is registered with epoll, because the client has often sent
+    /// its first request by then.
     func start() {
         loop.add(self)
         input.serve()
@@ -83,8 +84,8 @@ final class Connection: EpollTarget {
 
     override func ready(_ events: EpollEvents) {
         state.reader.socketBecameReady()
-        // Output is resumed first, so that requests that waited for it share a time slice with those that have just
-        // arrived.
+        // Pending output is written first, so that requests that waited for it share a time slice with requests that
+        // have just arrived.
         if events.contains(.writable) { output.resume() }
         if state.phase == .closed { return }
         if !events.isDisjoint(with: .hungUp) { return input.hangUp() }
@@ -93,7 +94,7 @@ final class Connection: EpollTarget {
         input.serve()
     }
 
-    /// Sets whether output waits for room in the socket.
+    /// Sets whether the loop reports when the socket has room for output.
     func waitUntilWritable(_ isWanted: Bool) {
         state.registration.waitUntilWritable(isWanted, socket, in: loop.epoll)
     }
@@ -111,7 +112,8 @@ final class Connection: EpollTarget {
         closeIfDone()
     }
 
-    /// Closes the connection if no reply, event or input is outstanding.
+    /// Closes the connection if it is draining or its input has been served, and no request, subscription or output is
+    /// outstanding.
     func closeIfDone() {
         guard state.reader.isFinished || state.phase == .draining, !state.reader.isServing,
             state.batches.waiting == nil, state.pending.isEmpty,
@@ -120,8 +122,8 @@ final class Connection: EpollTarget {
         close()
     }
 
-    /// Closes the connection immediately. The order of the steps matters: a batch was received as a whole, so its
-    /// remaining requests are started before the requests that only this client waits for are cancelled.
+    /// Closes the connection immediately. The order of the steps matters: the remaining requests of a waiting batch are
+    /// started, because the batch was received as a whole, and only then are the uncommitted requests cancelled.
     func close() {
         if state.phase == .closed { return }
         state.phase = .closed
@@ -185,7 +187,7 @@ final class Connection: EpollTarget {
 
     // MARK: Limits
 
-    /// Charges the bytes that are buffered for the client to its user.
+    /// Charges the user for the bytes that are buffered for this connection.
     func chargeBufferedBytes() {
         let bytes =
             state.phase == .closed
@@ -193,7 +195,8 @@ final class Connection: EpollTarget {
         state.usage.update(chargedBytes: bytes)
     }
 
-    /// Returns why large buffers are refused to the user at present; nil if they are not. Counts and logs a refusal.
+    /// Returns an error if no more large buffers are granted to the user at present; otherwise nil. Counts and logs a
+    /// refusal.
     func refusalOfLargeWork() -> WireError? {
         state.usage.refusalOfLargeWork().map { loop.count($0, of: state.principal.credentials) }
     }
@@ -208,7 +211,7 @@ final class Connection: EpollTarget {
         return state.principal.rights
     }
 
-    /// Returns why the peer lacks what a request requires; nil if the request is permitted. Logs a denial.
+    /// Returns the reason to deny a request of the peer; nil if the request is permitted. Logs a denial.
     func denial(of admission: Admission) -> Denial? {
         let server = loop.server
         guard let denial = server.authorizer.decide(admission.requirement, rights) else { return nil }

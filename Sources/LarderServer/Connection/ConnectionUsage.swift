@@ -1,7 +1,7 @@
 import LarderJSON
 import LarderProtocol
 
-/// Why a request exceeds a limit per user or per connection.
+/// The refusal of a request that exceeds a limit per user or per connection.
 struct UsageRefusal: Error {
     enum Limit { case queuedBytes, requests, subscriptions }
 
@@ -10,19 +10,19 @@ struct UsageRefusal: Error {
     let error: WireError
 }
 
-/// The resources that one connection uses, of those that its user may use.
+/// The resources that one connection uses. They count towards the limits of its user.
 struct ConnectionUsage {
-    /// Paths of subscriptions longer than this are charged to the user. The number of subscriptions limits shorter
-    /// ones.
+    /// A subscription path that is longer than this is charged to the user. The memory for shorter paths is bounded by
+    /// the maximum number of subscriptions.
     private static let longPathBytes = 1024
 
     let limits: ConnectionLimits
     /// The resources used by all connections of the user.
     let user: UserUsage
-    /// The bytes buffered for this connection that were charged to the user.
+    /// The number of buffered bytes that ``update(chargedBytes:)`` last charged to the user.
     private(set) var chargedBytes = 0
-    /// The bytes of the line being served that are not yet charged to a pending request. The requests of a batch share
-    /// a line.
+    /// The length of the line that is being served; 0 once a pending request has been charged for it. The requests of a
+    /// batch share a line, which is charged once.
     var lineBytes = 0
 
     init(limits: ConnectionLimits, user: UserUsage) {
@@ -30,21 +30,21 @@ struct ConnectionUsage {
         self.user = user
     }
 
-    /// Charges the difference to the last value to the user.
+    /// Charges the user for `bytes` instead of the previous ``chargedBytes``.
     mutating func update(chargedBytes bytes: Int) {
         if bytes == chargedBytes { return }
         user.charge(bytes - chargedBytes)
         chargedBytes = bytes
     }
 
-    /// Why large buffers are refused to the user at present; nil if they are not.
+    /// The refusal if no more large buffers are granted to the user at present; otherwise nil.
     func refusalOfLargeWork() -> UsageRefusal? {
         user.exceedsQueuedBytes(limits)
             ? UsageRefusal(limit: .queuedBytes, error: user.queuedBytesExceeded(limits)) : nil
     }
 
     /// Reserves a place for a pending request.
-    /// - Returns: the bytes of its line that are charged until it completes
+    /// - Returns: the number of bytes of the request's line that are charged until the request completes
     mutating func admitRequest() throws(UsageRefusal) -> Int {
         let bytes = lineBytes > UserUsage.largeBytes ? lineBytes : 0
         if bytes > 0, let refusal = refusalOfLargeWork() { throw refusal }
@@ -69,7 +69,7 @@ struct ConnectionUsage {
 
     /// Reserves a place for a subscription, and memory for its path.
     /// - Parameter open: the number of subscriptions that the connection has
-    /// - Returns: the bytes of its path that are charged while it is open
+    /// - Returns: the number of bytes of the path that are charged while the subscription is open
     func admitSubscription(to path: JSONPath, open: Int) throws(UsageRefusal) -> Int {
         let length = path.segments.reduce(0) { $0 + $1.utf8.count }
         let bytes = length > Self.longPathBytes ? length : 0

@@ -2,7 +2,7 @@ import DequeModule
 import NIOCore
 
 /// The queued output of one connection, in the order of writing. It performs no I/O: it receives the results of writes
-/// and returns how to continue.
+/// and returns the next step.
 ///
 /// While the client keeps up, bytes are written directly to its socket and nothing is queued. Bytes that the socket
 /// does not accept are queued until it has room, and later output is queued behind them. A descriptor is sent with the
@@ -10,7 +10,7 @@ import NIOCore
 struct OutboundQueue {
     /// The next step.
     enum Action {
-        /// Nothing to do: everything was written.
+        /// Do nothing: everything was written.
         case none
         /// Write the next piece.
         case writeNext
@@ -18,9 +18,10 @@ struct OutboundQueue {
         case waitUntilWritable
         /// Continue after a delay.
         case retry(after: TimeAmount)
-        /// The last queued piece was written.
+        /// Resume what waited for the queue to drain: the last queued piece was written.
         case drained
-        /// The peer has disconnected. Hang up in a later job, because the writer may be serving other connections.
+        /// Hang up, because the peer has disconnected. Do so in a later job of the loop, because the writer may be
+        /// serving other connections now.
         case hangUpLater
     }
 
@@ -39,15 +40,16 @@ struct OutboundQueue {
         var at: NIODeadline
     }
 
-    /// The maximum number of descriptors that a client has not received yet. The next one waits until the client has
-    /// read everything sent before.
+    /// The maximum number of descriptors in flight to a client (sent but not received). The next descriptor waits until
+    /// the client has read everything sent before it.
     ///
-    /// The kernel counts these descriptors over all clients of the agent, and limits them to the agent's limit of open
-    /// files (unix(7), ETOOMANYREFS). That limit exceeds the number of connections, of which a user may have a quarter
-    /// by default. So a user who does not read cannot prevent others from receiving descriptors.
+    /// The kernel limits the number of descriptors in flight to all clients together to the agent's limit on open files
+    /// (unix(7), ETOOMANYREFS). That limit exceeds the maximum number of connections, and by default a user may have a
+    /// quarter of the connections. So a user who does not read cannot prevent others from receiving descriptors.
     static let maxDescriptorsInFlight = 4
-    /// Unread bytes below this number count as zero. The kernel adds an overhead larger than this to each piece, and
-    /// subtracts it only after it has reported the piece as read.
+    /// A number of unread bytes below this counts as zero. The kernel adds an overhead larger than this for each unread
+    /// piece, so a smaller number is only a remainder: the kernel finishes subtracting a piece after it has reported
+    /// the piece as read.
     private static let minUnreadBytes = 256
     private static let minRetryDelay = TimeAmount.milliseconds(1)
     private static let maxRetryDelay = TimeAmount.milliseconds(64)
@@ -55,9 +57,9 @@ struct OutboundQueue {
     private var pieces = Deque<Piece>()
     /// The number of queued bytes.
     private(set) var pendingBytes = 0
-    /// The number of bytes of output so far, including queued bytes.
+    /// The total number of bytes of output so far, written and queued.
     private var offeredBytes = 0
-    /// The number of descriptors sent since the client had last read everything.
+    /// The number of descriptors sent since the client was last found to have read everything.
     private var descriptorsInFlight = 0
     private var lastProgress = Progress(accepted: 0, unread: 0, at: .uptimeNanoseconds(0))
     /// The delay before the next retry.
@@ -97,7 +99,7 @@ struct OutboundQueue {
         if withDescriptor { descriptorsInFlight += 1 }
     }
 
-    /// Records the result of a write while nothing was queued, and queues the rest.
+    /// Records the result of a direct write (nothing was queued), and queues what the socket did not accept.
     mutating func wrote(
         _ result: SocketWriter.Result, of bytes: [UInt8], passing file: PassedFile?, then body: ByteBuffer?
     ) -> Action {
@@ -137,15 +139,15 @@ struct OutboundQueue {
         return result.status == .broken ? breakOff() : wait(result.status)
     }
 
-    /// Records that output begins to be pending.
+    /// Starts to measure the client's progress, because output is now pending.
     mutating func startProgress(unreadByPeer unread: Int, at now: NIODeadline) {
         lastProgress = Progress(accepted: acceptedBytes, unread: unread, at: now)
     }
 
-    /// The time for which the client has made no progress; nil if no output is pending.
+    /// The time since the client last made progress; nil if no output is pending.
     ///
-    /// The socket accepts more only after the client has read most of its content. Progress of a slow client shows
-    /// earlier in the number of unread bytes.
+    /// The number of unread bytes counts too, because the socket accepts more only after the client has read most of
+    /// what is in it.
     mutating func stalledTime(at now: NIODeadline, unreadByPeer unread: @autoclosure () -> Int) -> TimeAmount? {
         guard isPending else { return nil }
         let unread = unread()

@@ -1,7 +1,7 @@
 import LarderProtocol
 import NIOCore
 
-/// The method and required rights of an admitted request. They are checked again if the access rules change.
+/// The method and required rights of an admitted request. The rights are checked again if the access rules change.
 struct Admission: Sendable {
     let method: String
     let requirement: Requirement
@@ -22,13 +22,13 @@ final class PendingRequest {
     let lifetime: PendingRequests.Lifetime
     /// The number of bytes of its line that are charged to the user; 0 for a short line.
     let chargedBytes: Int
-    /// Set if the peer has lost the right to the reply. Replaces any result.
+    /// The error to send instead of any result, because the peer has lost the right to the reply; otherwise nil.
     var denial: WireError?
-    /// The reason of the last cancellation.
+    /// The reason of the last cancellation; nil if the request was not cancelled.
     fileprivate(set) var cancellation: WireError?
-    /// Cancels the work of the request.
+    /// Called to cancel the work of the request.
     var onCancel: ((WireError) -> Void)?
-    /// Fires at the deadline.
+    /// The timer of the deadline; nil if the request has none.
     var deadline: Scheduled<Void>?
 
     init(
@@ -41,7 +41,7 @@ final class PendingRequest {
         self.chargedBytes = chargedBytes
     }
 
-    /// Cancels the request. It still gets a reply: from its work, or because its deadline passes.
+    /// Cancels the request. It still gets a reply: when its work ends, or when its deadline passes.
     func cancel(_ reason: WireError) {
         cancellation = reason
         onCancel?(reason)
@@ -73,7 +73,7 @@ struct PendingRequests {
 
     private var requests: [Ticket: PendingRequest] = [:]
     private var lastTicket = 0
-    /// Committed requests of a connection that has closed.
+    /// The committed requests, after the connection has closed.
     private var orphaned: Set<Ticket> = []
 
     var count: Int { requests.count }
@@ -96,7 +96,7 @@ struct PendingRequests {
         return .answer(request)
     }
 
-    /// The requests with an id. A client may use an id for several requests.
+    /// The tickets of the requests with an id. A client may use an id for several requests.
     func tickets(id: RequestID) -> [Ticket] {
         requests.compactMap { $0.value.id == id ? $0.key : nil }.sorted()
     }
@@ -107,7 +107,8 @@ struct PendingRequests {
 
     /// Drops all requests because the connection closes. Committed requests become orphaned and stay counted. Otherwise
     /// a client could exceed its limit by repeatedly connecting, sending a change and disconnecting.
-    /// - Returns: the number of requests, the places to release now, and the line bytes to release
+    /// - Returns: the number of dropped requests, the number of places to release now, and the number of charged line
+    ///   bytes to release
     mutating func connectionClosed() -> (requests: Int, places: Int, bytes: Int) {
         if requests.isEmpty { return (0, 0, 0) }
         var (places, bytes) = (0, 0)

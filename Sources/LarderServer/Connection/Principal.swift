@@ -6,8 +6,9 @@ struct Principal {
     /// The rights under the rules of ``PeerRights/version``. The connection replaces them when the rules change.
     var rights: PeerRights
 
-    /// Whether the peer may store images and therefore pass descriptors. The kernel closes descriptors of other peers.
-    /// The agent does not, because close(2) can block if a program of the peer serves the file.
+    /// Whether the peer may store images and therefore pass descriptors. Descriptors from other peers are not received,
+    /// so the kernel closes them. If the agent received and closed them, close(2) could block, because a program of the
+    /// peer may serve the file (FUSE).
     var mayPassDescriptors: Bool { rights.general.contains(.push) && rights.general.contains(.images) }
 
     init(_ credentials: PeerCredentials, rights: PeerRights) {
@@ -15,8 +16,8 @@ struct Principal {
         self.rights = rights
     }
 
-    /// Reads the name of the peer's process unless it is known. That takes three system calls, which cached replies
-    /// avoid.
+    /// Reads the name of the peer's process unless it is known. That takes three system calls, so it is not done for
+    /// cached replies.
     mutating func identify() {
         if credentials.knownCommand == nil {
             credentials.knownCommand = PeerCredentials.command(of: credentials.pid)

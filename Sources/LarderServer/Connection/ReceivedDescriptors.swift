@@ -7,7 +7,7 @@ import Synchronization
 /// that may also include earlier and later lines. A descriptor is therefore kept for all lines that begin in the same
 /// input, and closed when the last of them has been served. At most two are kept at a time.
 ///
-/// This is a class because most connections never receive a descriptor and need only an empty reference.
+/// This is a class because most connections never receive a descriptor, and a nil reference is small.
 final class ReceivedDescriptors {
     /// A descriptor that arrived with one read of input.
     enum Passed {
@@ -18,11 +18,11 @@ final class ReceivedDescriptors {
         case lost
     }
 
-    /// Arrived with the beginning of the line that was incomplete at the end of the previous input.
+    /// The descriptor that arrived with the beginning of a line, if the previous input ended within that line.
     private var ofUnfinishedLine: Passed?
-    /// Arrived with the input that is being served.
+    /// The descriptor that arrived with the input that is being served.
     private var ofInput: Passed?
-    /// The number of open descriptors of this connection. They are charged to the user as open files.
+    /// Counts the open descriptors of this connection, and charges them to the user as open files.
     let openFiles: OpenFiles
 
     init(of usage: UserUsage) { openFiles = OpenFiles(of: usage) }
@@ -42,10 +42,11 @@ final class ReceivedDescriptors {
         return ofUnfinishedLine ?? ofInput
     }
 
-    /// Ends a line that was served. Its descriptor is closed if the request did not take it.
+    /// Called after a line was served. Closes the descriptor of a line that began in earlier input, unless a request
+    /// took it.
     func endLine() { ofUnfinishedLine = nil }
 
-    /// Ends an input whose complete lines have all been served.
+    /// Called after all complete lines of an input were served.
     func endInput(hasUnfinishedLine: Bool) {
         // If several descriptors arrive with one line, the first one counts.
         ofUnfinishedLine = hasUnfinishedLine ? ofUnfinishedLine ?? ofInput : nil
@@ -55,7 +56,7 @@ final class ReceivedDescriptors {
     func removeAll() { (ofUnfinishedLine, ofInput) = (nil, nil) }
 }
 
-/// The number of open descriptors received over a connection. They are charged to the user as open files.
+/// Counts the open descriptors that were received over a connection, and charges them to the user as open files.
 final class OpenFiles: Sendable {
     /// The maximum number per connection, including descriptors that wait to be closed.
     private static let limit = 4

@@ -5,7 +5,7 @@ import NIOCore
 /// Writes the replies of a connection to the output buffer of its loop, or to the slot of a batch. The replies to all
 /// requests of a time slice are sent with one system call.
 ///
-/// The connections of a loop share the output buffer. Code that writes for another connection must flush first.
+/// The connections of a loop share the output buffer. Code must flush before it writes for another connection.
 struct ReplyWriter {
     /// Output of at least this size is sent before the next request is served.
     private static let largeOutputBytes = 64 * 1024
@@ -33,8 +33,8 @@ struct ReplyWriter {
         write(in: slot) { writer in Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) } }
     }
 
-    /// Stores the result of a large reply of a batch. It is written only after all other requests of the batch have
-    /// replies, which may take arbitrarily long.
+    /// Stores a large result of a request of a batch. The result is encoded only after all other requests of the batch
+    /// have replies, which may take arbitrarily long.
     /// - Parameter bytes: the length of the result
     func replyLate(id: RequestID, _ result: some WireResult, bytes: Int, in slot: BatchSlot) {
         slot.put(later: bytes + id.text.utf8.count) { writer in
@@ -53,7 +53,8 @@ struct ReplyWriter {
     func complete(_ request: PendingRequest, _ result: Result<any WireResult, WireError>) {
         let isCommitted = request.lifetime == .committed
         switch request.denial.map({ .failure($0) }) ?? result {
-        // A client can request a value again. The reply to a committed change is always sent.
+        // If the batch is full, an error replaces the result, because the client can request it again. The result of a
+        // committed change is always sent.
         case .success where !isCommitted && request.slot?.batch.isFull ?? false:
             reply(id: request.id, BatchReply.noRoom, in: request.slot)
         case .success(let value):
@@ -88,8 +89,8 @@ struct ReplyWriter {
         reply(id: id, error, in: nil)
     }
 
-    /// Counts the replies that a batch has gained. Large ones are charged to the user immediately, because the last
-    /// request of the batch may take arbitrarily long.
+    /// Counts the replies that a batch has gained. If they are large, they are charged to the user immediately, because
+    /// the last request of the batch may take arbitrarily long.
     private func countReplies(of batch: BatchReply) {
         connection.state.batches.update(batch)
         if batch.chargedBytes > UserUsage.largeBytes { connection.chargeBufferedBytes() }
@@ -159,7 +160,7 @@ struct ReplyWriter {
         perform(action)
     }
 
-    /// Writes queued output after the socket has room again, or for a retry.
+    /// Writes queued output. Called when the socket has room again, and after the delay of a retry.
     func resume() {
         guard connection.state.phase != .closed, connection.state.outbound.isPending else { return }
         let writer = connection.writer

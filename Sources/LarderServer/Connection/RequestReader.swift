@@ -37,7 +37,8 @@ struct RequestReader {
     private var framer: LineFramer
     /// Input that was read but not served, because the gate closed or the time slice ended.
     private(set) var backlog: ByteBuffer?
-    /// Whether the socket may have more input. Needed because the kernel reports each arrival only once.
+    /// Whether the socket may have more input. The kernel reports each arrival only once (`EPOLLET`), so the reader
+    /// must remember it.
     private var isReadable = true
     private var peer = Peer.open
     private var input = Input.open
@@ -48,7 +49,8 @@ struct RequestReader {
     var isServing = false
     /// The descriptors that arrived with the input; nil until the first one arrives.
     private(set) var descriptors: ReceivedDescriptors?
-    /// The number of buffered bytes of the assembled line that is being served.
+    /// If the line that is being served was assembled from several reads, the number of its bytes that were buffered;
+    /// otherwise 0.
     private var servedBytes = 0
 
     init(maximumLineBytes: Int) { framer = LineFramer(maximumLineBytes: maximumLineBytes) }
@@ -80,7 +82,7 @@ struct RequestReader {
 
     // MARK: Events
 
-    /// The socket has input, or its end.
+    /// Records that the socket has input, or that its input has ended.
     mutating func socketBecameReady() {
         isReadable = true
         deferral = .nothing
@@ -91,12 +93,12 @@ struct RequestReader {
         if isLineLong { deferral = .everything }
     }
 
-    /// The peer has shut down its sending side. The remaining input is read to its end.
+    /// Records that the peer has shut down its sending side. The remaining input is read to its end.
     mutating func peerHalfClosed() {
         if peer == .open { peer = .halfClosed }
     }
 
-    /// The peer has disconnected. Its last line is served even without a line end.
+    /// Records that the peer has disconnected. Its last line is served even without a line end.
     /// - Parameter isSliceOver: whether to serve other connections first
     mutating func peerHungUp(isSliceOver: Bool) {
         isReadable = true
@@ -104,35 +106,35 @@ struct RequestReader {
         deferral = isSliceOver ? .everything : .nothing
     }
 
-    /// Input was read, and its lines were served as far as possible.
-    /// - Parameter mayHaveMore: whether the buffer was filled, or a descriptor arrived, at which the kernel ends the
-    ///   read
+    /// Records that input was read, and that its lines were served as far as possible.
+    /// - Parameter mayHaveMore: whether the socket may have more input now: the read filled the buffer, or a descriptor
+    ///   arrived, at which the kernel ends a read
     mutating func didRead(mayHaveMore: Bool) {
         if mayHaveMore { deferral = .everything } else { isReadable = peer != .open }
     }
 
-    /// The read was interrupted, or failed with ECONNRESET. The kernel reports that the client left output unread
-    /// before it returns the remaining input.
+    /// Records that the read was interrupted, or failed with ECONNRESET. It is repeated later: with ECONNRESET the
+    /// kernel reports that the client left output unread, and further reads return the remaining input.
     mutating func readWasInterrupted() { deferral = .everything }
 
     mutating func socketIsEmpty() { isReadable = false }
 
-    /// The end of the input was reached.
+    /// Records that the end of the input was reached.
     mutating func inputEnded() { input = .ended }
 
-    /// ``Action/deferRest`` was performed.
+    /// Records that ``Action/deferRest`` was performed.
     mutating func resumeScheduled() {
         isResumeScheduled = true
         deferral = .nothing
     }
 
-    /// The deferred work begins.
+    /// Records that the deferred work starts.
     mutating func resumed() {
         isResumeScheduled = false
         deferral = .nothing
     }
 
-    /// Waiting requests may be started. More input is read only after other connections have been served.
+    /// Records that waiting requests may be started. More input is read only after other connections have been served.
     mutating func gateOpened() { deferral = .reading }
 
     // MARK: Lines
@@ -145,7 +147,7 @@ struct RequestReader {
         return line
     }
 
-    /// The bytes after the last line end of the input; nil if it ended with a line end.
+    /// The bytes after the last line end of the input; nil if the input ended with a line end.
     mutating func takeLastLine() -> LineFramer.Line? {
         input = .finished
         let pending = framer.pendingBytes
@@ -154,14 +156,15 @@ struct RequestReader {
         return line
     }
 
-    /// An assembled line was served.
+    /// Records that an assembled line was served. The memory of the line is reused.
     mutating func didServe(_ line: consuming [UInt8]) {
         servedBytes = 0
         framer.reuse(line)
     }
 
     /// Keeps input that cannot be served now.
-    /// - Parameter isGateOpen: true if the input only waits until other connections have been served
+    /// - Parameter isGateOpen: whether the gate is open, so that the input waits only until other connections have been
+    ///   served
     mutating func keep(_ rest: ByteBuffer, isGateOpen: Bool) {
         backlog = rest
         if isGateOpen { deferral = .everything }
@@ -175,23 +178,23 @@ struct RequestReader {
     /// Drops the incomplete line, including the bytes of it that have not arrived yet.
     mutating func dropUnfinishedLine() { framer.dropUnfinishedLine() }
 
-    /// The storage for received descriptors.
-    /// - Parameter usage: the user whose open files they are charged to
+    /// Returns ``descriptors``, and creates them if necessary.
+    /// - Parameter usage: the user to whom the descriptors are charged as open files
     mutating func descriptors(of usage: UserUsage) -> ReceivedDescriptors {
         let descriptors = descriptors ?? ReceivedDescriptors(of: usage)
         self.descriptors = descriptors
         return descriptors
     }
 
-    /// Ends an input whose complete lines have all been served, unless a part was kept. Descriptors without a line are
-    /// closed.
+    /// Closes descriptors that no later line can take, once all complete lines of the input have been served. Does
+    /// nothing while a part of the input is in ``backlog``.
     @inline(__always)
     func endInputOfDescriptors() {
         guard let descriptors, backlog == nil else { return }
         descriptors.endInput(hasUnfinishedLine: framer.pendingBytes > 0)
     }
 
-    /// Drops input that was not served, because the connection ends.
+    /// Drops input that was not served, and received descriptors, because the connection ends.
     mutating func stop() {
         backlog = nil
         descriptors?.removeAll()

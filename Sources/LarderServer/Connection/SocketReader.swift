@@ -54,7 +54,8 @@ struct SocketReader {
         }
     }
 
-    /// Continues with requests that waited for a place, for output to drain or for their time slice.
+    /// Continues with requests that waited because too many others were pending, because output was pending, or for a
+    /// time slice.
     func resumeRequests() {
         guard connection.state.phase == .serving, !connection.state.reader.isResumeScheduled,
             !connection.state.reader.isServing
@@ -96,7 +97,8 @@ struct SocketReader {
                 keep(ByteBuffer(bytes: UnsafeRawBufferPointer(rebasing: bytes[served...])))
             }
             connection.state.reader.endInputOfDescriptors()
-            // The kernel reports only input that arrives later.
+            // The kernel reports only input that arrives after this read, so the reader records whether there may be
+            // more now.
             connection.state.reader.didRead(mayHaveMore: count == buffer.count || hasPassed)
         case 0: connection.state.reader.inputEnded()
         default: readFailed(errno)
@@ -177,7 +179,8 @@ struct SocketReader {
         connection.state.reader.isServing = false
     }
 
-    /// Counts the bytes of an incomplete line. Drops the line if it is large and too much is buffered for the user.
+    /// Charges the user for the bytes of an incomplete line. Drops the line if it is large and too much is buffered for
+    /// the user.
     private func countUnfinishedLine() {
         if connection.state.reader.pendingBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() {
             connection.state.reader.dropUnfinishedLine()
@@ -187,7 +190,7 @@ struct SocketReader {
     }
 
     /// Serves a line.
-    /// - Returns: whether it took longer than a cached reply
+    /// - Returns: whether serving the line took longer than a cached reply does
     @discardableResult
     private func serve(_ line: consuming LineFramer.Line) -> Bool {
         defer { connection.output.flushIfLarge() }

@@ -80,7 +80,7 @@ struct SocketWriter {
 }
 
 /// An open file whose descriptor is sent to clients with the first byte of a line (unix(7), `SCM_RIGHTS`). The file
-/// stays open while it is referenced, at least until it has been sent.
+/// stays open while this object is referenced, at least until the descriptor has been sent.
 final class PassedFile: Sendable {
     let descriptor: CInt
     /// Keeps the descriptor open.
