@@ -7,7 +7,7 @@ import LarderProtocol
 // Converts between the types of the image cache and those of the protocol.
 
 extension ImageRequest {
-    /// The request of an `image.get`.
+    /// The request to the image cache for an `image.get`.
     init(_ parameters: ImageGet.Parameters) {
         self.init(parameters.image, policy: parameters.policy, maximumAge: parameters.maximumAgeSeconds)
         // The text was validated as a digest when the request was read.
@@ -20,14 +20,14 @@ extension ImageRequest {
             }
     }
 
-    /// The request of the other methods on one image.
+    /// The request to the image cache for the other methods that name one image.
     init(_ image: ImageReference, policy: ImagePolicy = .default, maximumAge: Int? = nil) {
         self.init(
             url: image.url, cacheKey: image.cacheKey,
             cache: CacheRequest(policy: CachePolicy(policy), maximumAge: maximumAge))
     }
 
-    /// The request for one image of an `image.prefetch`.
+    /// The request to the image cache for one image of an `image.prefetch`.
     init(_ item: ImagePrefetch.Item, for rights: PeerRights) {
         self.init(item.image)
         user = rights.user
@@ -90,7 +90,7 @@ extension Timestamp {
 }
 
 extension ImageRow {
-    /// Whether the image is fresh, without regard to any policy.
+    /// Whether the image is fresh by the cache headers of its response. The policy of a request does not matter here.
     func wireFreshness(at now: Int) -> ImageFreshness {
         let freshness = ResponseFreshness(response)
         return !freshness.requiresValidation && freshness.remaining(at: now) > 0 ? .fresh : .stale
@@ -115,7 +115,7 @@ extension ImageList.Entry {
 }
 
 extension ImagePeek.Result {
-    /// The result for an explanation of the cache.
+    /// The result of an `image.peek`, from the cache's explanation.
     init(_ explanation: ImageExplanation, _ cache: ImageCache, explains: Bool, now: Int) {
         let held = explanation.row.map { row in
             ImagePeek.Held(

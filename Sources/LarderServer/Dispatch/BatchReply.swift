@@ -1,24 +1,24 @@
 import LarderJSON
 import LarderProtocol
 
-/// A batch: the requests that have not been started, and the replies so far. The replies are written as one line, in
-/// the order of the requests.
+/// A JSON-RPC batch: the requests that have not been started, and the replies so far. The replies are written as one
+/// line, in the order of the requests.
 final class BatchReply {
-    /// The size of the replies above which no further results are added. Each of 64 requests may request a whole
-    /// document.
+    /// The total size of the replies in bytes above which no further results are added. Without this limit, each of the
+    /// 64 requests of a batch could add a whole document.
     private static let maxBytes = 16 << 20
 
-    /// The length of the batch's line if it is long, otherwise 0. The line is retained until all requests have been
-    /// started.
+    /// The length of the batch's line in bytes if it exceeds ``UserUsage/largeBytes``, otherwise 0. The line is
+    /// retained until all requests have been started.
     let lineBytes: Int
     private var requests: ArraySlice<JSONValue>
     private let count: Int
     /// The number of slots that have a reply or stay empty.
     private var settled = 0
-    /// The array of replies of all slots before ``nextJoined``.
+    /// The JSON array of the replies in all slots before ``nextJoined``.
     private var joined = JSONWriter()
     private var nextJoined = 0
-    /// Replies of slots after the first unsettled one.
+    /// Replies, by slot, that cannot be joined before those in earlier slots.
     private var early: [Int: Early] = [:]
     private var earlyBytes = 0
     private var isEmpty = true
@@ -28,8 +28,8 @@ final class BatchReply {
         /// The slot of a notification.
         case nothing
         case text([UInt8])
-        /// Writes a reply of about this many bytes once all other replies are known, which may never happen. Until then
-        /// the closure retains the document of the reply, which usually has other owners too.
+        /// A reply of about this many bytes. The closure writes it once all other replies are known, which may never
+        /// happen. Until then it retains the document of the reply, which usually has other owners too.
         case result(bytes: Int, (inout JSONWriter) -> Void)
     }
 
@@ -46,13 +46,13 @@ final class BatchReply {
     /// Whether the line can be written.
     var isComplete: Bool { settled == count }
 
-    /// Whether more than one request that was started has no reply yet.
+    /// Whether at least two requests that were started have no reply yet.
     var isWaiting: Bool { count - requests.count - settled > 1 }
 
     /// Whether there is no room for more results.
     var isFull: Bool { chargedBytes > Self.maxBytes }
 
-    /// Bytes of the replies so far.
+    /// The number of bytes of the replies so far.
     var chargedBytes: Int { joined.bytes.count + earlyBytes }
 
     /// The part of ``chargedBytes`` that ``BatchQueue`` has counted.
@@ -74,7 +74,7 @@ final class BatchReply {
     /// Runs an action after the line was written.
     func then(_ action: @escaping () -> Void) { afterwards.append(action) }
 
-    /// The line, and the actions to run after it was written. There is no line if no request has a reply.
+    /// The line (nil if no request has a reply), and the actions to run after the line was written.
     func finish() -> (line: [UInt8]?, afterwards: [() -> Void]) {
         defer { (joined, afterwards) = (JSONWriter(), []) }
         if isEmpty { return (nil, afterwards) }
@@ -147,7 +147,7 @@ struct BatchSlot {
     }
 
     /// Writes the reply after the replies to all other requests are known.
-    /// - Parameter bytes: about how long it will be.
+    /// - Parameter bytes: the approximate length of the reply
     func put(later bytes: Int, _ body: @escaping (inout JSONWriter) -> Void) {
         batch.put(at: index, later: bytes, body)
     }

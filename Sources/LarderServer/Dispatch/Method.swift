@@ -2,17 +2,19 @@ import LarderConfig
 import LarderProtocol
 import NIOCore
 
-/// A method of the protocol as the agent carries it out. Its name, parameters, result and requirement are generated from its
-/// schema, and so is its registration (``MethodRegistry/agent``).
+/// The implementation of a protocol method in the agent. The name, parameters, result, requirement and registration
+/// (``MethodRegistry/agent``) of the method are generated from its schema.
 protocol Method: AuthorizedMethod {
-    /// The fate of a pending request when its client disconnects. After that, a batch starts only its committed
-    /// requests.
+    /// The fate of a pending request when its client disconnects. After that, only requests with the lifetime
+    /// `committed` of a waiting batch are still started.
     static var lifetime: PendingRequests.Lifetime { get }
-    /// Whether a notification of this method is ignored, because only the reply makes the method useful.
+    /// Whether a notification (a request without an id) of this method is ignored, because the method is useless
+    /// without a reply.
     static var needsReply: Bool { get }
     /// Carries out a request that was admitted.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result>
-    /// The length of a result that a batch encodes after its other replies are known; nil to encode it immediately.
+    /// The length in bytes of a result that a batch encodes only after its other replies are known; nil to encode the
+    /// result immediately.
     static func lateBytes(of result: Result) -> Int?
 }
 
@@ -25,8 +27,8 @@ extension Method {
 /// How a request gets its reply. The same method may use different outcomes.
 enum Outcome<Result: WireResult> {
     /// The reply is written on the event loop.
-    /// - source: the snapshot that the reply was read from. While it is current, lines with the same template get the
-    ///   same reply. Nil if the reply must not be cached.
+    /// - source: the snapshot that the reply was read from. While that snapshot is current, the reply cache answers
+    ///   lines with the same template with this reply. Nil if the reply must not be cached.
     /// - afterReply: runs after the reply was written, even if the reply has to wait for its batch
     case now(Result, source: SnapshotSource? = nil, afterReply: (() -> Void)? = nil)
     /// A task computes the reply.
@@ -53,11 +55,11 @@ struct ReplyDeadline {
     let error: WireError
 }
 
-/// A reply that a task computes. The task runs on the event loop up to its first suspension, so that requests reach an actor
-/// in their order.
+/// A reply that a task computes. The task runs on the event loop up to its first suspension, so that requests reach an
+/// actor in the order of arrival.
 struct TaskReply<Result: WireResult> {
     var deadline: ReplyDeadline?
-    /// Releases resources that were acquired for the task, if the request is not admitted.
+    /// Called if the request is not admitted, to release resources that were acquired for the task.
     var onRefusal: (() -> Void)?
     /// Starts the task of a pending request.
     let start: (RequestDispatcher, PendingRequests.Ticket) -> Void
@@ -70,7 +72,8 @@ struct TaskReply<Result: WireResult> {
 
     /// - Parameters:
     ///   - endsOnCancellation: whether a cancelled request is answered before the task has ended
-    ///   - finish: makes the result on the event loop. It is called once, with the request if that is still pending.
+    ///   - finish: makes the result on the event loop. It is called once. Its second argument is nil if the request is
+    ///     no longer pending.
     init<Value: Sendable>(
         endsOnCancellation: Bool = false, _ operation: @escaping @Sendable () async throws(WireError) -> Value,
         finish: @escaping (Swift.Result<Value, WireError>, PendingRequest?) -> Swift.Result<Result, WireError>
@@ -93,7 +96,7 @@ struct Completion<Value: WireResult>: Sendable {
         self.ticket = ticket
     }
 
-    /// Completes the request, from any thread.
+    /// Completes the request. May be called from any thread.
     func complete(_ result: Result<Value, WireError>) {
         eventLoop.execute { connection.value.complete(ticket, result.map { $0 }) }
     }

@@ -7,7 +7,7 @@ struct MethodCall<Method: AuthorizedMethod> {
     /// Nil for a notification.
     let id: RequestID?
     let isInBatch: Bool
-    /// The template of the line; nil unless the id in the template is known to be the id of the request.
+    /// The template of the line; nil unless the id in the template is confirmed as the id of the request.
     let template: RequestTemplate?
     let connection: Connection
 
@@ -22,7 +22,7 @@ struct MethodCall<Method: AuthorizedMethod> {
         throw server.authorizer.unknownNamespace(name, connection.rights)
     }
 
-    /// The context of a task for this request.
+    /// The context for a task that executes this request.
     var context: RequestContext {
         RequestContext(server: server, connections: loop.registry, peer: peer, rights: connection.rights)
     }

@@ -13,14 +13,14 @@ struct MethodRegistry {
     }
 
     private var handlers: [Handler] = []
-    /// The names of the handlers, in their order.
+    /// The names of the methods, in the order of ``handlers``.
     private var registered: [String] = [] { didSet { index = NameIndex(registered) } }
     private var index = NameIndex([])
 
     /// The names of all methods, sorted.
     var names: [String] { registered.sorted() }
 
-    /// The handler of the method that a JSON string names; nil for any other value.
+    /// The handler of the method that a JSON string names; nil if there is no such method or the value is not a string.
     subscript(name: JSONValue) -> Handler? { index.position(of: name).map { handlers[$0] } }
 
     /// Adds a handler, or replaces the one with the same name.

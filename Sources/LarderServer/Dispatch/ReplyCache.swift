@@ -3,8 +3,8 @@ import LarderJSON
 import LarderProtocol
 import NIOCore
 
-/// Caches replies that were read from a current snapshot, by request template. A repeated read is parsed, looked up and
-/// encoded once per revision. Each event loop has its own cache.
+/// Caches replies that were read from a current snapshot, by request template. So a repeated read is not parsed, looked
+/// up and encoded again until a new revision is published. Each event loop has its own cache.
 ///
 /// A reply is valid while the publication has the version that the reply was made from. This is checked at each use.
 struct ReplyCache {
@@ -13,7 +13,7 @@ struct ReplyCache {
         let version: Int
         /// The rights that the request requires.
         let requirement: Requirement
-        /// A large reply; a small one is the payload of its entry.
+        /// The text of a large reply; nil for a small reply, whose text is the payload of its entry.
         let body: ByteBuffer?
     }
 
@@ -35,7 +35,8 @@ struct ReplyCache {
     /// The number of cached replies.
     var count: Int { replies.count }
 
-    /// The valid reply to a request. The caller checks whether its peer may have it.
+    /// The cached reply to a request; nil if there is none or it is outdated. The caller checks whether the peer may
+    /// have the reply.
     mutating func lookup(_ template: RequestTemplate) -> Entry? {
         guard let entry = replies.occupant(of: template) else { return nil }
         guard entry.value.version == entry.value.publication.version else {
@@ -56,15 +57,16 @@ struct ReplyCache {
         return nil
     }
 
-    /// Whether the template was seen recently. Caching the reply to a line that occurs only once takes a tenth of the
-    /// time of the request, and may evict a useful reply.
+    /// Whether the template was seen recently. Replies to other lines are not cached: caching takes a tenth of the time
+    /// of the request and may evict a useful reply, in vain if the line occurs only once.
     mutating func isRepeated(_ template: RequestTemplate) -> Bool {
         let slot = template.slot(of: Self.slots)
         defer { fingerprints[slot] = template.fingerprint }
         return fingerprints[slot] == template.fingerprint
     }
 
-    /// Caches a reply, unless its namespace was removed while it was read: the version would then never change again.
+    /// Caches a reply of at most ``maxLargeBytes``. Does nothing if the removal of the namespace has begun, because the
+    /// version would then never change again, and the reply would stay valid.
     /// - Parameter tail: the part of the reply that follows ``appendHead(id:to:)``
     mutating func keep(
         _ tail: ArraySlice<UInt8>, for template: RequestTemplate, requiring requirement: Requirement,
@@ -80,7 +82,7 @@ struct ReplyCache {
         largeBytes += (isLarge ? tail.count : 0) - (previous?.value.body?.readableBytes ?? 0)
     }
 
-    /// Makes room for another large reply. Replies that are still in use are cached again.
+    /// Removes all large replies to make room for another one. Those that are still requested are soon cached again.
     private mutating func dropLarge() {
         replies.removeAll { $0.body != nil }
         largeBytes = 0

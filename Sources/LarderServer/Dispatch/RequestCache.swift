@@ -1,7 +1,7 @@
 import Glibc
 
-/// Caches values by request template, so that a repeated request is not parsed. A template evicts another one with the
-/// same slot.
+/// Caches values by request template, so that a repeated request is not parsed. Storing a value evicts the value of
+/// another template with the same slot.
 struct RequestCache<Value> {
     /// A template and its value.
     final class Entry {

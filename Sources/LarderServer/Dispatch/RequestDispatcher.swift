@@ -17,7 +17,7 @@ struct RequestDispatcher {
     // MARK: Lines
 
     /// Serves a line: a request or a batch of them.
-    /// - Returns: whether it took longer than a cached reply.
+    /// - Returns: whether serving the line took longer than a cached reply does
     func dispatch(_ line: UnsafeRawBufferPointer) -> Bool {
         let template = RequestTemplate(line)
         if let template, writeCachedReply(template) || CachedImageReply(connection: connection).write(for: template) {
@@ -42,7 +42,7 @@ struct RequestDispatcher {
         serve(message, in: nil, template)
     }
 
-    /// Writes the cached reply to a read.
+    /// Writes the cached reply to a request that reads configuration.
     /// - Returns: false if no valid reply is cached, or if the peer may not have it. The request is then parsed, and
     ///   denied in the second case.
     private func writeCachedReply(_ template: RequestTemplate) -> Bool {
@@ -79,12 +79,12 @@ struct RequestDispatcher {
         let isLong = lineBytes > UserUsage.largeBytes
         connection.state.batches.waiting = BatchReply(Array(message.elements), lineBytes: isLong ? lineBytes : 0)
         startBatch()
-        // If the waiting requests were refused because too much is buffered, the batch no longer exists.
+        // The batch is no longer waiting if all its requests were started, or refused because too much is buffered.
         if isLong, connection.state.batches.waiting != nil { connection.chargeBufferedBytes() }
     }
 
-    /// Starts the requests of the waiting batch as if each had arrived on a separate line, while there are places and
-    /// time.
+    /// Starts the requests of the waiting batch as if each had arrived on a separate line. Stops when too many requests
+    /// or output are pending, or when the time slice ends.
     func startBatch() {
         startBatch { connection.hasRoomForRequest && !loop.isSliceOver }
         if connection.state.batches.waiting != nil, connection.hasRoomForRequest { connection.input.deferRest() }
@@ -102,7 +102,8 @@ struct RequestDispatcher {
         output.writeIfComplete(batch)
     }
 
-    /// Returns why a request of a batch is refused, if it is: it waited too long, or there is no room for its result.
+    /// Returns the error for a request of a batch that must not be executed; nil if it may be. A request is refused if
+    /// the agent is stopping, if too much is buffered for the user, or if the batch has no room for the result.
     private func refusal(of request: Request, in batch: BatchReply) -> WireError? {
         if connection.state.phase == .draining {
             return WireError(.shuttingDown, "the agent is stopping; retry after it has restarted")
@@ -145,11 +146,12 @@ struct RequestDispatcher {
     }
 
     /// Executes a request of a method.
-    /// - Parameter template: the template of the line; nil unless the id in it is known to be the id of the request
+    /// - Parameter template: the template of the line; nil unless its id is confirmed as the id of the request
     func call<M: Method>(
         _ method: M.Type, _ request: Request, in slot: BatchSlot?, _ template: RequestTemplate?
     ) throws(WireError) {
-        // Parameters are read first: invalid ones are reported even to a peer without the right.
+        // Parameters are read before the rights are checked: invalid parameters are reported even to a peer without the
+        // right.
         let parameters = try M.Parameters(params: request.params)
         let admission = Admission(M.name, M.requirement(parameters))
         if let denial = connection.denial(of: admission) { throw denial.error }
@@ -172,7 +174,7 @@ struct RequestDispatcher {
             if let pending = connection.state.pending[ticket] {
                 pending.onCancel = cancellation
             } else if M.lifetime == .connection {
-                // The connection was closed while the request was begun.
+                // The connection was closed while `begin` ran.
                 cancellation(.disconnected)
             }
             if let deadline { expire(ticket, deadline) }
@@ -235,7 +237,8 @@ struct RequestDispatcher {
     ) {
         let bound = NIOLoopBound((connection, finish), eventLoop: loop.eventLoop)
         let eventLoop = loop.eventLoop
-        // The task runs synchronously up to its first suspension, so that requests reach an actor in their order.
+        // The task runs synchronously up to its first suspension, so that requests reach an actor in the order of
+        // arrival.
         let task = Task.immediate {
             let value: Swift.Result<Value, WireError>
             do throws(WireError) {
@@ -255,7 +258,7 @@ struct RequestDispatcher {
         }
     }
 
-    /// Adds a request to the pending ones.
+    /// Adds a request to the pending requests.
     /// - Throws: `limitExceeded` if the user has too many requests or too much is buffered for the user
     private func begin(
         _ id: RequestID?, _ admission: Admission, _ lifetime: PendingRequests.Lifetime, in slot: BatchSlot?
@@ -280,7 +283,7 @@ struct RequestDispatcher {
         connection.state.pending[ticket]?.deadline = loop.eventLoop.assumeIsolated().scheduleTask(in: deadline.time) {
             [connection] in
             connection.state.pending[ticket]?.cancel(deadline.error)
-            // Thousands of requests may have the same deadline.
+            // Deferred, because thousands of requests may have the same deadline.
             connection.loop.deferWork { connection.complete(ticket, .failure(deadline.error)) }
         }
     }

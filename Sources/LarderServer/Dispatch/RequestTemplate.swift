@@ -3,16 +3,16 @@ import LarderProtocol
 
 /// A request line in three parts: the text before its id, the id, and the text after it.
 ///
-/// If two lines differ only in the id, and both ids are whole numbers or plain strings, either both lines are valid and
-/// request the same or both are invalid. So if one line has been parsed, the other need not be, provided that the
-/// middle part is really the id. ``confirms(idAt:)`` checks that with the parsed message.
+/// If two lines differ only in the id, and both ids are whole numbers or plain strings, then both lines are invalid or
+/// both are valid requests for the same thing. So after one line has been parsed, the other need not be, provided that
+/// the middle part is really the id. ``confirms(idAt:)`` checks that with the parsed message.
 struct RequestTemplate {
     let head: UnsafeRawBufferPointer
     let id: UnsafeRawBufferPointer
     let rest: UnsafeRawBufferPointer
     private let hash: UInt64
 
-    /// Longer lines are parsed.
+    /// Lines of more bytes have no template and are always parsed.
     private static let maxLineBytes = 512
 
     /// Finds the first `"id":` in a line. Nil if it does not occur, or if neither a whole number nor a plain string
@@ -52,7 +52,7 @@ struct RequestTemplate {
         }
         if offset == bytes.count { return hash }
         if bytes.count >= 8 {
-            // The last eight bytes, some of which were included before.
+            // The last eight bytes, some of which are already part of the hash.
             let last = bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self)
             hash = (hash ^ last) &* 0x0000_0100_0000_01b3
             return hash ^ hash >> 29
@@ -67,7 +67,7 @@ struct RequestTemplate {
     private static func endOfName(_ line: UnsafeRawBufferPointer) -> Int? {
         // `"id"` as a 32-bit word in the byte order of the machine.
         let name = UInt32(littleEndian: 0x2264_6922)
-        // The usual beginning has no id, so it is skipped.
+        // The usual beginning of a line contains no id, so it is skipped.
         var position = hasCommonPrefix(line) ? 17 : 1
         while position + 5 <= line.count {
             if line.loadUnaligned(fromByteOffset: position, as: UInt32.self) == name,

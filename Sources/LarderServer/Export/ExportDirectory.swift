@@ -4,7 +4,8 @@ import LarderPlatform
 import LarderUpstream
 import Glibc
 
-/// The directory of the plain copies, open and locked. Its methods block while they wait for the disk.
+/// The open and locked directory of the plain copies (``SnapshotExporter``). Its methods block while they wait for the
+/// disk.
 ///
 /// All names are resolved relative to the open directory, which belongs to this process's user and is not a symbolic
 /// link. So even if other users may write to its parent directory, as in /tmp, they cannot redirect a file to another
@@ -36,8 +37,8 @@ final class ExportDirectory: Sendable {
 
     /// Replaces the copy of a namespace in one step.
     ///
-    /// The copy is not synchronized to disk: a socket's directory rarely survives a restart of the system, and the
-    /// agent compares all copies when it starts.
+    /// The copy is not synchronized to disk. That is not needed: the directory of a socket rarely survives a restart of
+    /// the system, and the agent compares all copies with the snapshots when it starts.
     /// - Parameter mode: the permission bits of the copy
     func write(_ bytes: [UInt8], of namespace: String, mode: UInt32) throws(ExportError) {
         let (name, temporary) = (Self.name(of: namespace), Self.temporaryName(of: namespace))
@@ -83,7 +84,7 @@ final class ExportDirectory: Sendable {
         var status = stat()
         guard fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return }
         if status.st_mode & S_IFMT == S_IFREG {
-            // The group bits apply to the copy's current group, which may differ from `group`.
+            // The group bits apply to the copy's current group. If that is not `group`, they are removed.
             let restricted = status.st_mode & 0o777 & (status.st_gid == group ? mode : mode & ~0o070)
             if restricted == status.st_mode & 0o777 || fchmodat(descriptor, name, restricted, 0) == 0 { return }
         }
@@ -116,7 +117,7 @@ final class ExportDirectory: Sendable {
         }
     }
 
-    /// The names in the directory. A symbolic link to a directory is not followed.
+    /// The names in a directory; empty if it cannot be read. If `path` is a symbolic link, it is not followed.
     private static func names(in path: String) -> [String] {
         let parent = path.lastIndex(of: "/").map { String(path[..<$0]) }
         return (try? LocalFileSystem(beneath: parent).list(path)) ?? []
@@ -127,7 +128,7 @@ final class ExportDirectory: Sendable {
 
     private static func temporaryName(of namespace: String) -> String { ".\(namespace).json.tmp" }
 
-    /// The namespace whose complete or incomplete copy a file is; nil for other files.
+    /// The namespace to which a file name belongs, as a copy or as the temporary file of one; nil for other files.
     private static func namespace(of name: String) -> String? {
         let isTemporary = name.hasPrefix(".") && name.hasSuffix(".json.tmp")
         guard isTemporary || name.hasSuffix(".json") else { return nil }
@@ -164,7 +165,7 @@ final class ExportDirectory: Sendable {
     }
 }
 
-/// Why copies are missing or outdated.
+/// The reason why copies are missing or outdated.
 struct ExportError: Error, CustomStringConvertible {
     /// A text in one line: what happened and, if known, what to do.
     let description: String

@@ -1,4 +1,4 @@
-/// How the agent keeps copies of the current snapshots as files, in `current/` next to the socket.
+/// The settings for copies of the current snapshots as files, in `current/` next to the socket.
 package struct ExportOptions: Sendable, Equatable {
     /// `current.enabled` in the settings: whether copies are kept. Default: true.
     package var isEnabled = true

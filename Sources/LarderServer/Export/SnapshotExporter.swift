@@ -17,7 +17,7 @@ package final class SnapshotExporter: Sendable {
         var rules = AccessRules()
         var written: [String: Position] = [:]
         var problem: String?
-        /// The group of the socket when it last existed.
+        /// The group of the socket file when the exporter last found it; nil before that.
         var group: gid_t?
     }
 
@@ -38,7 +38,7 @@ package final class SnapshotExporter: Sendable {
     /// The open directory; nil before it is opened and after an error. The lock is held during disk work.
     private let directory = Mutex<ExportDirectory?>(nil)
 
-    /// Changes within this time after a write are combined into the next write.
+    /// The pause after each write. Changes during the pause are combined into the next write.
     private static let pause = Duration.milliseconds(20)
     private static let pauseAfterFailure = Duration.seconds(30)
 
@@ -70,7 +70,7 @@ package final class SnapshotExporter: Sendable {
         await blocking.run { ExportDirectory.clear(directory(nextToSocket: socket)) }
     }
 
-    /// The path of a namespace's copy, and the reason why copies are missing or outdated, if they are.
+    /// The path of a namespace's copy, and the reason why copies are missing or outdated; nil if they are up to date.
     func copy(of namespace: String) -> (path: String, problem: String?) {
         let path = Self.directory(nextToSocket: socket) + "/" + ExportDirectory.name(of: namespace)
         return (path, state.withLock { $0.problem })
@@ -83,8 +83,8 @@ package final class SnapshotExporter: Sendable {
         _ = await writeDifferences()
     }
 
-    /// Applies new access rules. When this returns, no user can read a copy that the rules do not permit, even if the
-    /// disk is full. Permissions that were added take effect with the next write.
+    /// Applies new access rules. When this returns, no user can read the copy of a namespace that the rules do not let
+    /// the user read, even if the disk is full. Permissions that the new rules add take effect with the next write.
     package func use(_ rules: AccessRules) async {
         state.withLock { $0.rules = rules }
         do throws(ExportError) {
@@ -161,7 +161,7 @@ package final class SnapshotExporter: Sendable {
 
     private func restrictMode(_ directory: ExportDirectory) throws(ExportError) {
         let (written, rules) = state.withLock { ($0.written, $0.rules) }
-        // The copy of a removed namespace exists until the next write.
+        // Includes removed namespaces, whose copies exist until the next write.
         for name in exportedNames.union(namespaces.all.map(\.name)) {
             let mode = rules.copyMode(settings.mode, of: name, group: directory.group)
             if written[name]?.mode != mode { try directory.restrictMode(name, to: mode) }
@@ -176,8 +176,8 @@ package final class SnapshotExporter: Sendable {
         return directory
     }
 
-    /// The group of the socket. When the agent stops, the socket is removed before the last copies are written; the
-    /// group found before is used then.
+    /// The group of the socket file. When the agent stops, it removes that file before it writes the last copies. The
+    /// group that was found earlier is used then.
     private func socketGroup() throws(ExportError) -> gid_t {
         var status = stat()
         if stat(socket, &status) == 0 {
@@ -190,7 +190,7 @@ package final class SnapshotExporter: Sendable {
         return group
     }
 
-    /// The namespaces whose copies were compared since the directory was opened.
+    /// The namespaces whose copies were written, removed or found up to date since the directory was opened.
     private var exportedNames: Set<String> { state.withLock { Set($0.written.keys) } }
 
     private func updateCopy(_ publication: ConfigPublication, _ directory: ExportDirectory) throws(ExportError) {
@@ -209,7 +209,8 @@ package final class SnapshotExporter: Sendable {
                 text.append(UInt8(ascii: "\n"))
                 return text
             }
-            // If this agent wrote the last copy, its position differs, so it is outdated.
+            // A copy that this exporter wrote is outdated, because its position differs. A copy from an earlier agent
+            // may be up to date.
             if written != nil || !directory.holds(text, of: name, mode: mode) {
                 try directory.write(text, of: name, mode: mode)
             }

@@ -41,8 +41,8 @@ final class ForeignFileCloser: Sendable {
             pthread_detach(thread)
         } else {
             argument.release()
-            // The next descriptor tries again to start the thread. Until then these descriptors count as open files of
-            // their users.
+            // The next call of ``close(_:then:)`` tries again to start the thread. Until then the waiting descriptors
+            // count as open files of their users.
             state.withLock { $0.isRunning = false }
         }
     }

@@ -42,7 +42,7 @@ struct ImageLeases {
         return (lastNumber, true)
     }
 
-    /// Releases a lease once.
+    /// Releases one use of a lease.
     ///
     /// - Returns: whether the lease exists, and the blob whose reference the caller must release, if any
     mutating func release(_ number: Int) -> (isFound: Bool, released: BlobDigest?) {
@@ -94,7 +94,7 @@ final class LeaseTimer {
     private var timer: Scheduled<Void>?
     private var next = NIODeadline.distantFuture
     private var last = NIODeadline.uptimeNanoseconds(0)
-    /// Ends the leases that have expired at a given time, and returns when the next one expires.
+    /// Ends the leases that have expired at a given time, and returns when the next one expires; nil if none does.
     var sweep: (NIODeadline) -> NIODeadline? = { _ in nil }
 
     init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }

@@ -2,13 +2,14 @@ import LarderJSON
 import LarderImages
 import LarderProtocol
 
-/// A parsed `image.get` request. All lines with the same template share one.
+/// A parsed `image.get` request. All lines with the same template share one instance.
 final class ImageQuery {
     let request: ImageRequest
     private let prepared: PreparedImageRequest?
     /// Whether the reply is to include an open descriptor.
     let wantsDescriptor: Bool
-    /// The duration of the lease in seconds; 0 until the connection ends, nil for the default in the settings.
+    /// The duration of the lease in seconds; 0 for a lease that lasts until the connection ends, nil for the default
+    /// from the settings.
     let leaseSeconds: Int?
     /// The deadline in milliseconds; nil for no deadline.
     let deadline: Int?
@@ -16,11 +17,12 @@ final class ImageQuery {
     let restriction: ImageOrigin?
     /// The version of the settings that this query is based on.
     let settingsVersion: Int
-    /// The beginning of the result, which is the same until the blob or its details change.
+    /// The cached beginning of the result. It stays the same until the blob or its details change.
     private var constant: (digest: BlobDigest, details: ImageDetails, bytes: [UInt8])?
 
     init(_ parameters: ImageGet.Parameters, _ images: ImageService) {
-        // Read first: if the settings change in between, this query counts as outdated and is made again.
+        // The version is read first: if the settings change during the next lines, this query counts as outdated and is
+        // made again.
         settingsVersion = images.settingsVersion
         request = ImageRequest(parameters)
         wantsDescriptor = parameters.delivery == .descriptor
@@ -30,7 +32,7 @@ final class ImageQuery {
         prepared = images.cache.prepare(request)
     }
 
-    /// The cached image; nil if a task must get it.
+    /// The cached image; nil if a task must request it from the cache.
     func hit(_ images: ImageService) -> CachedImage? {
         prepared.flatMap { images.cache.hit($0, now: images.clock.now) }
     }

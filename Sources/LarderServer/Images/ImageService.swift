@@ -17,7 +17,7 @@ package final class ImageService: Sendable {
 
     /// - Parameters:
     ///   - leaseSeconds: the duration of leases for clients that do not specify one
-    ///   - blocking: opens files
+    ///   - blocking: the threads that open files
     package init(
         _ cache: ImageCache, directory: String, leaseSeconds: Int, blocking: BlockingWork, clock: ImageClock = .system
     ) {
@@ -34,15 +34,15 @@ package final class ImageService: Sendable {
     /// Increases with each change of the settings. Results that depend on settings of an earlier version are invalid.
     var settingsVersion: Int { cache.settingsVersion }
 
-    /// Applies new settings. They are in force at once; this method returns after images beyond lower limits have been
-    /// removed. A change of the directory requires a restart.
+    /// Applies new settings. They apply immediately. If limits were lowered, this method returns after the images that
+    /// exceed them have been removed. A change of the directory requires a restart.
     package func update(_ settings: ImageCacheSettings, leaseSeconds: Int) async {
         defaultLease.store(leaseSeconds, ordering: .relaxed)
         await cache.update(settings)
     }
 
-    /// The origin of a URL if it receives a credential from the agent; then only its users may have its images.
-    /// Otherwise nil.
+    /// The origin of a URL, if the agent sends it a credential and therefore only certain users may have its images;
+    /// otherwise nil.
     func restriction(of url: String) -> ImageOrigin? {
         cache.origin(of: url).flatMap { $0.credential == nil ? nil : $0 }
     }

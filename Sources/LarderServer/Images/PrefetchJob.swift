@@ -2,9 +2,10 @@ import LarderImages
 import LarderUpstream
 import LarderProtocol
 
-/// An `image.prefetch`: the requests to the image cache, and the images that are refused without a request.
+/// The work of an `image.prefetch`: the requests to the image cache, and the images that are refused without such a
+/// request because the peer may not have them.
 struct PrefetchJob: Sendable {
-    /// The progress, including refused images.
+    /// The progress. Refused images count as failed.
     struct Progress: Sendable, Hashable {
         var done: Int
         var failed: Int
@@ -20,7 +21,7 @@ struct PrefetchJob: Sendable {
     struct Outcome: Sendable {
         var progress: Progress
         var result: ImagePrefetch.Result
-        /// Whether all images were processed. False if the job was cancelled before.
+        /// Whether all images were processed; false if the job was cancelled before that.
         var isWhole: Bool { progress.done + progress.failed == progress.total }
     }
 
@@ -28,8 +29,8 @@ struct PrefetchJob: Sendable {
     private let rights: PeerRights
     /// The requests to the cache, each with the index of its image in the list.
     private var accepted: [(place: Int, request: ImageRequest)] = []
-    /// The first images that are refused without a request, each with its index in the list. At most as many as a
-    /// result lists.
+    /// The first images that are refused without a request, each with its index in the list, up to the maximum number
+    /// of failures that a result lists.
     private var refused: [(place: Int, failure: ImagePrefetch.Failure)] = []
     private var refusedCount = 0
 

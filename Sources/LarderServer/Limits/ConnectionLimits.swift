@@ -11,11 +11,13 @@ package struct ConnectionLimits: Sendable, Equatable {
     package var connectionsPerUser: Int?
     /// `subscriptionsPerConnection`: the maximum number of subscriptions, 1 to 65536. Default: 64.
     package var subscriptionsPerConnection = 64
-    /// `subscriptionsPerUser`: the maximum for all connections of one user, 1 to 10,000,000. Default: 65536.
+    /// `subscriptionsPerUser`: the maximum number of subscriptions on all connections of one user, 1 to 10,000,000.
+    /// Default: 65536.
     package var subscriptionsPerUser = 65536
     /// `requestsInFlightPerConnection`: the maximum number of unanswered requests, 1 to 65536. Default: 64.
     package var requestsInFlightPerConnection = 64
-    /// `requestsInFlightPerUser`: the maximum for all connections of one user, 1 to 10,000,000. Default: 8192.
+    /// `requestsInFlightPerUser`: the maximum number of unanswered requests on all connections of one user, 1 to
+    /// 10,000,000. Default: 8192.
     package var requestsInFlightPerUser = 8192
     /// `queuedBytesPerUser`: the maximum number of bytes buffered for the connections of one user, in incomplete lines,
     /// unanswered requests and unread replies, 1 MiB to 1 TiB. Default: 256 MiB.

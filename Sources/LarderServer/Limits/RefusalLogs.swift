@@ -7,7 +7,7 @@ import Logging
 final class RefusalLogs: Sendable {
     private static let interval = Duration.seconds(10)
 
-    /// The key is whether the limit of open files is the cause. The entry is the maximum number of connections.
+    /// The key is true if the limit on open files is the cause. The entry is the maximum number of connections.
     private let connections: RateLimitedLog<Bool, Int>
     private let usage: RateLimitedLog<ExceededLimit, RefusedClient>
     private let requests: RateLimitedLog<DeniedRight, DeniedClient>
@@ -44,7 +44,8 @@ final class RefusalLogs: Sendable {
     ///   - limit: the name of the setting
     func addUsage(_ error: WireError, _ limit: String, of peer: PeerCredentials) {
         usage.add(ExceededLimit(uid: peer.uid, limit: limit)) { client in
-            // Only for the first client of a line, because reading its command takes three system calls.
+            // Only the first client of a log line is recorded, because reading the command of a client takes three
+            // system calls.
             client = client ?? RefusedClient(error, peer)
         }
     }
@@ -60,7 +61,7 @@ final class RefusalLogs: Sendable {
         }
     }
 
-    /// Writes the pending lines when the agent stops.
+    /// Writes the pending log lines. Called when the agent stops.
     func flush() {
         connections.flush()
         usage.flush()
@@ -96,7 +97,8 @@ private struct DeniedClient {
 
     /// The peer of the most recent request.
     var peer: PeerCredentials
-    /// In the order of the first request for each.
+    /// The first ``maxNamespaces`` namespaces for which requests were denied, in the order of the first request for
+    /// each.
     private var namespaces: [String] = []
     private var hasMoreNamespaces = false
 

@@ -7,8 +7,8 @@ import Synchronization
 /// must be able to connect when other users have exhausted its resources. Their buffered bytes are limited because a
 /// client that does not read is more often a bug than an attack.
 final class UserUsage: Sendable {
-    /// Buffers of more than this size are refused if the user's buffered bytes exceed the limit. Smaller ones are
-    /// always permitted, and the number of connections limits them.
+    /// Buffers of more than this size are refused if the user's buffered bytes exceed the limit. Smaller buffers are
+    /// always permitted. The maximum number of connections bounds their total.
     static let largeBytes = 64 * 1024
 
     let user: Int
@@ -77,7 +77,7 @@ final class UserUsage: Sendable {
 
     /// Adds the bytes of a request that has been read. A large request is refused if the buffered bytes exceed the
     /// limit.
-    /// - Returns: the number of bytes to release later
+    /// - Returns: the number of bytes that were charged and must be released later; 0 for a small request
     func chargeOrRefuse(_ bytes: Int, _ limits: ConnectionLimits) throws(WireError) -> Int {
         if bytes <= Self.largeBytes { return 0 }
         if exceedsQueuedBytes(limits) { throw queuedBytesExceeded(limits) }
@@ -101,8 +101,8 @@ final class UserUsage: Sendable {
     /// Stops counting a file.
     func removeFile() { files.subtract(1, ordering: .relaxed) }
 
-    /// Returns why no further file may stay open until a client receives it; nil if one may. Files use descriptors of
-    /// the agent as connections do, so a user's limit is the same.
+    /// Returns an error if the user has too many files that stay open until a client receives them; otherwise nil. The
+    /// maximum is that for connections, because files use descriptors of the agent as connections do.
     func refusalOfFile(_ limits: ConnectionLimits) -> WireError? {
         let limit = limits.effectiveConnectionsPerUser
         if isTrusted || files.load(ordering: .relaxed) < limit { return nil }

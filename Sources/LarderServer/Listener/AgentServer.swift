@@ -12,7 +12,7 @@ package final class AgentServer: Sendable {
     private let loops: [EpollLoop]
     private let acceptor: Acceptor
 
-    /// How long connections may take to drain when the server stops.
+    /// How long connections may take to drain when the server stops. Those that take longer are closed.
     private static let drainTimeout = Duration.seconds(3)
 
     /// Creates a server. It does not accept connections before ``run(onReady:)``.

@@ -4,12 +4,12 @@ import Glibc
 
 /// The Unix socket that the server listens on. It is created here or passed by systemd.
 ///
-/// A passed socket belongs to the process that created it: it is never unlinked or shut down. A socket created here is
-/// protected by a lock file next to it. When the server stops, the socket file is unlinked only if its inode is
-/// unchanged.
+/// A passed socket belongs to the process that created it, so this class never unlinks it or shuts it down. A socket
+/// created here is protected by a lock file next to it. When the server stops, the socket file is unlinked only if its
+/// inode is unchanged.
 package final class ListeningSocket: Sendable {
     package let descriptor: CInt
-    /// The path, for people. An abstract socket (unix(7)) is shown as its name with the prefix `@`.
+    /// The path for display. An abstract socket (unix(7)) is shown as its name with the prefix `@`.
     package let path: String
     /// Whether the socket was passed to this process.
     package let isActivated: Bool
@@ -166,8 +166,8 @@ package final class ListeningSocket: Sendable {
         let count = Int(length) - (MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 0)
         return withUnsafeBytes(of: &address.sun_path) { bytes in
             guard count > 1, bytes[0] == 0 else { return String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
-            // An abstract name ends at the end of the address. It begins with a zero byte and may contain more; systemd
-            // shows them as "@" too.
+            // An abstract name extends to the end of the address. It begins with a zero byte and may contain further
+            // zero bytes. Each is shown as "@", as systemd does.
             return String(decoding: bytes.prefix(count).map { $0 == 0 ? UInt8(ascii: "@") : $0 }, as: UTF8.self)
         }
     }

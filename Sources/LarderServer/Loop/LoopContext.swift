@@ -7,10 +7,12 @@ import NIOCore
 
 /// The state that the connections of one event loop share. Used on that loop only.
 final class LoopContext {
-    /// Cached results for repeated requests, and for further connections of the same peer.
+    /// Results that are cached for repeated requests, and rights that are cached for further connections of the same
+    /// user.
     struct Caches {
         var replies = ReplyCache()
-        /// A separate and larger cache: a client with thousands of URLs would otherwise evict other clients' replies.
+        /// Separate from ``replies`` and larger, because a client with thousands of URLs would otherwise evict other
+        /// clients' replies.
         var imageQueries = RequestCache<ImageQuery>(slots: 1024)
         var rights = RightsCache()
     }
@@ -18,7 +20,7 @@ final class LoopContext {
     let eventLoop: any ServerEventLoop
     /// Runs short tasks on the loop; nil if the loop is not an ``EpollLoop``.
     let taskExecutor: LoopTaskExecutor?
-    /// The descriptors that the loop watches.
+    /// The epoll instance of the loop, with which connections register their sockets.
     let epoll: Epoll
     let server: ServerContext
     let methods: MethodRegistry
@@ -30,9 +32,10 @@ final class LoopContext {
     let input = UnsafeMutableRawBufferPointer.allocate(byteCount: RequestReader.bufferBytes, alignment: 64)
     /// Shared by all requests, so that its memory is reused.
     var parser = JSONParser()
-    // A release build does not check accesses to the following four properties at run time: every request uses them,
-    // and each check takes 63 instructions. Only the event loop uses them, and code that changes one of them does not
-    // call code that could access it. Debug builds, which the tests use, check this.
+    // A release build does not check for overlapping accesses to the following four properties: every request uses
+    // them, and each check takes 63 instructions. The checks are not needed: only the event loop uses the properties,
+    // and code that changes one of them does not call code that could access it. Debug builds, which the tests use, do
+    // check.
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
@@ -119,7 +122,7 @@ final class LoopContext {
     /// Begins to serve a connection with deferred work.
     func beginDeferredSlice() { slice.beginDeferred() }
 
-    /// Begins to serve requests that had to wait and that take long.
+    /// Begins to serve requests that had to wait, which usually uses up a whole slice.
     func beginLongSlice() { slice.beginNow() }
 
     /// Whether the time slice of the connection being served is used up.

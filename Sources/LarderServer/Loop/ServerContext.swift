@@ -8,7 +8,6 @@ import Synchronization
 package final class ServerContext: Sendable {
     /// The identity of the agent, as `agent.info` reports it.
     package struct Identity: Sendable {
-        /// The program's version.
         package var version: String
         package var socketPath: String
         /// Whether systemd passed the socket.

@@ -7,7 +7,7 @@ final class StallMonitor {
     /// If too much is buffered for a user, a connection of that user is closed after this time without progress.
     private static let maxStallOverLimit = TimeAmount.seconds(2)
 
-    /// The connections with pending output, and those that had pending output when the last sweep began.
+    /// The monitored connections: those with pending output, and those whose output has drained since the last sweep.
     private var connections: [Connection] = []
     private var isSweeping = false
 
@@ -43,8 +43,8 @@ final class StallMonitor {
         }
     }
 
-    /// Closes stalled connections of users who exceed their limit, the largest first, until each user is below the
-    /// limit. Otherwise the other connections of these users would not be served.
+    /// Closes stalled connections of users who exceed their limit on buffered bytes, those with the most bytes first,
+    /// until each user is within the limit. Otherwise the other connections of these users would not be served.
     private func closeOverLimit(
         _ swept: [Connection], at now: NIODeadline, on loop: LoopContext, andThen end: @escaping () -> Void
     ) {

@@ -23,7 +23,7 @@ struct ServingSlice {
 
     /// Begins to serve a connection, or continues with the same one. Connections with events in the same iteration
     /// share a slice: each has its first line served, and further lines while time remains.
-    /// - Parameter current: the loop iteration; nil to begin a separate slice
+    /// - Parameter current: the current loop iteration; nil to begin a separate slice
     mutating func begin(in current: Int?) {
         let current = current ?? iteration + 1
         if current == iteration { return }

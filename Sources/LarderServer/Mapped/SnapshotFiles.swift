@@ -75,7 +75,7 @@ final class SnapshotFiles: Sendable {
             }
             if let existing { return existing }
             guard let opened = try await creating?.value.get() else { continue }
-            // A file whose creation had begun earlier may have an older revision.
+            // A file whose creation began before this call may have an older revision.
             if opened.revision >= wanted { return opened }
         }
     }

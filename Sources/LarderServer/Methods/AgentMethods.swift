@@ -110,7 +110,8 @@ extension RequestContext {
             images: server.images.map { AgentStats.Images($0.cache.statistics) })
     }
 
-    /// The resident memory: the second number of `/proc/self/statm` (proc(5)), which is in pages.
+    /// The resident memory in bytes; 0 if it cannot be read. The second number in `/proc/self/statm` (proc(5)) is the
+    /// same in pages.
     private static func residentBytes() -> Int {
         let file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return 0 }

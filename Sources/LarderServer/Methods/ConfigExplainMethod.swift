@@ -15,7 +15,7 @@ extension ConfigExplain: Method {
 }
 
 extension ConfigExplain.Result {
-    /// Converts an explanation. Masks values at paths that match the patterns.
+    /// Converts an explanation. Masks values at paths that match the patterns of secrets.
     fileprivate init(_ explanation: ConfigExplanation, of namespace: ConfigNamespace, hiding secrets: SecretPatterns) {
         let value = explanation.value.map { secrets.masked($0, at: explanation.path) }
         self.init(

@@ -23,8 +23,8 @@ extension ConfigGet: Method {
             })
     }
 
-    /// Returns the length of a large value, which a batch encodes late. Nil for other values, and for a value that is a
-    /// small part of its document, because late encoding retains the whole document.
+    /// Returns the length of a large value, which a batch encodes after its other replies. Nil for other values, and
+    /// for a value that is a small part of its document, because late encoding retains the whole document.
     static func lateBytes(of result: Result) -> Int? {
         let bytes = result.value.withTextBytes { $0.count }
         return bytes > UserUsage.largeBytes && result.value.documentMemory < 2 * bytes ? bytes : nil

@@ -18,7 +18,8 @@ extension ConfigWait: Method {
                 completion.completeDeferred(result)
             }
             hub.add(wait)
-            // A snapshot may have been published before the hub began to follow the publication.
+            // Checked again, because a snapshot may have been published after the first check and before the hub
+            // followed the publication.
             wait.evaluate(at: publication.current)
             if publication.current.hasEnded { wait.fail(.namespaceRemoved) }
             return wait.fail

@@ -66,8 +66,8 @@ extension ConfigRefresh: Method {
 }
 
 extension LoopContext {
-    /// The executor of this loop, if the namespace is small enough to resolve it faster than a thread switch; otherwise
-    /// nil.
+    /// The executor of this loop, if the namespace is so small that resolving it takes less time than a switch to
+    /// another thread; otherwise nil.
     fileprivate func executor(for namespace: ConfigNamespace) -> LoopTaskExecutor? {
         namespace.publication.current.snapshot.bytes <= 16 * 1024 ? taskExecutor : nil
     }
@@ -92,7 +92,7 @@ extension ConfigNamespace {
 
     fileprivate func refresh(force: Bool) async throws(WireError) -> ConfigRefresh.Result {
         do throws(ConfigError) {
-            // The source is polled concurrently. Concurrent requests share its response.
+            // The files are read while the source is polled. Concurrent requests share the response of the source.
             async let files = filesRefreshed()
             let outcome = force ? try await refresher.forceRefresh() : try await refresher.refreshIfNeeded()
             let filesCommit = try await files.get()

@@ -4,7 +4,7 @@ import LarderProtocol
 import NIOCore
 
 extension ImageGet: Method {
-    /// The lease is named in the reply, so a notification would have no effect.
+    /// Only the reply tells the client its lease, so a notification would be useless.
     static var needsReply: Bool { true }
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
@@ -79,7 +79,7 @@ private struct ImageGetRequest {
         !query.wantsDescriptor && connection.state.leases.hasRoom(for: image.digest)
     }
 
-    /// The result for an image, whose reference becomes that of a lease.
+    /// Takes a lease, which keeps the caller's reference to the image, and returns the result.
     func result(_ image: CachedImage, hasDescriptor: Bool) -> ImageGet.Result {
         let lease = takeLease(on: image)
         return ImageGet.Result(
@@ -89,7 +89,7 @@ private struct ImageGetRequest {
             hasDescriptor: hasDescriptor)
     }
 
-    /// Takes a lease, which keeps the reference to the image.
+    /// Takes a lease, which keeps the caller's reference to the image, and returns the number of the lease.
     func takeLease(on image: CachedImage) -> Int {
         let loop = connection.loop
         let seconds = query.leaseSeconds ?? images.leaseSeconds
@@ -141,8 +141,8 @@ private struct ImageGetRequest {
         }
     }
 
-    /// Returns why a delivered image is withheld; nil if it is not. The settings, the rights or the client's usage may
-    /// have changed since the request arrived.
+    /// Returns the error if a delivered image must be withheld; otherwise nil. The settings, the rights or the client's
+    /// usage may have changed since the request arrived.
     private func refusal(of delivery: ImageDelivery, to request: PendingRequest) -> WireError? {
         if let denial = request.denial { return denial }
         if request.slot?.batch.isFull ?? false { return BatchReply.noRoom }

@@ -88,7 +88,7 @@ extension ImageList: Method {
                     return try await images.cache.list(
                         after: parameters.after, limit: parameters.limit, prefix: prefix)
                 }
-                // The URL of an image may be secret.
+                // Images that the peer may not have are omitted, because even their URLs may be secret.
                 let shown = rows.filter { images.denial(of: $0.lookup.url, to: rights) == nil }
                 return Result(images: shown.map { Entry($0, now: images.clock.now) }, next: next)
             })
@@ -96,7 +96,7 @@ extension ImageList: Method {
 }
 
 extension ImageRelease: Method {
-    /// Releases a lease once.
+    /// Releases one use of a lease.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let cache = try call.server.imageService().cache
         let (isFound, released) = call.connection.state.leases.release(call.parameters.lease)
@@ -123,8 +123,9 @@ extension ImageService {
                 try await cache.pin(request, true)
             }
             if isPinned { return ImagePin.Result(image: WireImage(image)) }
-            // If the image was cached, it was removed before it could be pinned, and the next attempt downloads it. An
-            // image that was downloaded but not kept is not downloaded again, because its origin may forbid caching it.
+            // An image that came from the cache was removed before it could be pinned; the next attempt downloads it.
+            // An image that was downloaded but not kept is not downloaded again, because its origin may forbid caching
+            // it.
             if image.source != .hit { throw WireError(Self.notKept) }
         }
     }

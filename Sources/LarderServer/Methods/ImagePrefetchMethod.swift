@@ -6,8 +6,8 @@ import NIOCore
 import Synchronization
 
 extension ImagePrefetch: Method {
-    /// The number of images that are downloaded concurrently if the request does not specify it. The settings may lower
-    /// it.
+    /// The number of images that are downloaded concurrently if the request does not specify it. A setting may impose a
+    /// lower maximum.
     private static let defaultConcurrency = 16
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {

@@ -21,10 +21,12 @@ extension ConfigSubscribe: Method {
         } catch {
             throw loop.count(error, of: call.peer)
         }
-        // Getting the topic may write events for other connections of this loop, through the same output buffer.
+        // Flushed first, because getting the topic may write events for other connections of this loop through the same
+        // output buffer.
         connection.output.flush()
         let topic = loop.hub.topic(parameters.path, of: publication)
-        // Each write may find that the client has disconnected, and close the connection.
+        // The flush, or an event for this connection, may find that the client has disconnected, and close the
+        // connection.
         if connection.state.phase == .closed {
             loop.hub.removeUnused(topic)
             connection.state.usage.removeSubscription(chargedBytes: chargedBytes)

@@ -6,20 +6,20 @@ struct Broadcast {
     enum Step {
         /// Offer the snapshot to a subscription of a topic whose value has changed.
         case offer(Subscription)
-        /// A topic has been compared with the snapshot. There is nothing to do.
+        /// Do nothing. The step was to compare a topic with the snapshot.
         case compared
         /// Check the condition of a wait.
         case check(SnapshotWait)
     }
 
-    /// The snapshot that every subscription has been offered.
+    /// The last snapshot that every subscription was offered.
     let previous: ConfigSnapshot
     let current: ConfigSnapshot
     private let topics: [Topic]
     private let waits: [SnapshotWait]
     private var (nextTopic, nextWait) = (0, 0)
-    /// The topic whose subscriptions are being served. Subscriptions added during that time already start at the new
-    /// snapshot.
+    /// The topic whose subscriptions are being served. Subscriptions that are added during that time are left out,
+    /// because they already start at the new snapshot.
     private var topic: Topic?
     private var subscriptions: [Subscription] = []
     private var nextSubscription = 0

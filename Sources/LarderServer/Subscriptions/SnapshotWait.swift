@@ -11,7 +11,7 @@ final class SnapshotWait {
     let timeout: TimeAmount?
     private let path: JSONPath
     private let condition: ConfigWait.Condition
-    /// Answers the request; nil afterwards.
+    /// Called with the result or an error when the wait ends; nil afterwards.
     private var onEnd: ((Result<ConfigWait.Result, WireError>) -> Void)?
 
     init(_ parameters: ConfigWait.Parameters, _ publication: ConfigPublication) {
@@ -42,7 +42,7 @@ final class SnapshotWait {
         case .equals(let wanted): value == wanted
         case .notEquals(let unwanted): value != unwanted
         case .exists(let isWanted): (value != nil) == isWanted
-        // If the revision belongs to another epoch, it is never reached, so the condition holds at once.
+        // A revision of another epoch can never be reached, so the condition then holds at once.
         case .revisionAtLeast(let wanted, let epoch):
             revision >= wanted || epoch ?? publication.epoch != publication.epoch
         }

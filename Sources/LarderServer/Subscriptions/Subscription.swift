@@ -16,12 +16,12 @@ final class Subscription {
     /// A strong reference, because a weak one would slow down each use of the connection. The connection removes the
     /// subscription when it closes.
     private let connection: Connection
-    /// The number of bytes of its path that are charged to the user; 0 for a short path.
+    /// The number of bytes of the path that are charged to the user; 0 for a short path.
     private let chargedBytes: Int
     /// The index of this subscription in the topic's array.
     var place = 0
-    // A release build does not check accesses at run time, which would add 126 instructions to each event. The state
-    // performs no I/O and makes no calls outside itself.
+    // A release build does not check for overlapping accesses, which would add 126 instructions to each event. The
+    // checks are not needed: the state performs no I/O and makes no calls outside itself.
     #if !DEBUG
         @exclusivity(unchecked)
     #endif

@@ -8,10 +8,10 @@ final class SubscriptionHub {
 
     init(eventLoop: any ServerEventLoop) { self.eventLoop = eventLoop }
 
-    /// The topic of a path, created for the first subscription. It is at the current snapshot.
+    /// Returns the topic of a path, brought to the current snapshot. Creates it for the first subscription.
     func topic(_ path: JSONPath, of publication: ConfigPublication) -> Topic {
         // Catching up writes events, which may close the connection of the last subscription. That removes the channel,
-        // so it is looked up again.
+        // so the channel is looked up again.
         channels[ObjectIdentifier(publication)]?.catchUp()
         return channel(of: publication).topic(path)
     }
