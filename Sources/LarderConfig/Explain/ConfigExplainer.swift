@@ -7,7 +7,7 @@ import LarderUpstream
 /// Finds the source of the value that each layer has at a path.
 struct ConfigExplainer: Sendable {
     let configuration: NamespaceConfiguration
-    /// The remote source; nil for none. A source that is a key-value store maps paths to its keys.
+    /// The remote source; nil for none. A key-value store also returns the key of a path.
     let source: (any ConfigSource)?
     let blocking: BlockingWork
 
@@ -82,7 +82,7 @@ struct ConfigExplainer: Sendable {
 
     // MARK: Files
 
-    /// The locations of the values at a path, for those layers that are read from files.
+    /// The file and line of the value at a path, for each layer that is read from files.
     private func locations(
         of path: [String], _ provenance: PathProvenance
     ) async -> [ConfigLayer: SourceLocation] {
@@ -111,7 +111,7 @@ struct ConfigExplainer: Sendable {
 
     // MARK: Locks
 
-    /// The lock of a path, with the location in the highest file layer that has an effect there.
+    /// The lock on `locked`, with the file and line of the locked value in the highest file layer that has one.
     private func lock(_ locked: JSONPath?, _ layers: Layers) async -> ConfigExplanation.Lock? {
         guard let locked else { return nil }
         var lock = ConfigExplanation.Lock(path: locked, settings: configuration.settingsPath)
@@ -126,7 +126,7 @@ struct ConfigExplainer: Sendable {
         return lock
     }
 
-    /// The error for a client's change of a locked path.
+    /// The error for a client that tries to change a locked path.
     /// - Parameter locked: the locked path
     func refusal(_ locked: JSONPath, _ layers: Layers) async -> ConfigError {
         let lock = await self.lock(locked, layers)

@@ -6,9 +6,10 @@ package import LarderJSON
 package struct ConfigExplanation: Sendable {
     /// The source of a layer's value.
     package struct Source: Sendable, Hashable {
-        /// The kind of a remote source (`http`, `file` and so on), or `file`, `push`, `set`, `settings`.
+        /// `file` for a file layer, `push` for a pushed document, `set` for an override, `settings` for an experiment
+        /// in the settings; otherwise the kind of the remote source (`http`, `file` and so on).
         package var kind: String
-        /// A URL, file or directory.
+        /// The URL, file or directory of the source; nil for `push`, `set` and `settings`.
         package var location: String?
         package var file: String?
         /// The line in that file, from 1.
@@ -35,9 +36,9 @@ package struct ConfigExplanation: Sendable {
         package var hides: Bool
         /// The source of the effect; nil if the layer has none.
         package var source: Source?
-        /// When the effect began; nil if the layer has none, or if that is not known.
+        /// When the effect began; nil if the layer has no effect, or if the time is not known.
         package var since: PathProvenance.Since?
-        /// The revision whose content of this layer a rollback holds; nil if it holds none.
+        /// The revision whose content a rollback holds in this layer; nil if the layer is not held.
         package var heldRevision: Int?
     }
 
@@ -49,7 +50,7 @@ package struct ConfigExplanation: Sendable {
         package var file: String?
         /// The line in that file, from 1.
         package var line: Int?
-        /// The settings file that locks it; nil if the settings are not from a file.
+        /// The settings file that declares the lock; nil if the settings are not from a file.
         package var settings: String?
     }
 

@@ -4,7 +4,7 @@ import LarderPlatform
 import LarderUpstream
 import Logging
 
-/// Logs published revisions: at most five lines per second, then one line for all others of that second.
+/// Logs published revisions: at most five lines per second, then one line for all further revisions of that second.
 struct PublicationLog: Sendable {
     /// A published revision.
     struct Entry: Sendable {
@@ -27,12 +27,12 @@ struct PublicationLog: Sendable {
         }
     }
 
-    /// Whether the log level includes these lines.
+    /// Whether the log level includes lines about publications.
     var isWanted: Bool { logger.logLevel <= .info }
 
     func add(_ entry: Entry) { log.add(namespace) { $0 = entry } }
 
-    /// Writes the pending line.
+    /// Writes the line that waits for the end of its second, if there is one.
     func flush() { log.flush() }
 
     private static func write(_ entry: Entry, others: Int, of namespace: String, _ logger: Logger) {

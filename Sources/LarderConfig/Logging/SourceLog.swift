@@ -20,13 +20,13 @@ struct SourceLog: Sendable {
 
     /// The minimum time between two lines about the same failure, in milliseconds.
     private static let repetition = 600_000
-    /// The maximum number of lines about failures in that time.
+    /// The maximum number of different failures that are logged within ``repetition``.
     private static let maxLines = 8
 
     private let namespace: String
     private let logger: Logger
     private var logged: Condition?
-    /// When the failures of this outage were logged, in milliseconds since 1970.
+    /// When each failure of the current outage was last logged, in milliseconds since 1970.
     private var failuresLoggedAt: [Failure: Int] = [:]
     /// The number of consecutive failures when a status was last compared.
     private var comparedFailures = 0
@@ -39,7 +39,7 @@ struct SourceLog: Sendable {
         self.logger = logger
     }
 
-    /// Logs the differences from the last status.
+    /// Logs the differences between this status and the one of the previous call.
     /// - Parameter now: in milliseconds since 1970
     mutating func note(_ status: NamespaceStatus, now: Int) {
         noteSource(status, now)
@@ -47,7 +47,7 @@ struct SourceLog: Sendable {
     }
 
     private mutating func noteSource(_ status: NamespaceStatus, _ now: Int) {
-        // A publication also leads here, without a new attempt.
+        // A publication also calls this method, although no new attempt was made.
         if status.refreshes.consecutiveFailures > 0, status.refreshes.consecutiveFailures == comparedFailures { return }
         comparedFailures = status.refreshes.consecutiveFailures
         guard let source = status.source, let condition = Self.condition(status), condition != logged else { return }

@@ -16,7 +16,7 @@ package final class ConfigNamespace: Sendable {
         var files: PerFileLayer<FileLayerRefresher>
         /// Watches and polls the sources.
         var sourceTask: Task<Void, Never>?
-        /// Whether new settings are being applied. The sources are watched and polled again afterwards.
+        /// Whether new settings are being applied. During that time the sources are neither watched nor polled.
         var isApplying = false
         /// Runs the refresher's commands.
         var refreshTask: Task<Void, Never>?
@@ -83,7 +83,7 @@ package final class ConfigNamespace: Sendable {
         }
     }
 
-    /// Applies new settings. Readers and subscribers only see new snapshots. Callers that wait for a refresh or a push
+    /// Applies new settings. Readers and subscribers are not interrupted. Callers that wait for a refresh or a push
     /// keep waiting for it.
     func apply(_ configuration: NamespaceConfiguration) async {
         state.withLock { $0.isApplying = true }
@@ -132,7 +132,8 @@ package final class ConfigNamespace: Sendable {
     ) async {
         await store.armExpiry()
         let isHolding = await store.hasRemoteDocument
-        // If experiments were left out, the source may have been corrected, so it is polled soon.
+        // If the experiments of the remote document were invalid and left out, its source may have corrected them
+        // since. It is polled soon.
         let lacksExperiments = await store.lacksExperiments
         await withTaskGroup { group in
             for layer in FileLayer.allCases {
@@ -155,8 +156,8 @@ package final class ConfigNamespace: Sendable {
     /// Reads a layer's files after each change. The status and the log report failures.
     private func follow(_ layer: FileLayer, at path: String?, _ files: FileLayerRefresher) async {
         guard let path else {
-            // Without a path the read returns no content and empties the layer. It runs after any read of the previous
-            // files.
+            // Without a path the read returns no content and empties the layer. The refresher runs it after any read of
+            // the previous files.
             _ = try? await files.refresh()
             return
         }
@@ -168,8 +169,8 @@ package final class ConfigNamespace: Sendable {
     }
 
     /// Reads the defaults and the administrator's files now.
-    /// - Returns: The snapshot with the content of all of them, and whether it is new; revision 0 if the namespace has
-    ///   no file layer.
+    /// - Returns: The revision that contains all these files, and whether it is new; revision 0 if the namespace has no
+    ///   file layer.
     /// - Throws: `rejected`, naming the file that cannot be used. Its layer stays as it was.
     package func refreshFiles() async throws(ConfigError) -> CommitOutcome {
         let configuration = configuration
@@ -198,7 +199,7 @@ package final class ConfigNamespace: Sendable {
 
     // MARK: Requests
 
-    /// Explains the value at a path. Reads the files of the layers to find the lines.
+    /// Explains the value at a path. Reads the files of the layers to find the line of each value.
     package func explain(_ path: JSONPath) async -> ConfigExplanation {
         await explainer.explain(path.segments, store.provenance(of: path.segments))
     }
@@ -222,11 +223,11 @@ package final class ConfigNamespace: Sendable {
         return await explainer.refusal(locked, layers)
     }
 
-    /// Describes the work that is due within a time, as the predicate of a sentence about the namespace; nil if the
-    /// agent can exit without losing anything.
+    /// Describes the work that is due within a time, as the predicate of a sentence about the namespace ("polls its
+    /// source"); nil if the agent can exit without losing anything.
     ///
-    /// A source that is watched, connected or polled with long polls always counts as work. Another source counts if
-    /// its interval is not longer than the time, or if its next poll is due within it.
+    /// A source that is watched, connected or polled with long polls always counts as work. Any other source counts if
+    /// its poll interval is at most `time`, or if its next poll is due within `time`.
     package func pendingWork(within time: Duration) async -> String? {
         let (configuration, now) = (configuration, environment.wallClock.now)
         switch configuration.remote {

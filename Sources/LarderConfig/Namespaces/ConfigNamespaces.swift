@@ -16,13 +16,13 @@ package final class ConfigNamespaces: Sendable {
     /// Holds the lock on the state directory.
     private let stateDirectory: StateDirectory
 
-    /// The epoch of the state directory, in which revisions are comparable.
+    /// The epoch of the state directory. Revisions are comparable only within one epoch.
     package var epoch: String { environment.epoch }
 
     /// Opens the state directory and the last known good state of every namespace, without network access.
     /// - Parameters:
     ///   - threads: the threads for blocking system calls
-    ///   - hostIdentity: identifies this host; determines the times of its polls, and its experiments
+    ///   - hostIdentity: identifies this host; determines when it polls and which experiments it takes part in
     ///   - generator: provides random delays before network requests
     ///   - files: the file system; nil for the real one, in which symbolic links below the state directory are not
     ///     followed
@@ -48,8 +48,8 @@ package final class ConfigNamespaces: Sendable {
             clock: clock, wallClock: wallClock, changes: changes, generator: generator, logger: logger)
         self.environment = environment
         namespaces = Mutex(NamedNamespaces([]))
-        // Opens several namespaces per thread switch: for a hundred namespaces the switches would take longer than the
-        // reads.
+        // Opens several namespaces per thread switch: with a hundred namespaces, a hundred switches would take longer
+        // than the reads.
         let opened = try await withThrowingTaskGroup { group in
             for start in stride(from: 0, to: configurations.count, by: Self.openedTogether) {
                 let some = configurations[start..<min(start + Self.openedTogether, configurations.count)]
@@ -106,7 +106,7 @@ package final class ConfigNamespaces: Sendable {
         for namespace in all { namespace.start() }
     }
 
-    /// Applies new settings. New namespaces start, missing ones end, and changed ones keep their snapshots. A namespace
+    /// Applies new settings. New namespaces start, removed ones end, and changed ones keep their snapshots. A namespace
     /// that cannot be opened is logged and left out.
     package func apply(_ configurations: [NamespaceConfiguration]) async {
         let names = Set(configurations.map(\.name))

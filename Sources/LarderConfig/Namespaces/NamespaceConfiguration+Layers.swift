@@ -36,7 +36,7 @@ extension NamespaceConfiguration {
     }
 
     /// The reader of a file layer.
-    /// - Parameter lastContent: the layer's content in the last known good state; nil after the start
+    /// - Parameter lastContent: the layer's content in the last known good state, at the start of the agent; nil later
     func reader(of layer: FileLayer, lastContent: JSONValue?) -> FileLayerReader {
         switch layer {
         case .defaults:
@@ -56,17 +56,18 @@ extension NamespaceConfiguration {
 
     /// The reader of the host layer; nil if the settings have no directory.
     ///
-    /// If the layer had content in the last known good state, its directory must still exist. That content may come
-    /// from another directory, so the rule applies only to a directory that the settings name.
+    /// If the settings name the directory and the layer had content in the last known good state, the directory must
+    /// still exist. A default directory may be missing even then, because that content may come from another directory.
     func hostReader(lastContent: JSONValue?) -> HostDirectory? {
         let wasThere = isHostDirectoryNamed && lastContent.map { $0 != .emptyObject } == true
         return hostDirectory.map { HostDirectory(path: $0, isNamed: isHostDirectoryNamed, wasThere: wasThere) }
     }
 
-    /// Whether nulls in the files are kept. They are if there is a lower layer, whose members they remove.
+    /// Whether nulls in the layer's files are kept. A null removes a member of a lower layer, so it matters only if
+    /// there is one.
     func keepsNulls(_ layer: FileLayer) -> Bool { layer == .host && defaultsPath != nil }
 
-    /// Whether other settings lead to the same content of a file layer.
+    /// Whether a file layer has the same content under other settings.
     func hasSameFiles(_ layer: FileLayer, as other: NamespaceConfiguration) -> Bool {
         guard keepsNulls(layer) == other.keepsNulls(layer) else { return false }
         return switch layer {
@@ -77,7 +78,8 @@ extension NamespaceConfiguration {
 
     /// Checks the files of the layers: the defaults, the administrator's files, and a remote source that is a file.
     /// Blocks on disk I/O.
-    /// - Returns: One problem for each file. For a file that is not JSON, it has the position of the first error.
+    /// - Returns: At most one problem for each file. If the file is not JSON, the problem has the position of the first
+    ///   error.
     package func examineFiles() -> [LayerProblem] {
         var problems: [LayerProblem] = []
         if let defaultsPath { problems += LayerProblem.found(at: defaultsPath, maximumBytes: maximumBytes) }

@@ -16,7 +16,7 @@ package struct NamespaceConfiguration: Sendable, Equatable {
     package var defaultsPath: String?
     /// The directory of the administrator's files; nil for no host layer.
     package var hostDirectory: String?
-    /// Whether the settings name that directory. The default directory may be missing.
+    /// Whether the settings name ``hostDirectory``. Otherwise it is the default directory, which may be missing.
     package var isHostDirectoryNamed: Bool
     /// The remote source; nil for none.
     package var remote: RemoteSourceSettings?
@@ -24,7 +24,7 @@ package struct NamespaceConfiguration: Sendable, Equatable {
     package var locks: [JSONPath]
     /// The experiments. Their overlays apply on some of the hosts.
     package var experiments: ExperimentRules
-    /// The settings file, for provenance; nil for none.
+    /// The settings file, which explanations name as the source of locks and experiments; nil for none.
     package var settingsPath: String?
     /// The values that are masked for peers without the right to see secrets.
     package var secrets: SecretPatterns

@@ -12,7 +12,7 @@ struct NamespaceEnvironment: Sendable {
     let blocking: BlockingWork
     let watcher: FileWatcher
     let fetcher: HTTPFetcher
-    /// Identifies this host. It determines the times of its polls, and its experiments.
+    /// Identifies this host. Determines when it polls and which experiments it takes part in.
     let hostIdentity: String
     let clock: any Clock<Duration>
     let wallClock: WallClock

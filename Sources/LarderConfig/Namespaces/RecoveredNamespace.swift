@@ -3,7 +3,8 @@ import LarderConfigSources
 import LarderConfigStorage
 import LarderPlatform
 
-/// A namespace as a start finds it on disk: its last known good state, with the current content of its file layers.
+/// A namespace as read from disk at the start of the agent: its last known good state, with the current content of its
+/// file layers.
 struct RecoveredNamespace: Sendable {
     let configuration: NamespaceConfiguration
     let archive: ConfigArchive

@@ -4,7 +4,7 @@ import LarderHTTPSemantics
 import LarderPlatform
 
 /// Runs the refreshes, forced refreshes and pushes of one namespace one at a time, in the order of their arrival. Each
-/// runs from start to end, including network waits.
+/// of them ends, including its network waits, before the next one begins.
 ///
 /// An actor alone does not provide this, because every actor is reentrant at each `await`. A ``RefreshQueue`` holds the
 /// commands, and one task runs them: ``run()``. The actor only guards the queue.
@@ -17,7 +17,7 @@ package actor ConfigRefreshService {
         package var notModified: Bool
         /// The namespace's freshness when the command ended. The next refresh may have begun since.
         package var freshness: Freshness
-        /// The version of the remote document at that time.
+        /// The version of the remote document when the command ended.
         package var upstreamVersion: String?
     }
 
@@ -44,12 +44,12 @@ package actor ConfigRefreshService {
 
     // MARK: Commands
 
-    /// Polls the source with the validator of the current document. Callers that wait for the same response share a
-    /// request.
+    /// Polls the source with the validator of the current document. Calls that arrive before the source has responded
+    /// share one request.
     /// - Throws: `upstreamFailed`, `rejected`, `storageFailed`, `cancelled`, `stopped`; the last good snapshot stays.
     package func refreshIfNeeded() async throws(ConfigError) -> Outcome { try await submit(.refresh) }
 
-    /// Polls the source like ``refreshIfNeeded()``, but does not share a request that began before a time.
+    /// Polls the source like ``refreshIfNeeded()``, but does not share a request that began before `earliest`.
     /// - Parameter earliest: in milliseconds since 1970
     package func refresh(begunSince earliest: Int) async throws(ConfigError) -> Outcome {
         try await submit(.refresh, sharingSince: earliest)
@@ -60,7 +60,7 @@ package actor ConfigRefreshService {
 
     /// Sends the source a long poll.
     /// - Throws: The errors of ``refreshIfNeeded()``. `cancelled` is also thrown if another command arrives, which then
-    ///   runs.
+    ///   runs instead.
     func awaitChange() async throws(ConfigError) -> Outcome { try await submit(.awaitChange) }
 
     /// Fetches the whole document and applies it without the checks of its version and of the members that it removes.
@@ -68,7 +68,7 @@ package actor ConfigRefreshService {
     /// - Throws: The errors of ``refreshIfNeeded()``.
     package func forceRefresh() async throws(ConfigError) -> Outcome { try await submit(.forceRefresh) }
 
-    /// Applies a document of a local process as the remote layer.
+    /// Applies a document that a local process has pushed as the remote layer.
     /// - Parameter force: whether to skip the checks of its version and of the members that it removes, and to end the
     ///   hold of a rollback
     /// - Throws: `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
@@ -85,7 +85,8 @@ package actor ConfigRefreshService {
         _ = await runningTask.value
     }
 
-    /// - Parameter earliest: a running refresh is shared if it began then or later, in milliseconds since 1970
+    /// - Parameter earliest: a running refresh is shared only if it began at this time or later, in milliseconds since
+    ///   1970
     private func submit(
         _ command: RefreshCommand, sharingSince earliest: Int = .min
     ) async throws(ConfigError) -> Outcome {
@@ -129,7 +130,7 @@ package actor ConfigRefreshService {
     /// Whether a command runs or waits.
     var isAtWork: Bool { queue.isAtWork }
 
-    /// Returns when the actor executes the call. The watchdog measures how long that takes.
+    /// Does nothing. The watchdog measures how long the actor takes to execute the call.
     package func probe() {}
 
     // MARK: Execution
@@ -150,7 +151,7 @@ package actor ConfigRefreshService {
 
     private func run(_ command: RefreshCommand) async {
         let source = source
-        // A separate task, because it is also cancelled when its last caller leaves.
+        // A separate task, because the command is also cancelled when its last caller leaves.
         let task = Task { await self.answer(command, source) }
         runningTask = task
         let answer = await withTaskCancellationHandler {
@@ -229,8 +230,8 @@ package actor ConfigRefreshService {
 
     private func sourceAnswered() { queue.sourceAnswered() }
 
-    /// Sends the request. If the response is not a valid document, this reports it in the status. A valid document is
-    /// checked by the store, which reports it if it rejects it.
+    /// Sends the request. Reports a response that is not a valid document in the status. Valid documents are checked by
+    /// the store, which reports its own rejections.
     private nonisolated func request(
         _ source: any ConfigSource, ifChangedFrom validator: Validator?, on occasion: FetchOccasion
     ) async throws(ConfigError) -> SourceAnswer {

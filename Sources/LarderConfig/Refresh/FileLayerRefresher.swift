@@ -6,7 +6,7 @@ import LarderPlatform
 /// Reads the files of one layer, one read at a time, so that an older read never replaces a newer one.
 ///
 /// It is separate from ``ConfigRefreshService``, so that it does not wait for the remote source. Callers that arrive
-/// during a read share the next one, which begins after their calls.
+/// during a read share the next read, which begins after their calls.
 actor FileLayerRefresher {
     typealias Outcome = Result<CommitOutcome, ConfigError>
 
@@ -20,7 +20,8 @@ actor FileLayerRefresher {
     private var isFinished = false
 
     /// - Parameters:
-    ///   - previous: a refresher of the same layer that this one replaces; its last read ends before the first one here
+    ///   - previous: a refresher of the same layer that this one replaces; its last read ends before the first read of
+    ///     this one
     ///   - read: returns the content of the files
     init(
         _ layer: FileLayer, store: ConfigStore, after previous: FileLayerRefresher? = nil,

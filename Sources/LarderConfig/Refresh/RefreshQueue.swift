@@ -23,9 +23,8 @@ enum RefreshCommand: Sendable {
         }
     }
 
-    /// Whether one fetch serves both this command and a waiting one. A refresh and a refresh after a change do not
-    /// share: a source that keeps a connection answers the second without a request, or fails it although the source is
-    /// reachable.
+    /// Whether one fetch serves both commands. A refresh does not share the fetch of a refresh after a change: for the
+    /// latter, a source that keeps a connection sends no request, and may fail although it is reachable.
     fileprivate func shares(with other: RefreshCommand) -> Bool {
         switch (self, other) {
         case (.refresh, .refresh), (.refreshAfterChange, .refreshAfterChange): true
@@ -52,9 +51,9 @@ struct RefreshQueue: Sendable {
         case shared
         /// The command waits.
         case queued
-        /// The command waits, and the running one gives way. Cancel the task of the running one.
+        /// The command waits, and the running command gives way to it. The service must cancel the running task.
         case interrupts
-        /// The queue was stopped. Answer the caller with `stopped`.
+        /// The queue was stopped. The service must answer the caller with `stopped`.
         case stopped
     }
 
@@ -62,10 +61,11 @@ struct RefreshQueue: Sendable {
     enum Departure: Sendable {
         /// The caller has already been answered.
         case unknown
-        /// Answer the caller with `cancelled`. Callers that share its command are not affected.
+        /// The caller was removed, and the service must answer it with `cancelled`. Callers that share its command are
+        /// not affected.
         case left
-        /// The caller was the last one of the running command. Cancel the command's task. The caller is answered when
-        /// that task has ended, because it may be too late to stop it.
+        /// The caller was the last one of the running command. The service must cancel the command's task, and answers
+        /// the caller when that task has ended, because the command may still succeed.
         case abandoned
     }
 
@@ -73,7 +73,7 @@ struct RefreshQueue: Sendable {
     enum Step: Sendable {
         /// Run the command, then call ``attemptEnded(isStopping:)``.
         case run(RefreshCommand)
-        /// Answer the callers of a command with `cancelled`. It does not run.
+        /// Answer the callers of a command with `cancelled`. The command does not run again.
         case end([WaiterID])
     }
 
@@ -94,7 +94,8 @@ struct RefreshQueue: Sendable {
         /// Whether the last caller has left. No other caller can join then.
         var isAbandoned = false
 
-        /// Whether the response to the current attempt will be recent enough for a refresh that is requested now.
+        /// Whether a refresh that is requested now can share the current attempt.
+        /// - Parameter earliest: the attempt must have begun at this time or later, in milliseconds since 1970
         func satisfiesRefresh(since earliest: Int) -> Bool {
             !hasAnswer && !isAbandoned && beganAt >= earliest && command.shares(with: .refresh)
         }
@@ -109,9 +110,10 @@ struct RefreshQueue: Sendable {
 
     // MARK: Callers
 
-    /// Adds a caller's command, or lets the caller share one. A waiting command is shared only if it is the last one,
-    /// so that commands run in the order of their callers.
-    /// - Parameter earliest: a running refresh is shared if its fetch began then or later, in milliseconds since 1970
+    /// Adds a caller's command, or lets the caller share one. A waiting command is shared only if it is the last in the
+    /// queue, so that commands run in the order of their callers.
+    /// - Parameter earliest: a running refresh is shared only if its fetch began at this time or later, in milliseconds
+    ///   since 1970
     mutating func add(_ command: RefreshCommand, for waiter: WaiterID, sharingSince earliest: Int = .min) -> Admission {
         if isStopped { return .stopped }
         if let last = waiting.indices.last {
@@ -154,7 +156,7 @@ struct RefreshQueue: Sendable {
 
     // MARK: Execution
 
-    /// The next step; nil if no command waits. Must be called when no attempt is running.
+    /// The next step; nil if no command is left. Must be called when no attempt is running.
     /// - Parameter now: the beginning of the attempt, in milliseconds since 1970
     mutating func next(at now: Int) -> Step? {
         if running == nil {
@@ -177,7 +179,7 @@ struct RefreshQueue: Sendable {
     mutating func sourceAnswered() { running?.hasAnswer = true }
 
     /// Records that the source was replaced, so that the current attempt no longer counts.
-    /// - Returns: Whether the running command fetches. Cancel its task then.
+    /// - Returns: Whether the running command fetches from the source. If so, the service must cancel its task.
     mutating func supersedeRunning() -> Bool {
         guard let running, running.command.occasion != nil else { return false }
         self.running?.isSuperseded = true
@@ -186,8 +188,8 @@ struct RefreshQueue: Sendable {
 
     /// Records that the task of the running command has ended.
     /// - Parameter isStopping: whether the service is stopping
-    /// - Returns: The callers to answer with the task's result, in the order of their arrival; nil if the command was
-    ///   overtaken and ``next(at:)`` runs it again.
+    /// - Returns: The callers to answer with the task's result, in the order of their arrival; nil if the source was
+    ///   replaced during the attempt, so that ``next(at:)`` runs the command again.
     mutating func attemptEnded(isStopping: Bool) -> [WaiterID]? {
         guard let running else { return [] }
         if running.isSuperseded && !running.isAbandoned && !isStopping { return nil }

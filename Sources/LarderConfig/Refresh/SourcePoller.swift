@@ -51,8 +51,8 @@ struct SourcePoller: Sendable {
     /// Polls after each signal until the task is cancelled. Returns at once if the source does not signal changes.
     /// - Parameter start: the reason of the first poll
     func follow(after start: PollPlan.Event) async {
-        // A source with a connection for its signals connects now. The delay spreads the connections of many hosts,
-        // like their first polls.
+        // A source that signals changes over a connection connects after this delay, which spreads the connections of
+        // many hosts like their first polls.
         if source.reconnects {
             do { try await clock.sleep(for: schedule.connectionDelay(after: start)) } catch { return }
         }
