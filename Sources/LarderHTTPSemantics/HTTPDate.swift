@@ -17,7 +17,8 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
     ///
     /// - Parameters:
     ///   - text: the value of the field
-    ///   - now: determines the century of a two-digit year. A year more than 50 years in the future counts as past
+    ///   - now: determines the century of a two-digit year: a year that would be more than 50 years in the future is
+    ///     taken from the previous century
     package init?(parsing text: String, now: HTTPDate) {
         var form = DateScanner(text)
         let dayName = form.letters()
@@ -116,7 +117,7 @@ private struct DateScanner {
         Self.months.firstIndex(of: letters()).map { Int64($0 + 1) }
     }
 
-    /// Reads a time of day and returns its seconds since midnight. The grammar allows a leap second.
+    /// Reads a time of day and returns its seconds since midnight. The grammar allows a leap second (60).
     mutating func time() -> Int64? {
         guard let hour = number(2), skip(":"), let minute = number(2), skip(":"), let second = number(2),
             hour < 24, minute < 60, second <= 60

@@ -23,7 +23,7 @@ struct CacheControlTests {
         #expect(CacheControl(field).maximumAge == seconds)
     }
 
-    @Test("directives without a value apply in any letter case, even if they have an argument")
+    @Test("directives that take no argument apply in any letter case, and even if they have one")
     func flags() {
         let all = CacheControl("No-Store, NO-CACHE, must-revalidate, immutable, private, x=\"y\"")
         #expect(all.forbidsStoring && all.requiresValidation && all.mustRevalidate && all.isImmutable)

@@ -118,7 +118,7 @@ struct CacheRulesTests {
         return CacheRequest(policy: policy, maximumAge: maximumAge).mayBeStale(candidate, now: now + seconds)
     }
 
-    @Test("a stale image is served after a failure only within the period of stale-if-error")
+    @Test("with the default policy, a stale image is served after a failure only within the period of stale-if-error")
     func ifError() {
         #expect(answers(.default, "max-age=60, stale-if-error=30", after: 90))
         #expect(!answers(.default, "max-age=60, stale-if-error=30", after: 91))
@@ -160,7 +160,7 @@ struct CacheRulesTests {
             ])
     }
 
-    @Test("the explanation names a heuristic lifetime and a missing image")
+    @Test("the explanation says that a lifetime is heuristic or that no image is cached")
     func guess() {
         let stored = response([("Last-Modified", date(-1000))])
         let (_, explanation) = CacheRequest().explain(stored, now: now)

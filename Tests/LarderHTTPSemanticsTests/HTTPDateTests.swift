@@ -66,7 +66,7 @@ struct HTTPDateTests {
     }
 
     @Test(
-        "the duration of Retry-After is limited to between 0 and a maximum",
+        "the delay of Retry-After is never negative and at most 30 days",
         arguments: [
             ("0", Duration.zero), (" 7", .seconds(7)), ("99999999999999999999999", RetryAfter.maxDelay),
             ("Sun, 06 Nov 1994 08:49:37 GMT", .zero),

@@ -83,7 +83,7 @@ struct ResponseFreshnessTests {
         #expect(ResponseFreshness(long).lifetime == 1 << 31)
     }
 
-    @Test("the freshness data of a hit take at most 32 bytes")
+    @Test("the freshness data of a cached response take at most 32 bytes")
     func size() { #expect(MemoryLayout<ResponseFreshness>.stride <= 32) }
 
     @Test("a response is stored only if its status is 200 or 203 and its fields permit it")

@@ -62,7 +62,7 @@ struct StoredResponseTests {
         #expect(after == before)
     }
 
-    @Test("a variant matches requests whose Vary fields are equal apart from letter case of names and white space")
+    @Test("a variant matches requests that agree in all Vary fields, apart from white space and letter case of names")
     func vary() {
         func variant(_ vary: String?, _ request: [(String, String)]) -> Variant {
             Variant(vary: vary, request: request.map { (name: $0.0, value: $0.1) })

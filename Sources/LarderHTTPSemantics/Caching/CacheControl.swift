@@ -5,16 +5,16 @@
 /// ignored. `no-cache` and `private` with field names are ignored too: they concern fields of forwarded responses, and
 /// the cache forwards no HTTP responses.
 package struct CacheControl: Sendable, Hashable {
-    /// `max-age` in seconds; nil if absent. An invalid value counts as 0, because section 4.2.1 recommends treating the
-    /// response as stale.
+    /// `max-age` in seconds; nil if absent. An invalid value counts as 0, because RFC 9111, section 4.2.1, recommends
+    /// treating the response as stale.
     package private(set) var maximumAge: Int?
-    /// `no-store`: the response must not be stored. `must-understand` cancels it, because the cache stores only
-    /// statuses whose rules it implements (section 5.2.2.3).
+    /// `no-store`: the response must not be stored. False if `must-understand` is also present, because the cache
+    /// stores only responses with a status whose rules it implements (RFC 9111, section 5.2.2.3).
     package private(set) var forbidsStoring = false
     /// `no-cache`: each use requires a successful validation first.
     package private(set) var requiresValidation = false
-    /// `must-revalidate`: once the response is stale, each use requires a successful validation, even without a
-    /// network.
+    /// `must-revalidate`: once the response is stale, each use requires a successful validation, even if the origin is
+    /// unreachable.
     package private(set) var mustRevalidate = false
     /// `immutable`: the response does not change while it is fresh.
     package private(set) var isImmutable = false
@@ -25,11 +25,12 @@ package struct CacheControl: Sendable, Hashable {
     /// fails.
     package private(set) var staleIfError = 0
 
-    /// The maximum for any number of seconds (section 1.2.2).
+    /// Larger numbers of seconds are reduced to this one (RFC 9111, section 1.2.2).
     static let maxSeconds = 1 << 31
 
-    /// Reads all lines of the field, joined with commas. If a directive is repeated, the first one counts (section
-    /// 4.2.1). Contradicting directives are all recorded, and ``CacheRequest`` applies the strictest.
+    /// Parses the value of the field; if the field has several lines, they must be joined with commas. If a directive
+    /// is repeated, the first one counts (RFC 9111, section 4.2.1). Contradictory directives are all recorded, and
+    /// ``CacheRequest`` applies the strictest.
     package init(_ field: String) {
         var seen: Set<String> = []
         var isUnderstood = false
@@ -55,8 +56,8 @@ package struct CacheControl: Sendable, Hashable {
         return min(Int(text) ?? maxSeconds, maxSeconds)
     }
 
-    /// Splits a field into directives, with names in lower case and arguments unquoted. Section 5.2 requires accepting
-    /// both quoted and unquoted arguments.
+    /// Splits a field into directives, with names in lower case and arguments unquoted. RFC 9111, section 5.2, requires
+    /// recipients to accept both quoted and unquoted arguments.
     private static func directives(_ bytes: [UInt8]) -> [(name: String, value: String?)] {
         var result: [(name: String, value: String?)] = []
         var part: [UInt8] = []

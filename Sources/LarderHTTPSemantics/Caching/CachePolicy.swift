@@ -2,17 +2,17 @@
 package enum CachePolicy: String, Sendable, Hashable, CaseIterable {
     /// Follows HTTP's rules (RFC 9111, RFC 5861).
     case `default`
-    /// Uses the cached response, however old, and fetches only if no response is cached.
+    /// Uses the cached response, however stale, and fetches only if no response is cached.
     case cacheFirst
-    /// Contacts the origin, and uses the cached response if that fails. An `immutable` response that is fresh is used
-    /// directly.
+    /// Contacts the origin, and uses the cached response if the request fails. A fresh `immutable` response is used
+    /// without contacting the origin.
     case networkFirst
-    /// Uses the cached response, however old, and never the network.
+    /// Uses the cached response, however stale, and never contacts the origin.
     case cacheOnly
-    /// Fetches without a condition, even if a fresh response is cached.
+    /// Sends an unconditional request, even if a fresh response is cached.
     case networkOnly
-    /// Uses the cached response at once, and revalidates a stale one in the background. With `no-cache`, and with
-    /// `must-revalidate` once stale, the response is validated first.
+    /// Uses the cached response at once, and revalidates a stale one in the background. A response with `no-cache`, and
+    /// a stale one with `must-revalidate`, is validated before use.
     case staleWhileRevalidate
 }
 
@@ -33,12 +33,13 @@ package struct CacheRequest: Sendable, Hashable {
 package enum CacheDecision: Sendable, Hashable {
     /// Answer with the cached response, which is fresh.
     case fresh
-    /// Answer with the cached response although it is stale, and perhaps revalidate it in the background.
+    /// Answer with the cached response although it is stale or requires validation. If `revalidateInBackground` is
+    /// true, also revalidate it in the background.
     case stale(revalidateInBackground: Bool)
     /// Validate the cached response with the origin (``StoredResponse/validator``), then answer.
     case revalidate
     /// Fetch the response from the origin.
     case fetch
-    /// Answer that nothing usable is cached; the request forbids the network.
+    /// Answer that no usable response is cached. The policy forbids contacting the origin.
     case notHeld
 }

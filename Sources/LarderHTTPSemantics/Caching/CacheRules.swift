@@ -1,4 +1,4 @@
-/// The properties of a cached response that a decision depends on.
+/// The properties of a cached response on which a ``CacheDecision`` depends.
 package struct StoredCandidate: Sendable, Hashable {
     package let freshness: ResponseFreshness
     /// Whether the response's ``Variant`` matches the request.
@@ -47,10 +47,11 @@ extension CacheRequest {
         else { return false }
         let remaining = freshness.remaining(at: now)
         if remaining > 0 { return true }
-        // `must-revalidate` demands an error, even without a network (RFC 9111, section 5.2.2.2).
+        // With `must-revalidate` a stale response must not be used, even if the origin is unreachable (RFC 9111,
+        // section 5.2.2.2).
         guard !freshness.mustRevalidate else { return false }
         switch policy {
-        // With these policies the client has chosen a stale image over none.
+        // A client that sets one of these policies prefers a stale image to none.
         case .cacheFirst, .cacheOnly, .networkFirst, .staleWhileRevalidate: return true
         case .default: return -remaining <= freshness.staleIfError && freshness.staleIfError > 0
         case .networkOnly: return false
@@ -76,7 +77,8 @@ extension CacheRequest {
         guard held.matchesVariant else {
             explanation.note("vary", "the cached image is for a request with other fields")
             if policy == .cacheOnly { return .notHeld }
-            // The origin may validate the entity tag of another variant (RFC 9111, section 4.3.1).
+            // The origin may confirm (304) that this variant, named by its entity tag, answers the request (RFC 9111,
+            // section 4.3.1).
             return freshness.hasTag ? .revalidate : .fetch
         }
         let age = freshness.age(at: now)
@@ -131,7 +133,7 @@ extension CacheRequest {
     }
 }
 
-/// Explains a decision: each rule that was applied, with its numbers, in order.
+/// Explains a decision: the rules that were applied, in this order, with the numbers that they compared.
 package struct CacheTrace: Sendable, Hashable {
     package struct Rule: Sendable, Hashable {
         /// A short, stable identifier of the rule.

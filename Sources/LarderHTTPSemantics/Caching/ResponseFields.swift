@@ -37,7 +37,7 @@ package struct ResponseFields: Sendable, Hashable {
     ///
     /// The exceptions of that section (fields of the connection or a proxy, `Content-Length`, `Content-Encoding`,
     /// `Content-Type` and `Content-Range`) need no code here because those fields are never stored. `Age` and `Date`
-    /// give the age of one response, so the previous ones are removed even if the 304 response has none.
+    /// describe one response, so the stored values are removed even if the 304 response has no new ones.
     mutating func update(with other: ResponseFields) {
         values["age"] = nil
         values["date"] = nil

@@ -1,5 +1,5 @@
-/// The numbers that determine how long a stored response may be used (RFC 9111, section 4.2). A cache hit needs no
-/// other part of the response. 32 bytes.
+/// The numbers that determine how long a stored response may be used (RFC 9111, section 4.2), in 32 bytes. A cache hit
+/// reads no other metadata of the response.
 package struct ResponseFreshness: Sendable, Hashable {
     /// How a freshness lifetime was determined.
     package enum Basis: UInt8, Sendable, Hashable {
@@ -34,7 +34,7 @@ package struct ResponseFreshness: Sendable, Hashable {
     package var responseTime: Int { Int(time) }
     /// The freshness lifetime in seconds, counted from when the origin generated the response.
     package var lifetime: Int { Int(shortLifetime) }
-    /// The age on arrival, in seconds (`corrected_initial_age`).
+    /// The age on arrival, in seconds (`corrected_initial_age` in RFC 9111).
     package var initialAge: Int { Int(shortAge) }
     /// `stale-while-revalidate` in seconds.
     package var staleWhileRevalidate: Int { Int(shortRevalidate) }
@@ -53,7 +53,6 @@ package struct ResponseFreshness: Sendable, Hashable {
     /// The maximum of a heuristic lifetime, in seconds: a day.
     package static let maxHeuristic = 86_400
 
-    /// Computes the numbers.
     package init(_ response: StoredResponse) {
         var noTrace: CacheTrace?
         self.init(response, explaining: &noTrace)
@@ -102,9 +101,9 @@ package struct ResponseFreshness: Sendable, Hashable {
         self.basis = basis
     }
 
-    /// The number of seconds from its arrival for which the origin allows the response to be reused without validation.
-    /// It is 0 if the response must not be stored or requires validation each time, and nil if neither `Cache-Control`
-    /// nor `Expires` specifies a lifetime.
+    /// How long the origin allows the response to be reused without validation, in seconds from its arrival. 0 if the
+    /// response must not be stored or requires validation each time. Nil if neither `Cache-Control` nor `Expires`
+    /// specifies a lifetime.
     package static func explicitLifetime(of response: StoredResponse) -> Int? {
         let control = response.cacheControl
         if control.forbidsStoring || control.requiresValidation { return 0 }
@@ -115,18 +114,20 @@ package struct ResponseFreshness: Sendable, Hashable {
         }
     }
 
-    /// The age in seconds (`current_age`). Never less than the age on arrival, even if the clock was set back.
+    /// The age in seconds (`current_age` in RFC 9111). Never less than the age on arrival, even if the clock was set
+    /// back.
     package func age(at now: Int) -> Int { initialAge + max(0, Self.difference(now, responseTime)) }
 
     /// The number of seconds until the response becomes stale. Zero or negative if it is stale already.
     package func remaining(at now: Int) -> Int { lifetime - age(at: now) }
 
-    /// Section 4.2.3: the larger of the age by `Date` and the age by `Age` plus the duration of the request.
+    /// The age on arrival, in seconds (RFC 9111, section 4.2.3): the time since `Date`, or `Age` plus the duration of
+    /// the request, whichever is larger.
     private static func initialAge(_ response: StoredResponse, _ explanation: inout CacheTrace?) -> Int {
         let delay = max(0, difference(response.responseTime, response.requestTime))
         let date = date("date", response)
         let apparent = max(0, difference(response.responseTime, date ?? response.responseTime))
-        // If `Age` is a list, the first member counts; an invalid age is ignored (section 5.1).
+        // If `Age` is a list, the first member counts; an invalid age is ignored (RFC 9111, section 5.1).
         let text = response.fields.first("age")?.split(separator: ",").first.map { $0.filter { $0 != " " } }
         let declared = CacheControl.seconds(text) ?? 0
         let age = min(max(apparent, declared + delay), CacheControl.maxSeconds)
@@ -137,7 +138,8 @@ package struct ResponseFreshness: Sendable, Hashable {
         return age
     }
 
-    /// Section 4.2.1, or the heuristic of section 4.2.2 if the response has no explicit lifetime.
+    /// The lifetime in seconds (RFC 9111, section 4.2.1), estimated as in section 4.2.2 if the response has no explicit
+    /// one.
     private static func lifetime(
         _ response: StoredResponse, _ control: CacheControl, _ explanation: inout CacheTrace?
     ) -> (Int, Basis) {
@@ -147,7 +149,7 @@ package struct ResponseFreshness: Sendable, Hashable {
         }
         let sent = date("date", response) ?? response.responseTime
         if let expires = response.fields.first("expires") {
-            // An invalid date counts as expired (section 5.3).
+            // An invalid date counts as expired (RFC 9111, section 5.3).
             let lifetime = date("expires", response).map { max(0, difference($0, sent)) } ?? 0
             let clamped = min(lifetime, CacheControl.maxSeconds)
             explanation.note("lifetime", "\(clamped) s by Expires (\(expires.prefix(40)))")

@@ -8,11 +8,11 @@ package struct StoredResponse: Sendable, Hashable {
     package private(set) var requestTime: Int
     /// When the head of the response arrived, in seconds since 1970.
     package private(set) var responseTime: Int
-    /// The request fields that `Vary` names.
+    /// The values of the request fields that `Vary` names.
     package private(set) var variant: Variant
-    /// The time in seconds since 1970 from which the response counts as stale, whatever its lifetime. Set for rows that
-    /// were restored from a copy of the index, because the origin may have sent a newer response after the copy was
-    /// made.
+    /// The time in seconds since 1970 from which the response counts as stale, whatever its lifetime; nil for no such
+    /// time. Set for responses restored from a copy of the index, because the origin may have sent a newer response
+    /// after the copy was made.
     package var staleSince: Int?
 
     /// Creates the metadata of a response that has just arrived.
@@ -66,10 +66,10 @@ package struct StoredResponse: Sendable, Hashable {
         return nil
     }
 
-    /// Applies the fields of a 304 response to a request with our validator (RFC 9111, sections 3.2 and 4.3.4).
+    /// Applies the fields of a 304 response to a request that sent ``validator`` (RFC 9111, sections 3.2 and 4.3.4).
     ///
     /// - Returns: whether the 304 response refers to this response. If false, nothing was changed and the image must be
-    ///   fetched without a condition, because a different entity tag stands for different bytes.
+    ///   fetched with an unconditional request, because a different entity tag stands for different bytes.
     package mutating func freshen(
         with update: ResponseFields, request: [(name: String, value: String)], requestTime: Int, responseTime: Int
     ) -> Bool {

@@ -9,8 +9,8 @@ package struct Variant: Sendable, Hashable {
     /// `Vary: *`: the response matches no later request.
     package let matchesNothing: Bool
 
-    /// ``fingerprint(of:)`` of the original request, so that an identical request is recognised without comparing
-    /// fields. It is 0 if the response matches every request, and `UInt64.max` if it matches none.
+    /// The ``fingerprint(of:)`` of the original request. It allows an identical request to be recognised without
+    /// comparing fields. 0 if the response matches every request, and `UInt64.max` if it matches none.
     package let fingerprint: UInt64
 
     /// Creates the variant of a response.
@@ -39,7 +39,7 @@ package struct Variant: Sendable, Hashable {
     package static func fingerprint(of request: [(name: String, value: String)]) -> UInt64 {
         var hash = FNV1a()
         for field in request {
-            // The zero byte separates the parts, so that moving a character from one to the next changes the hash.
+            // The zero byte separates the parts, so that moving a character from one part to the next changes the hash.
             hash.add(field.name.lowercased().utf8)
             hash.add(0)
             hash.add(field.value.utf8)
@@ -53,8 +53,8 @@ package struct Variant: Sendable, Hashable {
         !matchesNothing && fields.allSatisfy { Self.value(of: $0.key, in: request) == $0.value }
     }
 
-    /// All lines of a request field, joined with commas and with white space normalised as section 4.1 allows. Nil if
-    /// the field is absent.
+    /// All lines of a request field, joined with commas and with white space normalised as RFC 9111, section 4.1,
+    /// allows. Nil if the field is absent.
     private static func value(of name: String, in request: [(name: String, value: String)]) -> String? {
         let lines = request.filter { $0.name.lowercased() == name }.map(\.value)
         guard !lines.isEmpty else { return nil }
