@@ -27,7 +27,7 @@ struct FormatSniffer: HeaderParser {
 
     var tooLong: ImageFormatError { .notAnImage("data of an unknown type") }
 
-    /// The parser for bytes that begin like this; nil if no format matches.
+    /// The parser for the format whose signature is at the start of the window; nil if no format matches.
     private static func parser(_ window: Span<UInt8>) -> (any HeaderParser)? {
         switch type(window) {
         case .png: PNGHeaderParser()
@@ -43,8 +43,8 @@ struct FormatSniffer: HeaderParser {
         }
     }
 
-    /// The image type of bytes that begin like this; nil if no format matches. The window must have at least eight
-    /// bytes.
+    /// The image type whose signature is at the start of the window; nil if no format matches. The window must have at
+    /// least eight bytes.
     static func type(_ window: Span<UInt8>) -> ImageType? {
         if window[0] == 0x89, window.has("PNG\r\n\u{1a}\n", at: 1) { return .png }
         if window[0] == 0xFF, window[1] == 0xD8, window[2] == 0xFF { return .jpeg }
@@ -55,11 +55,12 @@ struct FormatSniffer: HeaderParser {
         if window[0] == 0xFF, window[1] == 0x0A { return .jxl }
         if window.has("\0\0\0\u{0c}JXL ") { return .jxl }
         if window.little16(0) == 0, [1, 2].contains(window.little16(2)), window.little16(4) > 0 { return .ico }
-        // Two letters are a weak signature, so the size of the second header is checked too.
+        // The two letters are a weak signature, so the size of the second header is checked too.
         if window.has("BM"), window.count < 18 || BMPHeaderParser.knownSizes.contains(window.little32(14)) {
             return .bmp
         }
-        // Only the required bytes are checked, so that the result does not depend on how the input is split.
+        // Checks only as many bytes as the caller always has, so that the result does not depend on how the input is
+        // split.
         let start = window.extracting(first: signatureLength)
         return SVGHeaderParser.mayBegin(start) ? .svg : nil
     }
@@ -75,7 +76,8 @@ struct FormatSniffer: HeaderParser {
         if isUTF16(window) {
             return .unsupported("text in UTF-16 (an SVG must be in UTF-8)")
         }
-        // Only the required bytes are checked, so that the result does not depend on how the input is split.
+        // Checks only as many bytes as the caller always has, so that the result does not depend on how the input is
+        // split.
         let isText = (0..<min(window.count, signatureLength)).allSatisfy {
             window[$0] >= 0x20 || [0x09, 0x0A, 0x0D].contains(window[$0])
         }

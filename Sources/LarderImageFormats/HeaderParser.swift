@@ -18,15 +18,16 @@ enum HeaderStep {
 /// Each step must make progress: consume bytes, require more bytes than the window has, or end. Parsing then takes time
 /// in proportion to the input, however it is split. Skipped bytes are never buffered.
 protocol HeaderParser: Sendable {
-    /// The maximum number of bytes from the start of the image to the end of its header. The reader gives up when a
-    /// step exceeds it.
+    /// The maximum number of bytes from the start of the image to the end of its header. The reader rejects an image
+    /// with a longer header.
     static var lookAhead: Int { get }
 
     /// Parses the unconsumed bytes. The window has at least the number of bytes that the last step required, and at
     /// least one.
     mutating func step(_ window: Span<UInt8>) -> HeaderStep
 
-    /// The error for an image that ends here. The window has fewer bytes than the last step required.
+    /// The error for an image that ends before the parser has found the header. The window has fewer bytes than the
+    /// last step required.
     func ended(_ window: Span<UInt8>) -> ImageFormatError
 
     /// The error for an image whose header does not end within ``lookAhead``.
@@ -64,7 +65,7 @@ extension Span where Element == UInt8 {
     func little24(_ offset: Int) -> Int { Int(self[offset + 2]) << 16 | little16(offset) }
     func little32(_ offset: Int) -> Int { little16(offset + 2) << 16 | little16(offset) }
 
-    /// Whether the span contains these bytes at `offset`; false if it ends before their last one.
+    /// Whether the span contains all of these bytes at `offset`.
     func has(_ bytes: StaticString, at offset: Int = 0) -> Bool {
         let length = bytes.utf8CodeUnitCount
         guard offset >= 0, length <= count - offset else { return false }

@@ -32,13 +32,13 @@ extension ImageFormatError {
         ImageFormatError(.damagedImage, "the \(type.name) image is damaged: \(what); serve or store an intact image")
     }
 
-    /// The image ends within its header.
+    /// The error for an image that ends within its header.
     static func truncated(_ type: ImageType) -> ImageFormatError {
         ImageFormatError(
             .truncatedImage, "the \(type.name) image ends within its header; serve or store the whole image")
     }
 
-    /// The image ends after its header, but before the end that its format defines.
+    /// The error for an image that ends after its header, but before the end that its format defines.
     package static func cutOff(_ type: ImageType, after bytes: Int) -> ImageFormatError {
         ImageFormatError(
             .truncatedImage,

@@ -42,7 +42,7 @@ package enum ImageType: String, Sendable, Hashable, CaseIterable {
 
 /// The properties that an image's header gives.
 package struct ImageHeader: Sendable, Hashable {
-    /// The type detected from the bytes, whatever the file name or the declared media type.
+    /// The type detected from the bytes; the file name and the declared media type are ignored.
     package let type: ImageType
     /// The width in pixels as displayed, that is, after ``orientation`` has been applied. At least 1.
     package let width: Int
@@ -56,7 +56,7 @@ package struct ImageHeader: Sendable, Hashable {
     package let orientation: Int?
     /// Whether the image is an animation. Nil if the header does not show it (GIF, icons).
     package let isAnimated: Bool?
-    /// Whether pixels may be transparent. Nil if the header does not show it.
+    /// Whether the image has an alpha channel or transparent colours. Nil if the header does not show it.
     package let hasAlpha: Bool?
 
     package init(
@@ -87,15 +87,15 @@ package struct ImageHeader: Sendable, Hashable {
     }
 }
 
-/// Limits on images that are independent of the file size.
+/// Limits on images besides the file size.
 package struct ImageLimits: Sendable, Hashable {
     /// The maximum number of pixels, all known frames together.
     package var maximumPixels: Int
     /// Types that are rejected.
     package var excludedTypes: Set<ImageType>
 
-    /// Creates limits. The default of 1,000 megapixels admits the photos of all phones. The agent itself decodes no
-    /// image.
+    /// Creates limits. The default of 1,000 megapixels admits the photos of all phones. The agent decodes no image, so
+    /// the limit does not affect its own memory.
     package init(maximumPixels: Int = 1_000_000_000, excludedTypes: Set<ImageType> = Self.rare) {
         self.maximumPixels = maximumPixels
         self.excludedTypes = excludedTypes

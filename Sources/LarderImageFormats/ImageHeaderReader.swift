@@ -42,7 +42,7 @@ package struct ImageHeaderReader: Sendable {
                 start += passed
                 continue
             }
-            // Copies little more than the parser requires: most of a large piece is beyond the header.
+            // Copies little more than the parser requires, because most of a large piece lies beyond the header.
             let taken = min(max(need - window.count, 512), bytes.count - start)
             for index in start..<start + taken { window.append(bytes[index]) }
             start += taken
@@ -70,7 +70,7 @@ package struct ImageHeaderReader: Sendable {
             switch step {
             case .consume(let count):
                 assert(count > 0)
-                // Compare before adding: lengths in malicious headers may be close to `Int.max`.
+                // Compares before adding: lengths in malicious headers may be close to `Int.max`.
                 guard count > 0, count <= rest else { return refuseTooLong() }
                 position += count
                 let buffered = min(count, window.count - start)

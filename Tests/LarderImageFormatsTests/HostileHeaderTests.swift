@@ -48,7 +48,7 @@ struct HostileHeaderTests {
             case .found:
                 #expect(result == whole)
                 wasFound = true
-            // Once the header is found, further bytes do not change the result.
+            // Once the header has been found, further bytes do not change the result.
             case .refused(let error):
                 #expect(!wasFound, "\(length)")
                 #expect([.truncatedImage, .notAnImage].contains(error.reason), "\(length): \(error)")
@@ -57,7 +57,7 @@ struct HostileHeaderTests {
         #expect(wasFound)
     }
 
-    @Test("changed bytes do not make the reader trap, and each header that it finds has pixels", arguments: samples)
+    @Test("changed bytes do not make the reader trap, and each header that it accepts has a size of at least 1 by 1", arguments: samples)
     func flips(_ bytes: [UInt8]) {
         var generator = SeededGenerator(seed: UInt64(bytes.count))
         for _ in 0..<3_000 {
@@ -90,7 +90,7 @@ struct HostileHeaderTests {
         }
     }
 
-    @Test("up to 16 MiB of metadata before the image are skipped")
+    @Test("up to 16 MiB of metadata before the size are skipped")
     func lookAhead() {
         var reader = ImageHeaderReader()
         let segment = MadeImages.segment(0xE2, [UInt8](repeating: 1, count: 65_000))
@@ -107,7 +107,7 @@ struct HostileHeaderTests {
         #expect(error.reason == .damagedImage)
     }
 
-    @Test("bytes after the result do not change it")
+    @Test("bytes after a complete header do not change the result")
     func afterwards() {
         var reader = ImageHeaderReader()
         let first = reader.feed(MadeImages.png(3, 4))

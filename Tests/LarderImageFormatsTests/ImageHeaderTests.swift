@@ -12,7 +12,7 @@ struct ImageHeaderTests {
         #expect(summary(file.bytes) == "\(file.type) \(file.width)×\(file.height)\(frames)", "\(file.name)")
     }
 
-    @Test("PNG: size and number of frames")
+    @Test("PNG: the size and the number of frames are read")
     func png() {
         #expect(summary(Made.png(640, 480)) == "png 640×480 frames 1")
         #expect(
@@ -31,19 +31,19 @@ struct ImageHeaderTests {
         #expect(summary(Made.pngStart(5, 5) + Made.chunk("IEND", [])) == "damagedImage")
         #expect(summary(Made.png(5, 5, between: Made.chunk("a\u{1}bc", []))) == "damagedImage")
         #expect(summary(Made.pngStart(5, 5) + [0xFF, 0xFF, 0xFF, 0xFF] + Array("tEXt".utf8)) == "damagedImage")
-        // A chunk of 2 GiB before the image is not skipped.
+        // A chunk of 2 GiB before the image data is rejected, not skipped.
         #expect(summary(Made.pngStart(5, 5) + [0x7F, 0xFF, 0xFF, 0xFF] + Array("tEXt".utf8)) == "damagedImage")
         #expect(summary(Made.pngStart(5, 5)) == "truncatedImage")
     }
 
     @Test(
-        "PNG: an animation with an invalid frame count is a still image, as for decoders",
+        "PNG: an animation with an invalid frame count is read as a still image, as decoders do",
         arguments: [0, 0x8000_0000])
     func invalidAnimation(_ frames: Int) {
         #expect(summary(Made.apng(4, 3, frames: frames)) == "png 4×3 frames 1")
     }
 
-    @Test("PNG: an animation control chunk of another length is ignored")
+    @Test("PNG: an animation control chunk with the wrong length is ignored")
     func shortAnimationControl() {
         #expect(summary(Made.png(4, 3, between: Made.chunk("acTL", [0, 0, 0, 2]))) == "png 4×3 frames 1")
     }
@@ -157,7 +157,7 @@ struct ImageHeaderTests {
         #expect(summary(order + Made.meta(properties, Made.pitm(7))) == "avif 5×6")
     }
 
-    @Test("AVIF: wide identifiers and lengths are read")
+    @Test("AVIF: 32-bit item identifiers, 15-bit property indices and a 64-bit box length are read")
     func wideAVIF() {
         let ipma =
             Made.box("ipma", [1, 0, 0, 1] + Made.big(1, 4) + Made.big(70_000, 4) + [2] + [0x80, 2] + [0, 1])
@@ -246,7 +246,7 @@ struct ImageHeaderTests {
         }
     }
 
-    @Test("BMP: every header size and top-down images are read", arguments: [12, 16, 40, 52, 56, 64, 108, 124])
+    @Test("BMP: headers of every size and top-down images are read", arguments: [12, 16, 40, 52, 56, 64, 108, 124])
     func bmp(_ header: Int) {
         #expect(summary(Made.bmp(640, 480, header: header)) == "bmp 640×480 frames 1")
         if header > 12 { #expect(summary(Made.bmp(640, -480, header: header)) == "bmp 640×480 frames 1") }
@@ -260,7 +260,7 @@ struct ImageHeaderTests {
         #expect(summary(Array("BMW drivers are not images".utf8)) == "notAnImage")
     }
 
-    @Test("ICO: the size is that of the largest image, whatever the directory contains")
+    @Test("ICO: the size is that of the largest picture, whatever sizes the directory lists")
     func ico() {
         let small = Made.bitmapHeader(40, 16, 32) + [0, 0]
         let large = Made.png(256, 256)
@@ -275,7 +275,7 @@ struct ImageHeaderTests {
         #expect(summary([0, 0, 1, 0, 1, 0] + [UInt8](repeating: 0, count: 60)) == "damagedImage")
     }
 
-    @Test("the pixel limit counts all frames and does not overflow")
+    @Test("the pixel limit applies to all frames together, and huge sizes do not overflow")
     func limits() throws {
         func check(_ bytes: [UInt8], _ limits: ImageLimits = ImageLimits()) throws -> Bool {
             guard case .found(let header) = readHeader(bytes) else {
@@ -289,7 +289,7 @@ struct ImageHeaderTests {
                 return false
             }
         }
-        // Photos of 200 megapixels are common, and nothing is decoded.
+        // Phones take photos of 200 megapixels, and the agent decodes no image, so the default limit admits them.
         #expect(try check(Made.jpeg(16_320, 12_240)))
         #expect(try check(Made.png(50_000, 20_000)))
         #expect(try !check(Made.png(50_000, 20_001)))

@@ -38,7 +38,7 @@ struct SVGHeaderTests {
         #expect(summary(MadeImages.svg("width='5' height='6'", prolog: prolog)) == "svg 5×6 frames 1")
     }
 
-    @Test("the root element may have a prefix and may be empty")
+    @Test("the root element may have a namespace prefix and may be empty")
     func roots() {
         #expect(summary(Array("<s:svg xmlns:s='x' width='5' height='6'/>".utf8)) == "svg 5×6 frames 1")
         #expect(summary(Array("<svg  \n  width='5' height='6'>".utf8)) == "svg 5×6 frames 1")
@@ -64,7 +64,7 @@ struct SVGHeaderTests {
         #expect(summary(Array(text.utf8)) == "notAnImage")
     }
 
-    @Test("the error names image types that are not supported")
+    @Test("the error for an image of an unsupported type names the type")
     func unsupported() {
         let rest = [UInt8](repeating: 0, count: 20)
         let utf16 = "<svg width='5' height='5'/>".utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }

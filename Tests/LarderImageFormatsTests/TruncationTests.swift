@@ -12,7 +12,7 @@ struct TruncationTests {
     static let whole: [[UInt8]] =
         EncodedImages.all.map(\.bytes) + [
             wholePNG,
-            // Frames follow the first image, and contain bytes that look like an end.
+            // An animation: frames follow the first image, and contain bytes that look like an end.
             MadeImages.pngStart(3, 4) + MadeImages.chunk("acTL", [0, 0, 0, 2, 0, 0, 0, 0])
                 + MadeImages.chunk("IDAT", [9])
                 + MadeImages.chunk("fdAT", Array("\0\0\0\0IEND".utf8)) + MadeImages.chunk("IEND", []),
@@ -31,7 +31,7 @@ struct TruncationTests {
             MadeImages.brands("avis", "avif") + MadeImages.meta(MadeImages.pitm(1)) + MadeImages.box("mdat", [1, 2])
                 + MadeImages.box("moov", [1, 2, 3, 4]),
             bitmap(header: 12), bitmap(header: 40), bitmap(header: 124),
-            // Runs up to the end marker, a move, and literal pixels with their padding in the last row.
+            // Bitmaps with runs up to the end marker, with a move, and with padded literal pixels in the last row.
             MadeImages.runs([3, 9, 0, 0, 2, 8, 0, 1]), MadeImages.runs([0, 2, 1, 1, 1, 7, 0, 1]),
             MadeImages.runs([3, 9, 0, 0, 0, 3, 1, 2, 3, 0]),
             MadeImages.runs([3, 0x12, 0, 0, 0, 3, 0x12, 0x30], bits: 4),
@@ -49,7 +49,7 @@ struct TruncationTests {
                 """.utf8),
         ]
 
-    /// The `meta` box and the `idat` box in it extend to the end of the file.
+    /// An AVIF image whose `meta` box and the `idat` box in it extend to the end of the file.
     private static func openMeta() -> [UInt8] {
         MadeImages.brands("avif")
             + MadeImages.open(
@@ -59,7 +59,7 @@ struct TruncationTests {
                     MadeImages.open(MadeImages.box("idat", [0, 0, 1, 2, 3, 4, 5]))))
     }
 
-    /// The `mdat` box extends to the end of the file, and the last extent ends there.
+    /// An AVIF image whose `mdat` box extends to the end of the file, where the last extent ends.
     private static func openData() -> [UInt8] {
         func image(at offset: Int) -> [UInt8] {
             MadeImages.brands("avif")
@@ -71,7 +71,7 @@ struct TruncationTests {
         return image(at: start) + MadeImages.open(MadeImages.box("mdat", [UInt8](repeating: 3, count: 30)))
     }
 
-    /// Two rows of three pixels of three bytes.
+    /// A bitmap of two rows with three pixels of three bytes each.
     private static func bitmap(header: Int) -> [UInt8] {
         let bitmap = MadeImages.bitmapHeader(header, 3, header == 12 ? 2 : -2)
         // The size in the file header is wrong, as in many files.
@@ -123,7 +123,7 @@ struct TruncationTests {
     }
 
     @Test(
-        "changed bytes cause neither a trap nor an endless loop, nor a result that depends on the pieces",
+        "changed bytes cause no trap, no endless loop and no result that depends on how the input is split",
         arguments: whole)
     func flips(_ image: [UInt8]) {
         var generator = SeededGenerator(seed: UInt64(image.count) + 1)
@@ -153,7 +153,7 @@ struct TruncationTests {
         }
     }
 
-    @Test("data that are not an image are never complete")
+    @Test("bytes that are not an image never count as complete")
     func noImage() {
         for text in [
             "", "x", "%PDF-1.7 and so on and so on", "\u{1f}\u{8b}0000000000000000000000",
@@ -162,14 +162,14 @@ struct TruncationTests {
         }
     }
 
-    @Test("image data in a box that extends to the end of the file are complete at any length")
+    @Test("an image whose data box extends to the end of the file counts as complete at any length")
     func openBox() {
         let start = MadeImages.brands("avif") + MadeImages.meta(MadeImages.pitm(1))
         #expect(isComplete(start + [0, 0, 0, 0] + Array("mdat".utf8)) { 1 })
         #expect(!isComplete(start + [0, 0, 0, 0] + Array("uuid".utf8) + [1, 2, 3, 4, 5, 6, 7, 8, 9]) { 1 })
     }
 
-    @Test("run-length data without an end marker are complete with the last row")
+    @Test("a run-length encoded bitmap without an end marker is complete with its last row")
     func runsWithoutEnd() {
         for (end, isWhole) in [(0, true), (1, true), (2, true), (3, false)] {
             #expect(isComplete(MadeImages.runs([3, 9, 0, 0, 3, 8, 0, 0].dropLast(end))) { 1 } == isWhole, "\(end)")

@@ -25,8 +25,8 @@ struct BMPHeaderParser: TypedHeaderParser {
             ?? damaged("its size is negative")
     }
 
-    /// The size in a header of at least 16 bytes; nil if the width is not positive. A negative height means that rows
-    /// are stored from top to bottom.
+    /// The picture size from the second header, which is at offset `header` and has at least 16 bytes. Nil if the width
+    /// is not positive. A negative height means that rows are stored from top to bottom.
     static func size(_ window: Span<UInt8>, at header: Int) -> (width: Int, height: Int)? {
         let width = Int(Int32(truncatingIfNeeded: window.little32(header + 4)))
         let height = Int(Int32(truncatingIfNeeded: window.little32(header + 8)))

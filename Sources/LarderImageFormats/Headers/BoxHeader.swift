@@ -1,4 +1,5 @@
-/// The header of a box (ISO/IEC 14496-12, section 4.2): its length, with the type in the four bytes at offset 4.
+/// The length fields of a box header (ISO/IEC 14496-12, section 4.2). Callers read the box type, the four bytes at
+/// offset 4.
 struct BoxHeader {
     enum Reading {
         case header(BoxHeader)

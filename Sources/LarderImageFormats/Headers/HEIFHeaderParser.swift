@@ -4,11 +4,11 @@
 /// A clean aperture (`clap`) crops the picture. It is applied to HEIC only, whose encoders use it to remove padding.
 /// For AVIF the size is that of the decoded picture.
 struct HEIFHeaderParser: TypedHeaderParser {
-    /// Provisional until the brands have been read.
+    /// AVIF until the brands have been read.
     private(set) var type = ImageType.avif
     static var lookAhead: Int { 16 << 20 }
 
-    /// Properties may contain colour profiles. Larger boxes are rejected as damaged.
+    /// The maximum size of the `iprp` box, which may contain colour profiles. A larger box is rejected as damaged.
     private static let maxPropertyBytes = 1 << 20
     private static let maxBrandBytes = 4096
     private static let sequenceBrands: [StaticString] = ["avis", "hevc", "hevx", "msf1"]
@@ -97,7 +97,7 @@ struct HEIFHeaderParser: TypedHeaderParser {
         return resolved() ?? consume(size)
     }
 
-    /// The result, once both the primary item and the properties have been read; nil before.
+    /// The header, once both the primary item and the properties have been read; nil before.
     private func resolved() -> HeaderStep? {
         guard let primaryItem, let properties else { return nil }
         guard let item = HEIFProperties(properties.span, of: primaryItem) else {

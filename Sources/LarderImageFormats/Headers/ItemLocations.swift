@@ -1,4 +1,4 @@
-/// The ends of the data of all items in an `iloc` box (ISO/IEC 14496-12, section 8.11.3).
+/// Where the data of the items in an `iloc` box end (ISO/IEC 14496-12, section 8.11.3).
 struct ItemLocations {
     /// The end of the last extent in the file, as an offset from the start of the file. 0 if no extent is stored there.
     private(set) var fileEnd = 0
@@ -24,7 +24,7 @@ struct ItemLocations {
                 guard reader.number(indexSize) != nil, let offset = reader.number(offsetSize),
                     let length = reader.number(lengthSize)
                 else { return nil }
-                // Extents with another data source are in other files. A length of 0 means the rest of the file.
+                // A data reference other than 0 points to another file. A length of 0 means the rest of the file.
                 guard source == 0, length > 0 else { continue }
                 let (start, overflows) = base.addingReportingOverflow(offset)
                 let (end, carries) = start.addingReportingOverflow(length)
@@ -45,8 +45,8 @@ struct ItemLocations {
 
         init(_ box: Span<UInt8>) { self.box = (0..<box.count).map { box[$0] } }
 
-        /// Reads `length` bytes as a number; 0 if `length` is 0. Nil if the box ends before, or if the number is 2^63
-        /// or more.
+        /// Reads `length` bytes as a number; 0 if `length` is 0. Nil if fewer bytes remain, or if the number is 2^63 or
+        /// more.
         mutating func number(_ length: Int) -> Int? {
             guard box.count - offset >= length else { return nil }
             var value: UInt64 = 0

@@ -33,14 +33,14 @@ struct JPEGHeaderParser: TypedHeaderParser {
         length >= 2 ? .consume(length + 2) : damaged("a segment has the invalid length \(length)")
     }
 
-    /// B.2.2: length, precision, height, width, components.
+    /// Reads the size from a frame header (B.2.2): length, precision, height, width, components.
     private func frame(_ window: Span<UInt8>) -> HeaderStep {
         guard window.count >= 10 else { return .need(10) }
         let (height, width, components) = (window.big16(5), window.big16(7), Int(window[9]))
         guard window.big16(2) == 8 + 3 * components, components > 0 else {
             return damaged("its frame header is invalid")
         }
-        // B.2.5 allows the height to follow the first scan, but current encoders do not use this.
+        // B.2.5 allows the height to be given after the first scan, but current encoders do not use this.
         guard height > 0 else { return damaged("its frame header has no height") }
         let turned = (orientation ?? 1) >= 5
         return found(
@@ -48,7 +48,7 @@ struct JPEGHeaderParser: TypedHeaderParser {
             orientation: orientation == 1 ? nil : orientation, hasAlpha: false)
     }
 
-    /// APP1 contains EXIF, XMP or other data. The first EXIF block counts.
+    /// Reads an APP1 segment, which contains EXIF, XMP or other data. The first EXIF block counts.
     private mutating func application(_ window: Span<UInt8>) -> HeaderStep {
         guard window.count >= 4 else { return .need(4) }
         let length = window.big16(2)

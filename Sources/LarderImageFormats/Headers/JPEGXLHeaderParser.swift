@@ -55,13 +55,14 @@ struct JPEGXLHeaderParser: TypedHeaderParser {
 struct JPEGXLHeader {
     private(set) var width = 0
     private(set) var height = 0
-    /// 1 to 8, numbered as in EXIF. Decoders apply it.
+    /// The orientation, 1 to 8, numbered as in EXIF. Decoders rotate the image themselves.
     private(set) var orientation = 1
     private(set) var isAnimated = false
-    /// Whether the first extra channel is alpha. Nil if it is not but there are further channels, which are not read.
+    /// Whether an extra channel is alpha. Only the first one is read: nil if it is not alpha and there are further
+    /// ones.
     private(set) var hasAlpha: Bool? = false
 
-    /// Returns nil if there are too few bytes.
+    /// Returns nil if `bytes` ends within the header.
     init?(_ bytes: Span<UInt8>) {
         var bits = BitReader(bytes)
         (width, height) = bits.size()
@@ -69,7 +70,7 @@ struct JPEGXLHeader {
         if bits.isExhausted { return nil }
     }
 
-    /// Reads ImageMetadata (D.3). Not called if all of its fields have their defaults.
+    /// Reads the fields of ImageMetadata (D.3). Not called if all of them have their defaults.
     private mutating func metadata(_ bits: inout BitReader) {
         if bits.read(1) == 1 {
             orientation = 1 + bits.read(3)
@@ -111,7 +112,8 @@ private struct BitReader {
         return value
     }
 
-    /// U32 (B.2.2): two bits select an offset and the number of bits to add to it.
+    /// Reads a U32 (B.2.2): two bits select a pair; the value is the first number of the pair plus as many bits as the
+    /// second says.
     mutating func number(
         _ first: (Int, Int), _ second: (Int, Int), _ third: (Int, Int), _ fourth: (Int, Int)
     ) -> Int {
@@ -119,7 +121,7 @@ private struct BitReader {
         return offset + read(bits)
     }
 
-    /// SizeHeader (D.2).
+    /// Reads SizeHeader (D.2).
     mutating func size() -> (width: Int, height: Int) {
         let isSmall = read(1) == 1
         let height = side(isSmall)
@@ -136,7 +138,7 @@ private struct BitReader {
         return height * over / under
     }
 
-    /// PreviewHeader.
+    /// Skips the fields of PreviewHeader.
     mutating func skipPreview() {
         let isSmall = read(1) == 1
         func side(_ bits: inout BitReader) {
@@ -148,7 +150,7 @@ private struct BitReader {
         if read(3) == 0 { side(&self) }
     }
 
-    /// AnimationHeader.
+    /// Skips the fields of AnimationHeader.
     mutating func skipAnimation() {
         _ = number((100, 0), (1000, 0), (1, 10), (1, 30))
         _ = number((1, 0), (1001, 0), (1, 8), (1, 10))
@@ -156,7 +158,7 @@ private struct BitReader {
         _ = read(1)
     }
 
-    /// BitDepth.
+    /// Skips the fields of BitDepth.
     mutating func skipDepth() {
         let isFloat = read(1) == 1
         _ = isFloat ? number((32, 0), (16, 0), (24, 0), (1, 6)) : number((8, 0), (10, 0), (12, 0), (1, 6))

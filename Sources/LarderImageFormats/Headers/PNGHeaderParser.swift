@@ -44,7 +44,7 @@ struct PNGHeaderParser: TypedHeaderParser {
         return .consume(33)
     }
 
-    /// The combinations of colour type and bit depth in table 11.1.
+    /// Whether table 11.1 of the specification allows this combination of colour type and bit depth.
     private static func isColour(depth: UInt8, type: UInt8) -> Bool {
         switch type {
         case 0: [1, 2, 4, 8, 16].contains(depth)

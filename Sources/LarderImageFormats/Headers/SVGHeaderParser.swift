@@ -7,7 +7,7 @@ struct SVGHeaderParser: TypedHeaderParser {
     var type: ImageType { .svg }
     static var lookAhead: Int { 1 << 20 }
 
-    /// No relevant name or value is this long. Longer ones are treated as empty.
+    /// The maximum length of a name or value. Longer ones are not relevant and are treated as empty.
     private static let maxTextBytes = 128
 
     private enum State {
@@ -29,7 +29,7 @@ struct SVGHeaderParser: TypedHeaderParser {
     private var isNameWhole = false
     private var attributes: [String: String] = [:]
 
-    /// Whether a document may begin like this: an optional byte order mark, optional white space, then `<`.
+    /// Whether the window may be the start of a document: an optional byte order mark, optional white space, then `<`.
     static func mayBegin(_ window: Span<UInt8>) -> Bool {
         var offset = window[0] == 0xEF && window[1] == 0xBB && window[2] == 0xBF ? 3 : 0
         while offset < window.count, isSpace(window[offset]) { offset += 1 }
@@ -60,7 +60,7 @@ struct SVGHeaderParser: TypedHeaderParser {
         }
     }
 
-    // MARK: - Before the root
+    // MARK: - Before the root element
 
     private mutating func takeProlog(_ byte: UInt8) -> HeaderStep? {
         switch state {
@@ -138,7 +138,7 @@ struct SVGHeaderParser: TypedHeaderParser {
         String(decoding: text, as: UTF8.self).lowercased() == "html" ? .refused(.notAnImage("HTML")) : nil
     }
 
-    // MARK: - The root
+    // MARK: - The root element
 
     private mutating func takeRoot(_ byte: UInt8) -> HeaderStep? {
         let isSpace = Self.isSpace(byte)

@@ -45,7 +45,8 @@ struct SVGSize {
         }
     }
 
-    /// The last two of four numbers; nil if either is not positive or the text does not have four numbers.
+    /// The width and height of a `viewBox`: the last two of its four numbers. Nil if either is not positive or the text
+    /// does not have four numbers.
     static func box(_ text: String) -> (width: Double, height: Double)? {
         let words = text.utf8.split { SVGHeaderParser.isSpace($0) || $0 == UInt8(ascii: ",") }
         let numbers = words.compactMap { word -> Double? in

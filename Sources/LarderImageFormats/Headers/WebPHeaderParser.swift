@@ -26,15 +26,15 @@ struct WebPHeaderParser: TypedHeaderParser {
         return found(window.little16(26) & 0x3FFF, window.little16(28) & 0x3FFF, frames: 1, hasAlpha: false)
     }
 
-    /// RFC 9649, section 3.4: a signature, 14 bits for each side minus one, one bit for alpha, and three for the
-    /// version, which is 0.
+    /// A `VP8L` chunk (RFC 9649, section 3.4): a signature, 14 bits for each side minus one, one bit for alpha, and
+    /// three for the version, which is 0.
     private func lossless(_ window: Span<UInt8>) -> HeaderStep {
         let bits = window.little32(21)
         guard window[20] == 0x2F, bits >> 29 == 0 else { return damaged("its lossless header is invalid") }
         return found((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1, frames: 1, hasAlpha: bits >> 28 & 1 == 1)
     }
 
-    /// RFC 9649, section 2.7: flags, then 24 bits for each side of the canvas minus one.
+    /// A `VP8X` chunk (RFC 9649, section 2.7): flags, then 24 bits for each side of the canvas minus one.
     private func extended(_ window: Span<UInt8>) -> HeaderStep {
         guard window.little32(16) >= 10 else { return damaged("its VP8X chunk is too short") }
         let isAnimated = window[20] & 0x02 != 0

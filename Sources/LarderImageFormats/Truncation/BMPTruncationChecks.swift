@@ -15,7 +15,7 @@ struct BMPTruncationCheck: TruncationCheck {
             : BMPHeaderParser.size(window, at: 14).map { ($0.width, $0.height) }
         guard let (width, height) = size else { return .endless }
         switch compression {
-        // BI_RGB, BI_BITFIELDS, BI_ALPHABITFIELDS.
+        // Uncompressed: BI_RGB, BI_BITFIELDS, BI_ALPHABITFIELDS.
         case 0, 3, 6: break
         case 1 where bits == 8, 2 where bits == 4:
             return .becomes(RunLengthTruncationCheck(start: start, width: width, height: height, isFourBits: bits == 4))
@@ -35,7 +35,7 @@ struct RunLengthTruncationCheck: TruncationCheck {
     private let width: Int
     private let height: Int
     private let isFourBits: Bool
-    /// The number of bytes before the runs; 0 once they have been skipped.
+    /// The number of bytes to skip before the run-length data; 0 once they have been skipped.
     private var start: Int
     private var x = 0
     private var y = 0

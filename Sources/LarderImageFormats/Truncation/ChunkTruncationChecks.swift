@@ -54,12 +54,12 @@ struct GIFTruncationCheck: TruncationCheck {
     private static func colours(_ flags: UInt8) -> Int { flags & 0x80 != 0 ? 3 << (Int(flags & 7) + 1) : 0 }
 }
 
-/// WebP: as long as its RIFF header says. That length excludes the first eight bytes.
+/// WebP: the image ends where its RIFF header says. The length there excludes the first eight bytes.
 struct WebPTruncationCheck: TruncationCheck {
     mutating func step(_ window: Span<UInt8>) -> TruncationStep { .complete(after: 8 + window.little32(4)) }
 }
 
-/// Icons: up to the last byte of the picture that ends last.
+/// Icons: up to the end of the picture that ends last.
 struct IconTruncationCheck: TruncationCheck {
     mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         let count = window.little16(4)

@@ -9,7 +9,7 @@ struct HEIFTruncationCheck: TruncationCheck {
     private var isMetaOpen = false
     private var locations: ItemLocations?
     private var isSequence = false
-    // Parts that have been seen.
+    // Whether these parts of the file have been seen.
     private var hasMeta = false
     private var hasMovie = false
     private var hasMediaData = false
@@ -17,7 +17,7 @@ struct HEIFTruncationCheck: TruncationCheck {
     private var hasPrimaryItem = false
     private var hasProperties = false
 
-    /// Larger `iloc` boxes are not parsed.
+    /// The maximum size of an `iloc` box that is parsed; larger ones are skipped.
     private static let maxLocationBytes = 1 << 20
 
     mutating func step(_ window: Span<UInt8>) -> TruncationStep {
@@ -69,7 +69,7 @@ struct HEIFTruncationCheck: TruncationCheck {
         }
     }
 
-    /// Skips a box inside `meta`. It may be the last one needed.
+    /// Skips a box inside `meta`. If it is the last part that the image needs, the image ends with it.
     private mutating func passing(_ size: Int, isEndOfMeta: Bool) -> TruncationStep {
         let isDescribed = isEndOfMeta || (isMetaOpen && hasPrimaryItem && hasProperties && locations != nil)
         return isDescribed && isWhole ? complete(after: size) : consume(size)

@@ -26,7 +26,7 @@ struct JPEGTruncationCheck: TruncationCheck {
 }
 
 extension Span where Element == UInt8 {
-    /// The index of the first occurrence of a byte.
+    /// The index of the first occurrence of a byte; nil if there is none.
     func first(_ byte: UInt8) -> Int? {
         withUnsafeBytes { bytes in
             guard let start = bytes.baseAddress, let place = memchr(start, CInt(byte), bytes.count) else { return nil }

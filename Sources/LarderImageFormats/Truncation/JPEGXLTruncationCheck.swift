@@ -1,4 +1,5 @@
-/// JPEG XL in a container: boxes up to the complete codestream (`jxlc`) or its last part (`jxlp`).
+/// JPEG XL in a container: up to the end of the box with the complete codestream (`jxlc`) or with its last part
+/// (`jxlp`).
 ///
 /// A codestream without a container does not record its length, so only a decoder can find its end. It counts as
 /// complete after its first bytes, and so does a `jxlc` box that extends to the end of the file.

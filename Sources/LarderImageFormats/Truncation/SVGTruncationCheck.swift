@@ -10,7 +10,7 @@ struct SVGTruncationCheck: TruncationCheck {
         /// Inside a tag or declaration, or inside a quotation in one.
         case tag, closingTag, declaration
         case quote(UInt8, isTag: Bool)
-        /// Inside the document type, outside or inside its brackets.
+        /// Inside the document type: outside or inside the brackets of its internal subset.
         case documentType, subset
     }
     private var place = Place.content

@@ -1,5 +1,5 @@
-/// Detects truncated images by following the structure of a format up to its end. It finds truncation that no content
-/// length or transfer coding reveals. Bytes after the end are ignored.
+/// Detects truncated images by following the structure of a format up to its end. It also finds truncation that neither
+/// the content length nor the transfer coding reveals. Bytes after the end are ignored.
 ///
 /// The detector skips from part to part by their lengths, buffers few bytes and decodes no pictures. The input may be
 /// split into pieces of any size; the result is the same. ``ImageHeaderReader`` decides whether the bytes are an image.
@@ -24,7 +24,7 @@ package struct TruncationDetector: Sendable {
 
     package mutating func feed(_ bytes: [UInt8]) { feed(bytes.span) }
 
-    /// Follows the next bytes.
+    /// Parses the next bytes.
     package mutating func feed(_ bytes: Span<UInt8>) {
         var start = 0
         while check != nil {
@@ -128,7 +128,7 @@ extension TruncationCheck {
     var frameCount: Int? { nil }
 }
 
-/// Detects the image type, as ``FormatSniffer`` does, and continues with its check.
+/// Detects the image type, as ``FormatSniffer`` does, and continues with the check for that type.
 struct TruncationSniffer: TruncationCheck {
     mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         guard window.count >= FormatSniffer.signatureLength else { return .need(FormatSniffer.signatureLength) }
