@@ -57,7 +57,7 @@ struct HostileHeaderTests {
         #expect(wasFound)
     }
 
-    @Test("changed bytes do not make the reader trap, and each header that it accepts has a size of at least 1 by 1", arguments: samples)
+    @Test("changed bytes do not make the reader trap, and no accepted header has a side of 0", arguments: samples)
     func flips(_ bytes: [UInt8]) {
         var generator = SeededGenerator(seed: UInt64(bytes.count))
         for _ in 0..<3_000 {
