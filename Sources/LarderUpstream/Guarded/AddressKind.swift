@@ -1,6 +1,7 @@
 /// The purpose of an address, from the special-purpose registries for IPv4 and IPv6 (RFC 6890) as of 2025.
 package enum AddressKind: String, Sendable, Hashable {
-    /// A host on the Internet. The only kind that is fetched from, unless the settings allow more.
+    /// A host on the Internet. Without a setting that allows more, the agent sends image requests only to addresses of
+    /// this kind.
     case global
     case loopback
     /// The local link. Cloud providers serve instance metadata there.

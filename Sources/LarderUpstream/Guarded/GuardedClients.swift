@@ -81,7 +81,8 @@ final class GuardedClients: Sendable {
                 return value
             } catch {
                 await leave(pin)
-                // Later errors, including the timeouts of `Deadline`, are not retried with another address.
+                // Errors after the connection was opened, and the timeouts of `Deadline`, are not retried with another
+                // address.
                 guard error.code == .connectFailed, !Task.isCancelled else { throw error }
                 failure = error
             }
@@ -142,7 +143,7 @@ final class GuardedClients: Sendable {
     private func makeClient(_ pin: Pin, _ url: FetchURL) -> HTTPClient {
         var configuration = configuration
         configuration.redirectConfiguration = .disallow
-        // `dnsOverride` is looked up with the host as the library parses it, which may be in other case.
+        // AsyncHTTPClient looks up `dnsOverride` by the host as it parses the URL, which may be in other letter case.
         configuration.dnsOverride = [pin.host: pin.address.description]
         if let host = URL(string: url.text)?.host(percentEncoded: false) {
             configuration.dnsOverride[host] = pin.address.description

@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// Resolves host names to addresses.
 package protocol HostResolver: Sendable {
-    /// Returns the addresses of a host in order of preference; none if the name does not resolve.
+    /// Returns the addresses of a host in order of preference; an empty array if the name does not resolve.
     func addresses(of name: String) async throws(UpstreamError) -> [IPAddress]
 }
 

@@ -16,7 +16,8 @@ struct BodyReader {
         metadata = FetchMetadata(response, from: url)
     }
 
-    /// Reads the response: "not modified", or a complete document.
+    /// Turns the response into its result: `notModified` for a 304, a complete document for a 200 or 203. For other
+    /// statuses it throws an error or, if the request asks for that, returns the error with its body.
     func read(_ deadline: Deadline) async throws(UpstreamError) -> FetchResponse {
         switch response.status.code {
         case 304 where request.validator != nil:
@@ -59,7 +60,7 @@ struct BodyReader {
     /// Reads the body. Each piece is requested when the one before it has been copied.
     private func collect(_ deadline: Deadline) async throws(UpstreamError) -> [UInt8] {
         var body: [UInt8] = []
-        // The declared length may be wrong, so it does not cause a large allocation.
+        // The declared length may be wrong, so at most 1 MiB is reserved for it.
         body.reserveCapacity(min(declaredLength ?? 0, request.maximumBytes, 1 << 20))
         do {
             for try await piece in response.body {
@@ -72,7 +73,7 @@ struct BodyReader {
         } catch {
             throw UpstreamError(within: error, from: url, received: body.count)
         }
-        // A cancelled stream may end like a complete one.
+        // The stream of a cancelled request may end like a complete one.
         if Task.isCancelled { throw failure(.cancelled, "was not read completely, because the request was cancelled") }
         if let length = declaredLength, !isEncoded, length != body.count {
             throw failure(.truncated, "sent \(body.count) of \(length) bytes; the last good document stays in use")

@@ -57,7 +57,7 @@ final class Deadline: Sendable {
         state = Mutex(State(end: timeouts.whole))
     }
 
-    /// Records that data arrived, or that waiting for the origin begins.
+    /// Records that data arrived, or that the caller begins to wait for the origin.
     func progressed() {
         let now = elapsed()
         state.withLock { state in

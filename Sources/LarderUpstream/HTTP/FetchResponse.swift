@@ -22,7 +22,8 @@ package struct FetchDocument: Sendable, Hashable {
 
 /// Values from the header of a response.
 package struct FetchMetadata: Sendable, Hashable {
-    /// The status code. Without ``FetchRequest/readsProblems`` it is 200, 203 or 304.
+    /// The status code. If ``HTTPFetcher/fetch(_:)`` returns it without ``FetchRequest/readsProblems``, it is 200, 203
+    /// or 304.
     package let status: Int
     /// The URL that responded, after redirects.
     package let url: String

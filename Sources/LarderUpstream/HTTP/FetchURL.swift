@@ -82,7 +82,8 @@ struct FetchURL: Sendable {
 }
 
 extension String {
-    /// The first 100 and the last 99 characters if the text has more than 200. Keeps messages short.
+    /// The first 100 and the last 99 characters if the text has more than 200; otherwise the whole text. Keeps messages
+    /// short.
     package var middleCut: String {
         let most = 200
         // Counting bytes is faster, and most texts have at most 200 bytes.

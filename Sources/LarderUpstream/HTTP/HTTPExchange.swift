@@ -124,7 +124,8 @@ struct HTTPExchange: Sendable {
                 status: status)
         }
         let next = try target.redirected(to: location)
-        // Most redirects turn a POST into a GET, and a body for one origin must not be sent to another.
+        // Redirects with a status below 307 may turn a POST into a GET, and a body for one origin must not be sent to
+        // another.
         if request.body != nil, status < 307 || !next.isSameOrigin(as: url) {
             throw UpstreamError(
                 .invalidRedirect,
@@ -166,7 +167,7 @@ struct HTTPExchange: Sendable {
         }
         message.tlsConfiguration = request.tls?.configuration(withIdentity: isSameOrigin)
         do {
-            // Deadline enforces the limits. The client requires a deadline, too.
+            // `Deadline` enforces the limits, but this method requires a deadline of its own.
             return try await route.client.execute(message, deadline: .distantFuture)
         } catch {
             guard TLSFailure(description: String(describing: error)).isUntrusted,
@@ -176,7 +177,8 @@ struct HTTPExchange: Sendable {
         }
     }
 
-    /// Returns which certificate of an untrusted server has expired or is not valid yet, and what to do; nil if none.
+    /// Returns which certificate of an untrusted server has expired or is not valid yet, and what to do; nil if all
+    /// certificates are valid now or cannot be read.
     private func certificateProblem(of target: FetchURL, _ route: ClientRoute) async -> String? {
         let certificates = await ServerCertificates.read(
             from: target, at: route.address?.description, on: route.client.eventLoopGroup, timeout: .seconds(5))

@@ -75,7 +75,7 @@ package final class HTTPFetcher: Sendable {
     ///     applies to the body, too. `maximumBytes` is ignored.
     ///   - clock: measures the time limits
     ///   - consume: reads the response, which can have any status except a redirect
-    /// - Throws: the errors of `consume`; `timeout` if a limit is exceeded, also while the body is read; other
+    /// - Throws: the errors of `consume`; `timeout` if a limit is exceeded, even while the body is read; other
     ///   ``UpstreamError``s if there is no response
     package func stream<Output: Sendable>(
         _ request: FetchRequest, clock: any Clock<Duration> = ContinuousClock(),

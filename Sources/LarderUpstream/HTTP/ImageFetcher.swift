@@ -20,8 +20,8 @@ package final class ImageFetcher: Sendable {
         package var idleConnectionTimeout = Duration.seconds(15)
         /// The maximum number of redirects of one request.
         package var maximumRedirects = 5
-        /// The idle limit of a request, and the maximum time for one image over all attempts. The caller sets the
-        /// rates.
+        /// The idle limit of a request, and the maximum time for one image over all attempts. The minimum transfer
+        /// rates are set by the caller.
         package var timeouts = FetchTimeouts(idle: .seconds(10), whole: .seconds(600))
 
         /// - Parameter version: the version of Larder, for `User-Agent: larder/<version>`
@@ -49,8 +49,8 @@ package final class ImageFetcher: Sendable {
     /// Replaces the allowed address blocks for all later requests.
     package func update(allowedNetworks: [AddressRange]) { clients.update(AddressGuard(allowed: allowedNetworks)) }
 
-    /// Returns all header fields of an image request, for `Vary`. A field in `headers` replaces a default field of the
-    /// same name.
+    /// Returns all header fields of an image request, which the cache compares for `Vary`. A field in `headers`
+    /// replaces a default field of the same name.
     package func fields(
         adding headers: [(name: String, value: String)] = []
     ) -> [(name: String, value: String)] {
@@ -66,7 +66,8 @@ package final class ImageFetcher: Sendable {
         [
             ("User-Agent", configuration.userAgent),
             ("Accept", "image/avif,image/webp,image/apng,image/svg+xml,image/*;q=0.8"),
-            // The hash, the size and the format checks apply to the bytes of the image itself.
+            // The hash, the size and the format checks apply to the image itself, so it must not be compressed for
+            // transfer.
             ("Accept-Encoding", "identity"),
         ]
     }
@@ -83,7 +84,7 @@ package final class ImageFetcher: Sendable {
     ///     then. Must not block.
     ///   - consume: reads the response, which can have any status except a redirect
     /// - Throws: the errors of `consume`; ``UpstreamError/Code/forbiddenAddress`` if the URL or the target of a
-    ///   redirect has no allowed address; ``UpstreamError/Code/timeout`` if a limit is exceeded, also while the body is
+    ///   redirect has no allowed address; ``UpstreamError/Code/timeout`` if a limit is exceeded, even while the body is
     ///   read; other ``UpstreamError``s if there is no response
     package func stream<Output: Sendable>(
         _ request: FetchRequest, fields: [(name: String, value: String)] = [],
@@ -114,7 +115,8 @@ extension HTTPClient.Configuration {
             decompression: .disabled)
         // ImageDownloader decides whether and when to try again.
         connectionPool.retryConnectionEstablishment = false
-        // The caller limits concurrent downloads. A request that waited here would run into its idle limit.
+        // The caller limits concurrent downloads. A request that waited for a connection here would exceed its idle
+        // limit.
         connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1024
     }
 }

@@ -35,12 +35,13 @@ package struct StreamHead: Sendable {
 
 /// The body of a response, in pieces as they arrive.
 package struct StreamBody {
-    /// Pieces of fewer bytes do not count towards ``FetchTimeouts/slowest``, because they cost more than they deliver.
+    /// Pieces of fewer bytes do not count towards ``FetchTimeouts/slowest``, because the work for each is out of
+    /// proportion to its bytes.
     private static let tinyPiece = 64
-    /// After this many consecutive pieces of fewer than `smallPiece` bytes, ``next(atLeast:)`` pauses before it reads
-    /// on.
+    /// After `smallPiecesInRow` consecutive pieces of fewer than `smallPiece` bytes, ``next(atLeast:)`` pauses before
+    /// it continues reading.
     private static let (smallPiece, smallPiecesInRow) = (512, 8)
-    /// Small pieces are read for `work`, then reading pauses for `pause`. Without the pauses, 40,000 chunks of one byte
+    /// The time for which small pieces are read, and the pause after it. Without the pauses, 40,000 chunks of one byte
     /// per second occupy a whole core.
     private static let (work, pause) = (Duration.microseconds(250), Duration.milliseconds(10))
 
@@ -48,7 +49,8 @@ package struct StreamBody {
     private let url: FetchURL
     private let deadline: Deadline
     private var received = 0
-    /// The error that ended the body, if bytes before it were returned first. The next call throws it.
+    /// The error that ended the body while ``next(atLeast:)`` was collecting a block. The bytes before it were
+    /// returned, and the next call throws it.
     private var failure: UpstreamError?
     private var isAtEnd = false
     private var smallPieces = 0
@@ -93,7 +95,7 @@ package struct StreamBody {
                 self.failure = failure
                 return block
             }
-            // A cancelled stream can end like a complete one.
+            // The stream of a cancelled request can end like a complete one.
             if Task.isCancelled { throw UpstreamError(.cancelled, "the request to \(url.display) was cancelled") }
             guard let piece else {
                 isAtEnd = true

@@ -55,7 +55,7 @@ extension UpstreamError {
             }
             return ofConnection(failure, url) ?? ofLibrary(failure, url)
         case let error as IOError:
-            // strerror(3) is safe here: glibc gives a constant or thread-local text for every code.
+            // Here strerror(3) is thread-safe: glibc returns a constant or thread-local text for every code.
             let reason = String(cString: strerror(error.errnoCode))
             return UpstreamError(
                 .connectFailed,
@@ -90,7 +90,7 @@ extension UpstreamError {
             originFailure: "\(failure); check it and DNS")
     }
 
-    /// Translates errors that mean the same before and within the body.
+    /// Translates errors whose meaning does not depend on whether the body has begun; nil for other errors.
     private static func ofLibrary(_ error: any Error, _ url: FetchURL) -> UpstreamError? {
         switch error {
         case is CancellationError:

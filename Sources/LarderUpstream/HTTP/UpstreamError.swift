@@ -89,13 +89,13 @@ extension UpstreamError {
         /// The body or its declared length exceeds ``FetchRequest/maximumBytes``, or a compressed body expands beyond
         /// ``HTTPFetcher/Configuration/maximumDecodedBytes``.
         package static let tooLarge = Code(.tooLarge)
-        /// A success without a body.
+        /// The response has a success status but no body.
         package static let empty = Code(.empty)
         /// The status code means that there is no document; see ``UpstreamError/status``.
         package static let status = Code(.status)
         package static let tooManyRedirects = Code(.tooManyRedirects)
-        /// A redirect without a usable target, from `https` to `http`, or of a POST that would change its method or
-        /// origin.
+        /// The redirect has no usable target, leads from `https` to `http`, or would change the method or origin of a
+        /// POST.
         package static let invalidRedirect = Code(.invalidRedirect)
         package static let cancelled = Code(.cancelled)
         /// The fetcher was shut down.

@@ -1,6 +1,6 @@
 internal import LarderHTTPSemantics
 
-/// The wait after a failure: exponential growth with full jitter.
+/// The wait after a failure: it grows exponentially and is random over its whole range ("full jitter").
 ///
 /// Implements "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015). Each wait is random between a floor and a
 /// ceiling, and the ceiling doubles with each consecutive failure. Hosts that failed together therefore retry at
@@ -35,7 +35,7 @@ package struct Backoff: Sendable, Hashable {
     /// Records a failure and returns the time to wait before the next attempt.
     ///
     /// `Retry-After` is a lower bound. The jitter is added to it, and its range is at least as long as `Retry-After`,
-    /// up to ``cap``. Otherwise all hosts that received the same value would return together.
+    /// up to ``cap``. Otherwise all hosts that received the same value would retry together.
     ///
     /// - Parameters:
     ///   - retryAfter: the value of `Retry-After`; nil if the origin sent none

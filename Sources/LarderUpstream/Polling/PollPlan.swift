@@ -1,7 +1,7 @@
 /// Decides when a host polls its origin next. It has no clock, network or random numbers of its own, so a simulation
 /// runs the same code as the agent.
 ///
-/// A host polls at its own times (``PollSchedule``), also after failures. These times are spread evenly over all hosts,
+/// A host polls at its own times (``PollSchedule``), even after failures. These times are spread evenly over all hosts,
 /// so an event that affects all hosts in the same second does not make them poll in the same second. Requests at other
 /// times are:
 ///
@@ -27,8 +27,8 @@ package struct PollPlan: Sendable, Hashable {
         /// The next long poll can begin at once: the last poll succeeded, or the last long poll lasted at least half of
         /// its wait or was cancelled for another request.
         case waited
-        /// A long poll returned another document in less than half of its wait. The next one follows after a short
-        /// pause, because the source may always have another one.
+        /// A long poll returned another document in less than half of its wait. The next long poll follows after a
+        /// short pause, because some sources return another document every time.
         case changedEarly
         /// The request failed. `holding`: an older document is still served. `retryAfter`: the value of `Retry-After`.
         case failed(holding: Bool, retryAfter: Duration?)
@@ -37,7 +37,7 @@ package struct PollPlan: Sendable, Hashable {
     }
 
     private let schedule: PollSchedule
-    /// The schedule at the start and after failures: the same, but with an interval of at most ``maxRetryInterval``.
+    /// ``schedule`` with an interval of at most ``maxRetryInterval``, used at the start and after failures.
     private let retrySchedule: PollSchedule
     /// The delays of a host without a document, which retries early instead of waiting for its scheduled time.
     private var backoff: Backoff
@@ -46,7 +46,7 @@ package struct PollPlan: Sendable, Hashable {
     package var failures: Int { backoff.failures }
 
     private static let maxRetryInterval = Duration.seconds(600)
-    /// Polls are skipped only if they and the next one fit into this time.
+    /// After repeated failures a host skips polls, but only as many as fit into this time together with the next poll.
     private static let maxPause = Duration.seconds(300)
     /// One more than the maximum number of skipped polls.
     private static let maxIntervals = 5
@@ -60,7 +60,7 @@ package struct PollPlan: Sendable, Hashable {
         self.schedule = schedule
         retrySchedule =
             schedule.interval <= Self.maxRetryInterval ? schedule : schedule.with(interval: Self.maxRetryInterval)
-        // Hosts that an overloaded source has rejected must not all return within seconds.
+        // A source that is overloaded rejects hosts, and these must not all retry within seconds.
         backoff = Backoff(base: max(Backoff.defaultBase, schedule.firstFetchWindow))
     }
 
@@ -92,7 +92,8 @@ package struct PollPlan: Sendable, Hashable {
         case .failed(let holding, let retryAfter):
             let jittered = backoff.next(using: &generator)
             if let retryAfter, retryAfter > .zero {
-                // Hosts that received the same end of a maintenance window return at their own times after it.
+                // Hosts that received the same `Retry-After`, such as the end of a maintenance window, poll at their
+                // own times after it.
                 return retrySchedule.delay(
                     after: now, notBefore: min(retryAfter, Self.maxRetryAfter), using: &generator)
             }

@@ -32,9 +32,9 @@ package struct PollSchedule: Sendable, Hashable {
 
     /// Returns the time to wait until the next poll.
     ///
-    /// The next poll is at the first time of this host that is more than half an interval away, plus jitter. Half an
-    /// interval, because a poll that was early by its jitter must not be repeated at the same scheduled time. The wait
-    /// is between 0.25 and 1.75 intervals, and one interval on average.
+    /// The next poll is at the first time of this host that is more than half an interval away, plus jitter. With a
+    /// shorter minimum, a poll that was early by its jitter could be repeated at the same scheduled time. The wait is
+    /// between 0.25 and 1.75 intervals, and one interval on average.
     ///
     /// - Parameters:
     ///   - now: the wall-clock time since 1970-01-01T00:00:00Z
@@ -46,8 +46,8 @@ package struct PollSchedule: Sendable, Hashable {
         return .nanoseconds(moment - now) + deviation
     }
 
-    /// Returns the time to wait until this host's first scheduled time that is at least `earliest` away. Jitter is only
-    /// added.
+    /// Returns the time to wait until this host's first scheduled time that is at least `earliest` away. The jitter
+    /// only lengthens this wait.
     ///
     /// - Parameters:
     ///   - now: the wall-clock time since 1970-01-01T00:00:00Z
@@ -75,9 +75,9 @@ package struct PollSchedule: Sendable, Hashable {
             firstFetchWindow: firstFetchWindow)
     }
 
-    /// Returns how long a host waits before it opens the connection of a source that keeps one. Other sources use it
-    /// for their first request without a document and after a change of the settings. The wait is the same at every
-    /// start.
+    /// Returns how long a host waits before it connects to a source that keeps its connection open. For other sources,
+    /// it is the wait before the first request of a host without a document, and before the first request after a
+    /// change of the settings. The wait is the same at every start.
     ///
     /// With a document, the host waits for up to a third of the interval, at most 100 s. Hosts with intervals of up to
     /// five minutes that boot together therefore put at most three times their usual polling load on the source.
@@ -95,7 +95,7 @@ package struct PollSchedule: Sendable, Hashable {
     }
 
     private static let maxConnectionSplay = Duration.seconds(100)
-    /// Short, because an operator waits for the effect of the new settings.
+    /// The maximum wait after a change of the settings. It is short, because an operator waits for the effect.
     static let maxSplay = Duration.seconds(5)
 
     /// Returns the wait of this host before a request that is not scheduled: a fraction of `window` that is the same at
@@ -108,8 +108,8 @@ package struct PollSchedule: Sendable, Hashable {
 /// A fraction of a duration that is derived from a text. It is the same in every process, on every host, in every
 /// version.
 enum StableHash {
-    /// A hash of 64 well-mixed bits. The upper bits of FNV-1a are weak for short texts that differ in the last byte,
-    /// such as host names, so the finalizer of SplitMix64 (Steele, Lea, Flood 2014) is applied.
+    /// A 64-bit hash. The upper bits of FNV-1a are weak for short texts that differ in the last byte, such as host
+    /// names, so the finalizer of SplitMix64 (Steele, Lea, Flood 2014) is applied to mix the bits.
     static func mixed(_ text: String) -> UInt64 {
         var fnv1a = FNV1a()
         fnv1a.add(text.utf8)

@@ -10,9 +10,9 @@ internal import LarderEncoding
 package struct ReconnectPlan: Sendable, Hashable {
     /// How a connection ended.
     package enum End: Sendable, Hashable {
-        /// It delivered a document, so the source works.
+        /// The connection delivered a document, so the source works.
         case delivered
-        /// It could not be opened, or ended without a document.
+        /// The connection could not be opened, or ended without a document.
         case failed
     }
 

@@ -1,5 +1,5 @@
-/// The reason of a TLS failure, extracted from the error text of NIOSSL. The names of BoringSSL's reasons (err.h,
-/// ssl.h) are translated; the rest of the text is about the source code of the library.
+/// The reason of a TLS failure, extracted from the error text of NIOSSL. The reason names of BoringSSL (err.h, ssl.h)
+/// are translated; the rest of the text, such as source locations, is dropped.
 struct TLSFailure: Sendable {
     /// The failure and what to do.
     let text: String

@@ -39,7 +39,7 @@ package struct TLSOptions: Sendable, Hashable {
         do {
             key = try NIOSSLPrivateKey(bytes: privateKey.bytes, format: .pem)
         } catch {
-            // The error text of the library may quote the file.
+            // The error text of the library may quote the file, which may contain a private key.
             throw UpstreamError(
                 .invalidRequest,
                 "\(privateKey.path) does not contain a PEM private key without a passphrase; replace it")
@@ -52,10 +52,10 @@ package struct TLSOptions: Sendable, Hashable {
         }
     }
 
-    /// Whether the key belongs to the first certificate. A TLS context rejects any other.
+    /// Whether the key belongs to the first certificate. A TLS context can be created only with that key.
     private var hasMatchingKey: Bool {
         var configuration = configuration(withIdentity: true)
-        // Loading the authorities of the system takes milliseconds.
+        // Loading the authorities of the system takes milliseconds, and this check does not need them.
         configuration.trustRoots = .certificates([])
         configuration.certificateVerification = .none
         return (try? NIOSSLContext(configuration: configuration)) != nil
