@@ -5,21 +5,20 @@ package import NIOPosix
 package struct BlockingWork: Sendable {
     private let threads: NIOThreadPool
 
-    /// - Parameter threads: started and shut down by the caller. A pool that is not running executes each body on the
-    ///   caller's thread.
+    /// - Parameter threads: the pool, which the caller starts and shuts down. If it is not running, each body runs on
+    ///   the thread that submits it.
     package init(_ threads: NIOThreadPool) { self.threads = threads }
 
     /// Runs a body on the pool and returns its result.
     ///
-    /// The body also runs if the task is canceled: callers clean up and finish writing in bodies, and a burst of
-    /// canceled tasks must not run them on the threads of tasks. A caller whose body is then unnecessary checks for
-    /// cancellation before it calls this method.
+    /// The body runs on the pool even if the task is canceled, because it may clean up or finish a write. A caller that
+    /// does not need this checks for cancellation before it calls this method.
     package func run<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         let result: Result<Value, Failure> = await withCheckedContinuation { continuation in
-            // A pool that has been shut down calls this immediately, with another state. The body runs in either case,
-            // because it may contain a final write.
+            // A pool that has been shut down calls this closure immediately, with a state other than `.active`. The
+            // body runs in either state, because it may contain a final write.
             threads.submit { _ in
                 do throws(Failure) {
                     continuation.resume(returning: .success(try body()))
@@ -38,8 +37,8 @@ package struct BlockingWork: Sendable {
 extension NIOThreadPool {
     /// Shuts the pool down and returns once all submitted work has run.
     package func finish() async {
-        // NIO runs the queued work on this queue and then the callback. A concurrent queue would not keep that order.
-        // NIO's method requires a DispatchQueue.
+        // NIO requires a DispatchQueue. On it NIO runs the work that is still queued, and then the callback. On a
+        // concurrent queue the callback could run before the work has ended.
         let queue = DispatchQueue(label: "larder.threads")
         await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
             shutdownGracefully(queue: queue) { _ in done.resume() }

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// A log that limits bursts of events. The first `burst` events of a key in each interval are logged at once. Further
 /// events of that interval are combined into one line, which is logged at the end of the interval and counts towards
-/// the `burst` of the next one. A key is forgotten after an interval without combined events.
+/// the `burst` of the next one. The log forgets a key after an interval in which no event of the key was combined.
 package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: Sendable {
     private struct Window {
         var lines = 0
@@ -19,7 +19,7 @@ package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: S
     private let windows = Mutex<[Key: Window]>([:])
 
     /// - Parameters:
-    ///   - interval: the time between combined lines
+    ///   - interval: the length of an interval, which is the time between two combined lines of a key
     ///   - burst: the number of lines per key and interval that are logged at once
     ///   - write: logs an entry that stands for the given number of events; called on any thread
     package init(
@@ -30,8 +30,8 @@ package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: S
     }
 
     /// Logs an event now or as part of a combined line.
-    /// - Parameter update: adds the event to the entry; nil if the entry has no event yet. It is called before this
-    ///   method returns, and must not call the log.
+    /// - Parameter update: adds the event to the entry, which is nil if this is its first event. It is called before
+    ///   this method returns, and must not call the log.
     /// - Returns: whether a line was logged now
     @discardableResult
     package func add(_ key: Key, _ update: (inout Entry?) -> Void) -> Bool {
@@ -65,7 +65,8 @@ package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: S
 
     private func takeAll() -> [Key: Window] {
         windows.withLock { windows in
-            // Canceled under the lock: a timer that finds itself canceled does not change windows that are added later.
+            // The timers are canceled under the lock. A canceled timer checks for this under the lock too, so it does
+            // not change windows that are added later.
             for window in windows.values { window.timer?.cancel() }
             defer { windows = [:] }
             return windows

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Wakes one receiver, however many events occur. After a wake-up, each further event costs one atomic operation until
-/// the receiver calls ``take()``. Any thread may raise events.
+/// Wakes one receiver, once for any number of events. After a wake-up, each further event costs only one atomic
+/// operation, until the receiver calls ``take()``. Any thread may call ``raise()``.
 package final class Signal: Sendable {
     private let isRaised = Atomic<Bool>(false)
     private let wake: @Sendable (Signal) -> Void
@@ -15,20 +15,21 @@ package final class Signal: Sendable {
         self.end = end
     }
 
-    /// Makes a signal for a task. The stream has an element for each wake-up and ends after ``finish()``.
+    /// Makes a signal for a task that iterates over `wakeUps`. The stream has an element for each wake-up and ends
+    /// after ``finish()``.
     package static func makeStream() -> (signal: Signal, wakeUps: AsyncStream<Void>) {
         let (wakeUps, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         return (Signal(wake: { _ in continuation.yield() }, end: { continuation.finish() }), wakeUps)
     }
 
-    /// Wakes the receiver, unless a previous wake-up has not been followed by ``take()``.
+    /// Wakes the receiver, unless it has not called ``take()`` since it was last woken.
     package func raise() {
         if !isRaised.exchange(true, ordering: .acquiringAndReleasing) { wake(self) }
     }
 
-    /// Resets the signal. The receiver calls this before it reads the state that the events are about, so that no event
-    /// is missed.
-    /// - Returns: whether the signal was raised since the last call
+    /// Resets the signal. The receiver calls this before it reads the state that the events change, so that it misses
+    /// no event.
+    /// - Returns: whether the signal was raised since the last call of this method
     @discardableResult
     package func take() -> Bool { isRaised.exchange(false, ordering: .acquiringAndReleasing) }
 

@@ -1,6 +1,7 @@
 import Glibc
 
-/// The time of day, for display and for times that outlive the process. Use a monotonic `Clock` to wait.
+/// The current date and time, for display and for times that are stored. It can jump, so use a monotonic `Clock` to
+/// wait.
 package struct WallClock: Sendable {
     private let read: @Sendable () -> Int
 

@@ -2,8 +2,8 @@ import Glibc
 
 /// Replaces a file in one step: readers see either the complete previous content or the complete new content.
 ///
-/// Write the content, then call ``replace(synchronizing:)``. Otherwise the new file is removed when this value is
-/// destroyed.
+/// Write the content, then call ``replace(synchronizing:)``. If the file has not been replaced when this value is
+/// destroyed, the new file is removed.
 package struct AtomicReplace: ~Copyable {
     /// A step that failed.
     package struct Failure: Error {
@@ -17,7 +17,7 @@ package struct AtomicReplace: ~Copyable {
         package let error: Errno
     }
 
-    /// The new file, open for writing.
+    /// The descriptor of the new file, open for writing.
     package let descriptor: CInt
     private let directory: CInt
     private let name: String
@@ -29,7 +29,8 @@ package struct AtomicReplace: ~Copyable {
     ///
     /// - Parameters:
     ///   - name: the final name
-    ///   - temporary: the name until ``replace(synchronizing:)``, on the same file system
+    ///   - temporary: the name of the new file until ``replace(synchronizing:)`` renames it; on the same file system as
+    ///     `name`
     ///   - directory: the open directory that relative names are resolved in; `AT_FDCWD` for the working directory
     ///   - mode: the permission bits of the new file, before the umask is applied
     package init(

@@ -7,7 +7,7 @@ package struct Descriptor: ~Copyable {
     /// Opens a file for reading (open(2)).
     ///
     /// - Parameters:
-    ///   - name: the name, with a terminating 0
+    ///   - name: the path of the file, with a terminating NUL
     ///   - directory: the directory that a relative name is resolved in; nil for the working directory
     package init(_ name: [CChar], in directory: CInt? = nil, flags: CInt) throws(Errno) {
         // O_NONBLOCK: opening a FIFO would otherwise block the thread until another process opens it for writing.

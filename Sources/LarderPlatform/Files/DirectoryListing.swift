@@ -5,13 +5,14 @@ import Glibc
 package enum DirectoryListing {
     /// Reads all names in an open directory. The descriptor stays open, and its position does not change.
     package static func names(in directory: CInt) throws(Errno) -> [[UInt8]] {
-        // Opened again, because closedir(3) closes the descriptor and a duplicate would share its position.
+        // The directory is opened again, because closedir(3) would close the caller's descriptor, and a duplicate of
+        // that descriptor would share its position.
         let own = uninterrupted { openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard own >= 0 else { throw .current }
         return try names(closing: own)
     }
 
-    /// Reads an open directory from its position, and closes the descriptor.
+    /// Reads the names from the current position of an open directory to its end, and closes the descriptor.
     package static func names(closing directory: CInt) throws(Errno) -> [[UInt8]] {
         guard let stream = fdopendir(directory) else {
             let error = Errno.current
@@ -23,8 +24,8 @@ package enum DirectoryListing {
         while true {
             errno = 0
             guard let entry = readdir(stream) else {
-                // readdir(3) does not change errno at the end of the directory. If an error were taken for the end, the
-                // caller would miss names.
+                // nil means the end of the directory if errno is unchanged, otherwise an error (readdir(3)). If an
+                // error were taken for the end, the caller would miss names.
                 if errno != 0 { throw .current }
                 return names
             }

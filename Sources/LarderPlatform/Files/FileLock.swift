@@ -1,7 +1,7 @@
 import Glibc
 
 /// An exclusive lock on a file or directory (flock(2)). The lock is released by ``unlock()``, when the last reference
-/// is released, or when the process dies.
+/// to this object is released, or when the process ends.
 package final class FileLock: Sendable {
     /// Why the lock could not be acquired.
     package enum Failure: Error {

@@ -6,7 +6,7 @@ import Glibc
 package enum OpenBeneath {
     /// Opens `name` with O_CLOEXEC. Opens each directory in the path separately, without following symbolic links.
     ///
-    /// A single openat2(2) call could replace these, but fails under `RestrictSUIDSGID=` (systemd.exec(5)), which the
+    /// A single openat2(2) call could do the same, but it fails under `RestrictSUIDSGID=` (systemd.exec(5)), which the
     /// packaged unit sets.
     /// - Returns: the descriptor, or -1 with errno set
     package static func open(_ directory: CInt, _ name: String, _ flags: CInt, mode: UInt32 = 0) -> CInt {
@@ -30,7 +30,8 @@ package enum OpenBeneath {
         return result
     }
 
-    /// Flags for opening a directory only to open files in it, which does not require permission to read the directory.
+    /// Flags to open a directory only as the starting point of openat(2). This does not require permission to read the
+    /// directory.
     package static let placeFlags = CInt(LARDER_O_PATH) | O_DIRECTORY | O_CLOEXEC
 
     private static func leave(_ place: CInt, _ directory: CInt) {

@@ -5,7 +5,7 @@ import Glibc
 ///
 /// Do not use this for close(2): the descriptor is closed even if the call is interrupted.
 /// - Parameter call: returns a negative value and sets errno if it fails
-/// - Returns: the result of the last call, which also set errno
+/// - Returns: the result of the last call. If it failed, errno is the error of that call.
 package func uninterrupted<Result: SignedInteger>(_ call: () -> Result) -> Result {
     while true {
         let result = call()
@@ -13,7 +13,7 @@ package func uninterrupted<Result: SignedInteger>(_ call: () -> Result) -> Resul
     }
 }
 
-/// Does the same for a call such as opendir(3) that returns a pointer, or nil if it fails.
+/// Makes a call that returns a pointer or nil, such as opendir(3), and repeats it while it fails with EINTR.
 package func uninterrupted<Result>(_ call: () -> Result?) -> Result? {
     while true {
         if let result = call() { return result }
