@@ -14,8 +14,8 @@ package struct JSON5Error: Error, Sendable {
     package let member: JSON5Path?
     /// The position of the error, in Unicode scalars from the start.
     package let offset: Int
-    /// The line and column of the error, both from 1, the column in Unicode scalars; nil unless made by
-    /// ``placed(in:)``.
+    /// The line and column of the error, both from 1, the column in Unicode scalars; nil unless the error was returned
+    /// by ``placed(in:)``.
     package private(set) var place: (line: Int, column: Int)?
 
     package init(_ code: Code, _ reason: String, member: JSON5Path? = nil, offset: Int) {

@@ -1,15 +1,16 @@
 /// Parses JSON with the extensions of JSON5 (spec.json5.org) that help people who write settings and layer files:
-/// comments, unquoted names, single-quoted strings, and trailing commas. Each value has its position.
+/// comments, unquoted names, single-quoted strings, and trailing commas. Each parsed value records its position in the
+/// text.
 ///
-/// FoundationEssentials' decoder (Swift 6.3) is not used, for three reasons. It crashes on the number `1e+`, and a
-/// typing error must not stop a daemon that reloads its settings. Most of its errors have neither line nor member name.
-/// It accepts duplicate members without an error and uses the first.
+/// FoundationEssentials' decoder (Swift 6.3) is not used, for three reasons. It crashes on the number `1e+`, but a
+/// typing error in the settings must not stop a daemon that reloads them. Most of its errors state neither a line nor a
+/// member name. If an object has duplicate members, it uses the first one without an error.
 package struct JSON5Parser {
     /// The maximum nesting depth. Settings need six levels at most.
     package static let maximumDepth = 64
 
     private var text: JSON5Text
-    /// An error for each member whose name occurred before in the same object.
+    /// An error for each member whose name has already occurred in the same object.
     private var duplicates: [JSON5Error] = []
 
     private init(_ scalars: [Unicode.Scalar]) {
@@ -46,7 +47,7 @@ package struct JSON5Parser {
 
     /// Decodes UTF-8.
     ///
-    /// - Throws: ``JSON5Error`` with the position of the first invalid byte
+    /// - Throws: ``JSON5Error`` with the offset, in Unicode scalars, of the first invalid byte
     package static func scalars(of bytes: [UInt8]) throws(JSON5Error) -> [Unicode.Scalar] {
         if let text = String(validating: bytes, as: UTF8.self) { return Array(text.unicodeScalars) }
         var decoder = UTF8()

@@ -1,4 +1,4 @@
-/// How errors show parts of the file.
+/// Formats parts of a JSON5 text for error messages.
 package enum JSON5Shown {
     /// The text in quotation marks, on one line, truncated to 60 characters.
     package static func quoted(_ text: String) -> String {
@@ -9,7 +9,7 @@ package enum JSON5Shown {
         return "\"\(shown)\(text.unicodeScalars.count > 60 ? "…" : "")\""
     }
 
-    /// The character, or its code point if it is invisible or could break the line.
+    /// The character; its code point as text if the character is invisible or would break the line.
     package static func printable(_ scalar: Unicode.Scalar) -> String {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .unassigned, .privateUse, .surrogate:

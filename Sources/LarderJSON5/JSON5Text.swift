@@ -19,7 +19,7 @@ package struct JSON5Text {
         offset += 1
     }
 
-    /// Moves past the next character if it is the expected one.
+    /// Moves past the next character if it is `expected`. Returns whether it was.
     mutating func take(_ expected: Unicode.Scalar) -> Bool {
         guard peek == expected else { return false }
         offset += 1
@@ -32,7 +32,7 @@ package struct JSON5Text {
         JSON5Error(.syntax, reason, offset: offset)
     }
 
-    /// The error for a next character that differs from the expected one.
+    /// An error that shows the character at the read position, and what should be there instead.
     func unexpected(_ expected: String) -> JSON5Error {
         let found = peek.map { $0 == "\"" ? "a quotation mark" : "\"\(JSON5Shown.printable($0))\"" }
         return failure("found \(found ?? "the end of the text") where \(expected) should be", at: offset)

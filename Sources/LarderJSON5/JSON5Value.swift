@@ -5,7 +5,7 @@ package struct JSON5Value {
     package enum Content {
         case null
         case bool(Bool)
-        /// A number and its text, which messages show.
+        /// A number, and its text as written, which error messages show.
         case number(Double, text: String)
         case string(String)
         case array([JSON5Value])
@@ -15,16 +15,16 @@ package struct JSON5Value {
     /// A member of an object. Names are unique within an object, except in a result of ``JSON5Parser/parseAll(_:)``.
     package struct Member {
         package let name: String
-        /// The start of the name, in Unicode scalars.
+        /// The position of the name in the text, in Unicode scalars.
         package let offset: Int
         package let value: JSON5Value
     }
 
     package let content: Content
-    /// The start of the value, in Unicode scalars.
+    /// The position of the value in the text, in Unicode scalars.
     package let offset: Int
 
-    /// The value as errors show it: short simple values as text, others as a type.
+    /// The value for an error message: a short scalar as text, any other value as the name of its type.
     package var shown: String {
         switch content {
         case .null: "null"
@@ -38,7 +38,7 @@ package struct JSON5Value {
 }
 
 extension JSON5Value {
-    /// The offset of the last name in a path, or of the element; nil if the document has no value at the path.
+    /// The offset of the member name or array element that a path ends at; nil if there is no value at the path.
     package func offset(of path: [String]) -> Int? {
         var (found, offset) = (self, offset)
         for name in path {
@@ -56,7 +56,7 @@ extension JSON5Value {
     }
 
     /// Returns this value without one member or element.
-    /// - Parameter place: the offset of the member's name, of its value or of the element
+    /// - Parameter place: the offset of the member's name, of the member's value, or of the element
     /// - Returns: nil if no value within this one has that offset
     package func removing(at place: Int) -> JSON5Value? {
         switch content {
@@ -95,7 +95,7 @@ extension JSON5Value {
         case .string(let text): return .string(text)
         case .number(let number, let text):
             guard number.isFinite else { return nil }
-            // The number keeps its text if that is valid JSON.
+            // A number whose text is valid JSON keeps its text.
             if let value = try? JSONValue(parsing: text), value.kind == .number { return value }
             return Int(exactly: number).map(JSONValue.int) ?? .double(number)
         case .array(let elements):
