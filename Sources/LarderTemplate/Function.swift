@@ -2,7 +2,7 @@
 enum Function: String, Sendable {
     // For all values.
     case json
-    // For objects. They return lists, whose elements have `key` and `value`.
+    // For objects. Each returns a list of the members. An element of the list has `key` and `value`.
     case enumerated, sorted
     // For arrays, objects and the lists of `enumerated` and `sorted`; `empty` also for strings and missing values.
     case count, empty
@@ -12,10 +12,12 @@ enum Function: String, Sendable {
     case uppercased, lowercased, capitalized
     // For integers.
     case plusone, minusone, equalzero, even, odd
-    // For the position in a list: `{{index()}}`. `first`, `last`, `even` and `odd` can be called in this way too.
+    // For the position of the current element in a list: `{{index()}}`. `first`, `last`, `even` and `odd` can also be
+    // called without an argument, for the same position.
     case index
 
-    /// Whether the function can be called without an argument, for the position in a list.
+    /// Whether the function can be called without an argument. It then applies to the position of the current element
+    /// in a list.
     var isOfPlaces: Bool {
         switch self {
         case .index, .first, .last, .even, .odd: true
@@ -61,8 +63,8 @@ enum Function: String, Sendable {
 }
 
 extension String {
-    /// The string with the first letter of each word in title case and the others in lower case. Words consist of
-    /// letters and of apostrophes between letters.
+    /// The string with the first letter of each word in title case and all other letters in lower case. Words consist
+    /// of letters and of apostrophes between letters.
     fileprivate var capitalizedWords: String {
         var result = ""
         var isInWord = false
@@ -81,7 +83,7 @@ extension String {
 }
 
 extension Character {
-    /// The title case of the character. It differs from upper case for a few characters, such as ǅ.
+    /// The character in title case, which differs from upper case for a few characters, such as ǅ.
     fileprivate var capital: String {
         var result = ""
         for (index, scalar) in unicodeScalars.enumerated() {

@@ -6,8 +6,8 @@ enum Item {
     /// An element of the lists that `sorted` and `enumerated` return. It behaves as an object with `key` and `value`.
     case member(name: String, value: JSONValue)
 
-    /// Returns the value of a name. For the optional name `name?`, a member that is literally called `name?` takes
-    /// precedence.
+    /// Returns the member that a step names; nil if it does not exist. For the optional step `name?`, a member that is
+    /// literally called `name?` takes precedence over one called `name`.
     func child(_ step: Reference.Step) -> JSONValue? {
         switch self {
         case .value(let value):
@@ -38,9 +38,9 @@ enum Item {
 /// The elements that a section is repeated for.
 struct List {
     var items: [Item]
-    /// The path of the array or object.
+    /// The path of the array or object that the elements come from.
     let path: [String]
-    /// Whether the order is reversed.
+    /// Whether the elements are in reverse order, so that their indexes count from the end.
     var isReversed = false
 
     /// Returns the path of an element.
@@ -51,14 +51,14 @@ struct List {
 
     func reversed() -> List { List(items: items.reversed(), path: path, isReversed: !isReversed) }
 
-    /// Returns the element at an index, or `missing`.
+    /// Returns the element at an index; `missing` if the index is out of range.
     func element(_ index: Int) -> Operand {
         items.indices.contains(index)
             ? .item(items[index], ValuePath(base: path(to: index))) : .missing(path + ["0"], isOptional: false)
     }
 }
 
-/// The path of a value. It is computed only on demand, because only errors need it.
+/// The parts from which the path of a value is computed. Only errors need the path.
 struct ValuePath {
     let base: [String]
     var reference: Reference?
@@ -68,7 +68,7 @@ struct ValuePath {
     var path: [String] { base + (reference?.path(from: first) ?? []) }
 }
 
-/// The value of a reference during rendering.
+/// The value that a reference has during rendering.
 enum Operand {
     case item(Item, ValuePath)
     case list(List)
@@ -80,7 +80,7 @@ enum Operand {
     static func string(_ text: String) -> Operand { .item(.value(.string(text)), ValuePath(base: [])) }
     static func int(_ number: Int) -> Operand { .item(.value(.int(number)), ValuePath(base: [])) }
 
-    /// The elements, if the value is an array or a list.
+    /// The elements of an array or a list; nil for any other value.
     var list: List? {
         switch self {
         case .list(let list): list

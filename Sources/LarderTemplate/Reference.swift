@@ -1,12 +1,13 @@
-/// The content of a tag: the path of a value and the functions that are called on it.
+/// The content of a tag such as `{{json(search.limit)}}`: the path of a value, and the functions that are called on it.
 struct Reference: Sendable, Equatable {
     /// The scope in which the path starts.
     enum Start: Sendable {
-        /// The innermost scope that has a value for the first name: `search.limit`.
+        /// The innermost scope that has a value for the first name of the path, as for `search.limit`.
         case anywhere
-        /// The innermost scope: `.search.limit`, or `.` for its value.
+        /// The innermost scope, as for `.search.limit`, or for `.`, the value of the scope itself.
         case here
-        /// No scope. A function without an argument applies to the position in a list: `index()`.
+        /// No scope. The reference is a function without an argument, such as `index()`, which applies to the position
+        /// of the current element in a list.
         case place
     }
 
@@ -47,7 +48,7 @@ struct Reference: Sendable, Equatable {
         functions.reverse()
         self.functions = functions
         if name.isEmpty {
-            // A function without an argument must apply to the position in a list.
+            // Without an argument, a function applies to the position in a list, so it must support positions.
             guard let first = functions.first else { throw .empty }
             guard first.isOfPlaces else { throw .parentheses }
             start = .place
@@ -64,7 +65,7 @@ struct Reference: Sendable, Equatable {
     /// Returns the plain names of the steps from index `first` on.
     func path(from first: Int) -> [String] { steps[first...].map(\.plainName) }
 
-    /// Splits `outer(inner(name))` into `name` and the functions, the outermost first.
+    /// Splits `outer(inner(name))` into `name` and the functions `outer` and `inner`, the outermost first.
     private static func parts(_ text: String) throws(Refusal) -> (Substring, [Function]) {
         let pieces = text.split(separator: "(", omittingEmptySubsequences: false)
         let last = pieces[pieces.count - 1]

@@ -11,7 +11,7 @@ struct Renderer {
     private struct Section {
         /// The elements that the section is repeated for; nil if it is rendered once.
         let list: List?
-        /// The index of the current element.
+        /// The index in `list` of the element that is being rendered; 0 if `list` is nil.
         var index = 0
         /// Whether the section opened a scope.
         let hasScope: Bool
@@ -55,8 +55,8 @@ struct Renderer {
 
     // MARK: Sections
 
-    /// Starts a section.
-    /// - Returns: whether its content is rendered.
+    /// Starts a section with the value of its tag.
+    /// - Returns: whether the content of the section is rendered
     private mutating func open(_ operand: Operand, isInverted: Bool) -> Bool {
         let list = operand.list
         let isTrue = list.map { !$0.items.isEmpty } ?? Self.isTrue(operand)
@@ -75,8 +75,8 @@ struct Renderer {
         return true
     }
 
-    /// Ends a section, or continues it with the next element.
-    /// - Returns: whether its content is rendered again.
+    /// Called at the end of a section's content: continues with the next element of the list, or ends the section.
+    /// - Returns: whether the content is rendered again
     private mutating func again() -> Bool {
         let last = sections.count - 1
         if let list = sections[last].list, sections[last].index + 1 < list.items.count {
@@ -163,7 +163,8 @@ struct Renderer {
         }
     }
 
-    /// Follows a reference from the value of its first step. If a later step is missing, outer scopes are not searched.
+    /// Follows the steps of a reference after the first, whose value is `child`. If one of them has no value, outer
+    /// scopes are not searched.
     private func descend(from child: JSONValue, _ reference: Reference, _ scope: Scope) -> Operand {
         var value = child
         for (index, step) in reference.steps.enumerated().dropFirst() {
@@ -178,8 +179,8 @@ struct Renderer {
             valuePath(reference, in: scope).path, isOptional: reference.steps[step...].contains(where: \.isOptional))
     }
 
-    /// The path of a value. The path of a list element is already that of the member, so the step `value` adds nothing
-    /// to it.
+    /// The path of the value that a reference has in a scope. If the scope is a member of an object, its path already
+    /// ends with the member's name, so the first step `value` adds nothing to the path.
     private func valuePath(_ reference: Reference, in scope: Scope) -> ValuePath {
         if case .member = scope.item, reference.steps[0].plainName == "value" {
             return ValuePath(base: scope.path, reference: reference, first: 1)
@@ -192,12 +193,12 @@ struct Renderer {
     }
 }
 
-/// The names without a value, in the order of the template and without duplicates.
+/// The names in the template that have no value, in the order of the template and without duplicates.
 struct MissingNames {
     private var names: [String] = []
     private var areMore = false
 
-    /// The number of names that are listed in the error.
+    /// The maximum number of names that the error lists.
     private static let maxNames = 20
 
     mutating func note(_ path: [String]) {

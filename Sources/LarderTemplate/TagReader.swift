@@ -15,7 +15,8 @@ struct TagReader {
         position = start + delimiters.open.count
     }
 
-    /// Reads the character that determines the kind of tag; nil if the tag has none.
+    /// Reads the character that determines the kind of the tag, such as `#` for a section; nil if the tag has none and
+    /// prints a value.
     mutating func kind() throws(TemplateError) -> UInt8? {
         skipSpace()
         guard position < source.count else { throw notClosed() }
@@ -49,11 +50,11 @@ struct TagReader {
         }
     }
 
-    /// Skips everything up to the end of the tag.
+    /// Skips the rest of a comment tag.
     mutating func comment() throws(TemplateError) { _ = try content() }
 
     /// Reads `CONTENT_TYPE:HTML` or `CONTENT_TYPE:TEXT` and the end of the tag.
-    /// - Returns: whether subsequent values are escaped.
+    /// - Returns: whether the values after this tag are escaped for HTML
     mutating func contentType() throws(TemplateError) -> Bool {
         let offset = position
         switch try content().filter({ !Self.isSpace($0) }) {

@@ -4,7 +4,7 @@ package import LarderJSON
 ///
 /// It follows the Mustache manual and specification, with three differences. Values are escaped only if the template
 /// requests it, because the output is a configuration file and not a web page. A name without a value is an error
-/// unless it ends with a question mark. There are functions.
+/// unless the name ends with a question mark. A tag can call a function (``Function``).
 ///
 /// Partials, inheritance and lambdas are not supported. Parsing takes time proportional to the length of the template,
 /// rendering proportional to the input and output. Neither recurses.

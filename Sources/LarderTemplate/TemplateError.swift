@@ -2,16 +2,16 @@
 package struct TemplateError: Error, Equatable, CustomStringConvertible {
     package enum Code: Sendable {
         case syntax
-        /// The function does not exist, or does not apply to its argument.
+        /// The template calls a function that does not exist or does not apply to its argument.
         case function
         /// The template uses a name that has no value.
         case missing
     }
 
     package struct Place: Sendable, Equatable, CustomStringConvertible {
-        /// The line, from 1.
+        /// The number of the line, from 1.
         package let line: Int
-        /// The character in the line, from 1.
+        /// The number of the character in the line, from 1.
         package let column: Int
 
         /// `LINE:COLUMN`
@@ -49,8 +49,8 @@ package struct TemplateError: Error, Equatable, CustomStringConvertible {
 }
 
 extension String {
-    /// A name for display in an error. Only the first 60 code points are shown, because a single character can consist
-    /// of any number of them.
+    /// The name for an error message, truncated to 60 code points. Code points are counted, because a single character
+    /// can consist of any number of them.
     var shownName: String {
         let limit = 60
         guard let end = unicodeScalars.index(startIndex, offsetBy: limit, limitedBy: endIndex), end < endIndex else {

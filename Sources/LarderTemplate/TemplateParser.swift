@@ -10,13 +10,14 @@ struct TemplateParser {
 
     private let source: [UInt8]
     private var instructions: [Instruction] = []
-    /// The open sections. Changes of delimiters and escaping inside a section last until its end.
+    /// The open sections. A change of the delimiters or of escaping inside a section lasts until the end of the
+    /// section.
     private var sections: [Section] = []
     private var delimiters = Delimiters.standard
     private var isEscaped = false
     /// The offset of the first byte that is not yet part of an instruction.
     private var textStart = 0
-    /// Whether that byte is at the start of a line.
+    /// Whether the byte at `textStart` is the first of a line.
     private var isAtLineStart = true
 
     /// Returns the instructions of a template.
@@ -117,7 +118,8 @@ struct TemplateParser {
         return nil
     }
 
-    /// Adds the text before a tag. If the tag is alone on its lines, these lines are removed.
+    /// Adds an instruction for the text before a tag. If there are only blanks before and after the tag on its lines,
+    /// these blanks and the line end are dropped.
     private mutating func endText(before tag: TagReader, mayStandAlone: Bool) {
         if mayStandAlone, let start = lineStart(before: tag.start), let next = nextLine(after: tag.position) {
             endText(at: start, next: next)
@@ -133,7 +135,7 @@ struct TemplateParser {
         textStart = next
     }
 
-    /// Returns the start of the line if there are only blanks before a tag, else nil.
+    /// Returns the start of the line that contains a tag if there are only blanks before the tag; otherwise nil.
     private func lineStart(before tag: Int) -> Int? {
         var position = tag
         while position > textStart, Self.isBlank(source[position - 1]) { position -= 1 }
@@ -141,7 +143,7 @@ struct TemplateParser {
         return source[position - 1] == UInt8(ascii: "\n") ? position : nil
     }
 
-    /// Returns the start of the next line if there are only blanks after a tag, else nil.
+    /// Returns the start of the line after a tag if there are only blanks between the tag and that line; otherwise nil.
     private func nextLine(after tag: Int) -> Int? {
         var position = tag
         while position < source.count, Self.isBlank(source[position]) { position += 1 }
