@@ -12,7 +12,7 @@ import Synchronization
 /// ```
 ///
 /// A snapshot never changes: a newer snapshot is another object. All processes that map the same snapshot share its
-/// memory. It is unmapped with the last reference.
+/// memory. It is unmapped when the last reference to the object is released.
 ///
 /// Paths have the syntax of ``JSONPath/init(parsing:)``: empty for the whole document, names separated by dots, or, if
 /// the path begins with `/`, a JSON Pointer (RFC 6901). A lookup with a malformed path finds nothing.
@@ -33,9 +33,9 @@ public final class MappedSnapshot: @unchecked Sendable {
         return String(repeating: "0", count: 16 - digits.count) + digits
     }
 
-    /// Whether this is the newest snapshot that the agent has announced to this process. False once a newer one is
-    /// announced, or once the connection to the agent ends, because announcements can then no longer arrive. Reading it
-    /// is one atomic load.
+    /// Whether this is the newest snapshot that the agent has announced to this process. False once a newer snapshot is
+    /// announced, or once the connection to the agent ends, because announcements can then no longer arrive. Reading
+    /// this property takes one atomic load.
     public var isCurrent: Bool { token.isValid }
 
     /// The size of the snapshot file in bytes, including its index.
@@ -46,9 +46,9 @@ public final class MappedSnapshot: @unchecked Sendable {
     /// - Parameters:
     ///   - descriptor: the descriptor of the file
     ///   - token: records whether the snapshot is the newest one
-    /// - Throws: `notSealed` if the file could still be changed or shortened, which could crash this process while it
-    ///   reads; `systemFailed` if the file cannot be mapped; `notASnapshotFile`, `unsupportedVersion` or `damaged` if
-    ///   its content is invalid
+    /// - Throws: `notSealed` if another process could still change or shorten the file, which could crash this process
+    ///   while it reads; `systemFailed` if the file cannot be mapped; `notASnapshotFile`, `unsupportedVersion` or
+    ///   `damaged` if its content is invalid
     public init(
         descriptor: CInt, token: InvalidationToken = InvalidationToken()
     ) throws(SnapshotFileError) {
@@ -81,7 +81,7 @@ public final class MappedSnapshot: @unchecked Sendable {
     /// Calls `body` with the compact JSON text of the value at a path, without a copy; with nil if there is no value.
     /// The bytes are valid only during the call.
     ///
-    /// - Parameter path: the path. Elements of arrays are not found.
+    /// - Parameter path: the path. It must not lead into an array, because only members of objects are found.
     public func withText<R>(at path: String, _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {
         try withExtendedLifetime(self) {
             guard let found = find(path) else { return try body(nil) }
@@ -94,7 +94,7 @@ public final class MappedSnapshot: @unchecked Sendable {
         withText(at: path) { text in text.map { [UInt8]($0) } }
     }
 
-    /// Returns the integer at a path; nil if there is no integer, or if it does not fit. Allocates nothing.
+    /// Returns the integer at a path; nil if there is no integer, or if it does not fit into `Int`. Allocates nothing.
     public func int(at path: String) -> Int? {
         withText(at: path) { text in text.flatMap(ScalarText.int) }
     }
@@ -116,8 +116,8 @@ public final class MappedSnapshot: @unchecked Sendable {
         withText(at: path) { text in text.flatMap(ScalarText.string) }
     }
 
-    /// Returns whether the value at a path is a string equal to `text`. Allocates only if the string
-    /// has escapes.
+    /// Returns whether the value at a path is a string equal to `text`. Allocates memory only if the string in the
+    /// snapshot has escapes.
     public func isString(_ text: String, at path: String) -> Bool {
         withText(at: path) { found in found.map { ScalarText.equals($0, text) } ?? false }
     }
@@ -168,12 +168,12 @@ public final class MappedSnapshot: @unchecked Sendable {
 public final class InvalidationToken: Sendable {
     private let isCurrent = Atomic(true)
 
-    /// Creates the object for a snapshot that is the newest one.
+    /// Creates the token of a snapshot that is the newest one.
     public init() {}
 
-    /// False once a newer snapshot is known, or once announcements can no longer arrive.
+    /// False once a newer snapshot is announced, or once announcements can no longer arrive.
     public var isValid: Bool { isCurrent.load(ordering: .acquiring) }
 
-    /// Records that the snapshot may no longer be the newest. This is permanent.
+    /// Records permanently that the snapshot may no longer be the newest.
     public func invalidate() { isCurrent.store(false, ordering: .releasing) }
 }

@@ -1,8 +1,9 @@
-/// A path as a key of the index: for each name, the byte 0xFF followed by the name in UTF-8.
+/// Converts a path to the form in which the index of a snapshot file stores it: for each name, the byte 0xFF followed
+/// by the name in UTF-8.
 enum PathKey {
-    /// Calls `body` with the key of a path: empty for the whole document, a JSON Pointer if it begins with `/`, else
-    /// names separated by dots. Calls it with nil if the path is malformed: an empty name between dots, or an invalid
-    /// escape.
+    /// Calls `body` with the key of a path. The path is empty for the whole document, a JSON Pointer (RFC 6901) if it
+    /// begins with `/`, else names separated by dots. If the path is malformed (an empty name between dots, or an
+    /// invalid escape), `body` gets nil.
     @inline(__always)
     static func with<R>(_ path: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {
         try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: path.count + 1) { key in

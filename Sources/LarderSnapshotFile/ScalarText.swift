@@ -2,7 +2,8 @@ import LarderJSON
 
 /// Parses scalars from their JSON text.
 enum ScalarText {
-    /// Returns an integer without fraction and exponent; nil if the text is not one or does not fit.
+    /// Returns the integer that the text is; nil if the text has a fraction or an exponent, is not a number, or does
+    /// not fit into `Int`.
     static func int(_ text: UnsafeRawBufferPointer) -> Int? {
         let isNegative = text.first == UInt8(ascii: "-")
         guard text.count > (isNegative ? 1 : 0) else { return nil }
@@ -25,9 +26,10 @@ enum ScalarText {
         return text.elementsEqual("false".utf8) ? false : nil
     }
 
-    /// Returns a finite number; nil if the text is not one.
+    /// Returns the number that the text is, rounded to the nearest `Double`; nil if the text is not a number or is out
+    /// of range.
     static func double(_ text: UnsafeRawBufferPointer) -> Double? {
-        // Swift also parses names such as "nan" and hexadecimal digits, which are not numbers in JSON.
+        // Swift's `Double` also parses "nan" and hexadecimal digits, which are not numbers in JSON.
         guard let first = text.first, first == UInt8(ascii: "-") || isDigit(first),
             !text.contains(where: { $0 | 0x20 == UInt8(ascii: "x") || $0 | 0x20 == UInt8(ascii: "n") }),
             let value = Double(String(decoding: text, as: UTF8.self)), value.isFinite
@@ -45,7 +47,7 @@ enum ScalarText {
         return content.elementsEqual(expected.utf8)
     }
 
-    /// Returns the content of a JSON string, with escapes resolved.
+    /// Returns the content of a JSON string, with escapes resolved; nil if the text is not a string.
     static func string(_ text: UnsafeRawBufferPointer) -> String? {
         guard text.count >= 2, text.first == UInt8(ascii: "\""), text.last == UInt8(ascii: "\"") else { return nil }
         let content = text[1..<(text.count - 1)]

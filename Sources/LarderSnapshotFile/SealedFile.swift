@@ -3,7 +3,7 @@ import Glibc
 
 /// A file in memory that cannot be changed (memfd_create(2), fcntl(2) "File Sealing").
 public final class SealedFile: Sendable {
-    /// The descriptor of the file, close-on-exec. It is closed with the last reference.
+    /// The descriptor of the file, close-on-exec. It is closed when the last reference to this object is released.
     public let descriptor: CInt
     /// The length of the file in bytes.
     public let byteCount: Int
@@ -13,7 +13,7 @@ public final class SealedFile: Sendable {
     /// - Parameters:
     ///   - byteCount: the length of the file
     ///   - name: the name shown in /proc/PID/fd and /proc/PID/maps
-    ///   - write: fills the memory of the file, which is zero before
+    ///   - write: fills the memory of the file, which initially is zero
     /// - Throws: `systemFailed`
     public init(
         byteCount: Int, name: String, _ write: (UnsafeMutableRawBufferPointer) -> Void
@@ -38,8 +38,8 @@ public final class SealedFile: Sendable {
     private static func fill(
         _ descriptor: CInt, _ byteCount: Int, _ write: (UnsafeMutableRawBufferPointer) -> Void
     ) throws(SnapshotFileError) {
-        // Allocate all memory now. If none were left later, a write through the mapping would kill this process with
-        // SIGBUS.
+        // Allocate all memory now. If the system ran out of memory during a write through the mapping, SIGBUS would
+        // kill this process.
         let code = posix_fallocate(descriptor, 0, off_t(byteCount))
         guard code == 0 else { throw failed("allocate \(byteCount) bytes for a file in memory", code) }
         guard let start = mmap(nil, byteCount, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), start != MAP_FAILED

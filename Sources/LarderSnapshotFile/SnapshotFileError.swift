@@ -10,15 +10,15 @@ public struct SnapshotFileError: Error, Sendable, Equatable, CustomStringConvert
 
         private init(_ value: Value) { self.value = value }
 
-        /// The snapshot needs more than 4 GiB, the maximum of the format.
+        /// The snapshot needs a file of more than 4 GiB, the maximum of the format.
         public static var tooLarge: Code { Code(.tooLarge) }
         /// The file does not begin with the signature of a snapshot file.
         public static var notASnapshotFile: Code { Code(.notASnapshotFile) }
-        /// The file has a later version of the format.
+        /// The file has a version of the format that this library cannot read.
         public static var unsupportedVersion: Code { Code(.unsupportedVersion) }
         /// The content of the file is inconsistent or refers beyond its end.
         public static var damaged: Code { Code(.damaged) }
-        /// The file could still be changed or shortened.
+        /// The file is not sealed, so a process could still change or shorten it.
         public static var notSealed: Code { Code(.notSealed) }
         /// The system could not create or map the file.
         public static var systemFailed: Code { Code(.systemFailed) }

@@ -10,7 +10,8 @@ struct SnapshotFileIndex {
 
     /// A value in the file.
     struct Found {
-        /// The kind of the value as stored, the raw value of a `JSONValue.Kind`. It is not checked.
+        /// The kind of the value as stored in the file: the raw value of a `JSONValue.Kind`. Not checked, so it can be
+        /// any number.
         var kind: UInt32
         /// The range of its compact JSON text in the file.
         var text: Range<Int>
@@ -41,7 +42,7 @@ struct SnapshotFileIndex {
         func number(_ offset: Int) -> Int { Int(Self.load32(file, offset)) }
         func section(_ offset: Int, _ count: Int, _ stride: Int, _ name: String) throws(SnapshotFileError) -> Range<Int>
         {
-            // Neither the product nor the sum can overflow, because all numbers have 32 bits.
+            // Neither the product nor the sum can overflow `Int`, because all three numbers come from 32-bit fields.
             let end = offset + count * stride
             guard offset >= Layout.headerBytes, end <= file.count else {
                 throw SnapshotFileError(.damaged, "the snapshot file is damaged: its \(name) extend beyond its end")
@@ -84,12 +85,11 @@ struct SnapshotFileIndex {
         return nil
     }
 
-    /// Returns whether the names of an entry and its ancestors are those of a key. Compares them from the last to the
-    /// first.
+    /// Returns whether the names of an entry and its ancestors are the names of a key. Compares the last name first.
     private func isNamed(_ entry: Int, _ key: UnsafeRawBufferPointer, _ file: UnsafeRawBufferPointer) -> Bool {
         var entry = entry
         var end = key.count
-        // Each iteration removes at least a separator from the key.
+        // Each iteration removes at least the separator of one name from the key, so the loop ends.
         while end > 0 {
             if entry == 0 || entry >= entryCount { return false }
             let start = entries.lowerBound + entry * Layout.entryBytes
@@ -114,7 +114,7 @@ struct SnapshotFileIndex {
             text: (text.lowerBound + offset)..<(text.lowerBound + offset + count))
     }
 
-    /// Loads a number from an offset that was checked.
+    /// Loads a number from an offset that the caller has checked.
     @inline(__always)
     private static func load32(_ file: UnsafeRawBufferPointer, _ offset: Int) -> UInt32 {
         UInt32(littleEndian: file.loadUnaligned(fromByteOffset: offset, as: UInt32.self))

@@ -60,8 +60,8 @@ struct PathHash {
         for offset in 0..<bytes.count { add(start.load(fromByteOffset: offset, as: UInt8.self)) }
     }
 
-    /// The slot where the search for a hash starts. The high bits are folded in, because the low bits of FNV-1a are
-    /// mixed less well.
+    /// The slot where the search for a hash starts. The high 32 bits are combined with the low ones, because the low
+    /// bits of FNV-1a alone are less evenly distributed.
     @inline(__always)
     static func slot(_ hash: UInt64, of slotCount: Int) -> Int {
         Int(truncatingIfNeeded: hash ^ (hash >> 32)) & (slotCount - 1)

@@ -3,7 +3,7 @@ public import LarderJSON
 /// Writes a snapshot as a file that can be searched without parsing.
 ///
 /// It traverses the document twice, once to count and once to write. Therefore it needs no memory besides the document
-/// and the file. The index of a 10 MB document with short members takes several times that.
+/// and the file, although the index of a 10 MB document with short members takes several times 10 MB.
 public struct SnapshotFileWriter {
     private typealias Layout = SnapshotFileLayout
 
@@ -20,7 +20,8 @@ public struct SnapshotFileWriter {
 
     /// Counts the entries and bytes that the file needs.
     private init(_ value: JSONValue, revision: Int, epoch: UInt64, seed: UInt64) throws(SnapshotFileError) {
-        // The text of the file is the document's own text, which must be compact and without duplicate members.
+        // The file contains a copy of the document's text, which therefore must be compact and without duplicate
+        // members.
         self.value = value.isCompact ? value : value.detached()
         (self.revision, self.epoch, self.seed) = (revision, epoch, seed)
         var (entries, names) = (1, 0)
@@ -55,7 +56,7 @@ public struct SnapshotFileWriter {
         return bytes
     }
 
-    /// Writes a sealed file. The time is proportional to the document, some milliseconds per megabyte.
+    /// Writes a sealed file. This takes time proportional to the size of the document, some milliseconds per megabyte.
     ///
     /// - Parameters:
     ///   - value: the whole document
