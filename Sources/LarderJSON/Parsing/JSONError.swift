@@ -1,4 +1,4 @@
-/// The error of a text that is not valid JSON or not a valid path, or of a value of an unexpected kind.
+/// Why a text is not valid JSON or not a valid path, or why a value has the wrong kind.
 public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The kind of error. New codes may be added.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
@@ -45,7 +45,7 @@ public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
     public let code: Code
     /// The position of the error, in bytes from the start of the text.
     public let offset: Int
-    /// A text for people, in one line: what is wrong and, where useful, how to fix it.
+    /// A text for people, in one line: what is wrong and, if it helps, how to fix it.
     public let reason: String
 
     /// The reason with the code and position.

@@ -1,12 +1,12 @@
 /// A JSON parser that reuses its memory for the next document.
 ///
-/// It accepts strict RFC 8259: one value, UTF-8 without a byte order mark, no comments, no trailing commas. If a name
-/// occurs more than once in an object, the last member counts.
+/// It accepts strict RFC 8259: one value, UTF-8 without a byte order mark, no comments, no trailing commas. If several
+/// members of an object have the same name, only the last one counts.
 public struct JSONParser: Sendable {
     /// The default nesting limit.
     public static let defaultMaximumDepth = 128
 
-    /// Memory above this size in bytes is not kept for a document that is much smaller.
+    /// Memory of more than this many bytes is not reused for a document that needs much less.
     private static let keptBytes = 256 * 1024
 
     private let maximumDepth: Int
@@ -19,9 +19,9 @@ public struct JSONParser: Sendable {
 
     /// Parses a copy of `bytes`.
     ///
-    /// The memory of the previous document is reused if no value of it is referenced any more. Parsing a document that
-    /// is not larger then allocates nothing. To keep a value for a long time, keep a copy made with
-    /// ``JSONValue/detached()``.
+    /// The parser reuses the memory of the document that it parsed before, if no value of that document is referenced
+    /// any more. If the new document is not larger, parsing then allocates nothing. To keep a value for a long time,
+    /// keep a copy made with ``JSONValue/detached()``.
     ///
     /// - Throws: ``JSONError`` with the offset of the first invalid byte
     public mutating func parse(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> JSONValue {

@@ -9,10 +9,10 @@ struct ParseFailure {
     }
 
     let kind: Kind
-    /// In bytes from the start of the text.
+    /// The position of the error, in bytes from the start of the text.
     let offset: Int
 
-    /// The error with a text for people. `text` is the parsed text.
+    /// The error as a ``JSONError``, whose reason shows the byte at the error. `text` is the parsed text.
     func error(in text: UnsafeRawBufferPointer, maximumDepth: Int) -> JSONError {
         let found = found(in: text)
         let atEnd = offset >= text.count
@@ -73,7 +73,7 @@ struct ParseFailure {
         }
     }
 
-    /// A description of the byte at the error.
+    /// The byte at the error, described for people.
     private func found(in text: UnsafeRawBufferPointer) -> String {
         guard offset < text.count else { return "the end" }
         let byte = text[offset]
@@ -86,7 +86,7 @@ struct ParseFailure {
         }
     }
 
-    /// A clearer reason for a text that begins with a byte order mark.
+    /// The reason for a text that begins with a byte order mark; nil if the text does not.
     private func encodingReason(in text: UnsafeRawBufferPointer) -> String? {
         guard offset == 0, text.count >= 2 else { return nil }
         if text.count >= 3, text[0] == 0xEF, text[1] == 0xBB, text[2] == 0xBF {

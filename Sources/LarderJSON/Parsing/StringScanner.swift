@@ -10,7 +10,8 @@ enum StringScanner {
         var failure: ParseFailure.Kind?
     }
 
-    /// The first byte at or after `start` that ends a run of plain ASCII in a string.
+    /// The first byte at or after `start` that is not plain ASCII: a quotation mark, a backslash, a control character
+    /// or a byte of a multibyte character.
     @inline(__always)
     static func plainEnd(_ start: UnsafePointer<UInt8>) -> UnsafePointer<UInt8> {
         var cursor = start
@@ -21,7 +22,7 @@ enum StringScanner {
         }
     }
 
-    /// Scans the rest of a string from `start`, its first byte that is not plain ASCII.
+    /// Scans the rest of a string. `start` is its first byte that is not plain ASCII (see ``plainEnd(_:)``).
     @inline(never)
     static func finish(_ start: UnsafePointer<UInt8>, end: UnsafePointer<UInt8>) -> Result {
         var cursor = start
@@ -74,7 +75,7 @@ enum StringScanner {
         return 4
     }
 
-    /// Whether the bytes at `cursor` are the beginning of a character that the end of the text cuts off.
+    /// Whether the text ends inside the character that begins at `cursor`.
     private static func isTruncated(_ cursor: UnsafePointer<UInt8>, end: UnsafePointer<UInt8>) -> Bool {
         let lead = cursor.pointee
         let length = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead <= 0xF4 ? 4 : 0
@@ -105,7 +106,8 @@ enum StringScanner {
         }
     }
 
-    /// The value of four hexadecimal digits. Reads no further than the first byte that is not one.
+    /// The value of four hexadecimal digits; nil if a byte is not a hexadecimal digit. Reads no bytes after the first
+    /// such byte.
     static func hexadecimal(_ cursor: UnsafePointer<UInt8>) -> UInt32? {
         var value: UInt32 = 0
         for index in 0..<4 {

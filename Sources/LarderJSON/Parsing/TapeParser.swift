@@ -1,15 +1,16 @@
-/// Validates a document's text and writes its tape, in one pass and without recursion.
+/// Validates a document's text and writes its tape (the array of ``Node``), in one pass and without recursion.
 ///
-/// The methods are inlined into ``index(_:maximumDepth:)``, and their state is in registers. A method that fails sets
-/// ``failure`` and returns false or `.failed`.
+/// The methods are inlined into ``index(_:maximumDepth:)``, so that the compiler can keep their state in registers. A
+/// method that fails sets ``failure`` and returns false or `.failed`.
 struct TapeParser {
     /// An open container.
     struct Frame {
         /// The node of the container.
         var node: UInt32
-        /// The number of elements so far, or of members including duplicates.
+        /// The number of elements, or of members including duplicates, that were parsed so far.
         var count: UInt32
-        /// Objects only: a bit set of the names so far. If a name's bit is clear, the name is not a duplicate.
+        /// Objects only: a Bloom filter of the names that were parsed so far. If a name's bit is clear, the name is not
+        /// a duplicate.
         var bloom: UInt64
     }
 
@@ -17,12 +18,12 @@ struct TapeParser {
     /// linearly.
     static let smallObject: UInt32 = 32
 
-    /// Kept alive by the caller of `index`.
+    /// The document. The caller of ``index(_:maximumDepth:)`` keeps it alive.
     unowned(unsafe) let document: Document
     let maximumDepth: Int
     let text: UnsafePointer<UInt8>
     let end: UnsafePointer<UInt8>
-    /// The next byte to parse. Never moves past `end`, where a zero byte is.
+    /// The next byte to parse. It never moves past `end`, which points to a zero byte.
     var cursor: UnsafePointer<UInt8>
     var failure: ParseFailure?
 
@@ -37,12 +38,13 @@ struct TapeParser {
     var frames: UnsafeMutablePointer<Frame>?
     var frameCapacity: Int
 
-    // The offsets of the last whitespace or duplicate name, and of the last null member. A container that begins after
-    // such an offset does not contain one.
+    // The offset of the last whitespace or duplicate name (`lastUnclean`), and of the last null member (`lastNull`); -1
+    // if there was none. A container that begins after `lastUnclean` has no whitespace or duplicate name; one that
+    // begins after `lastNull` has no null member.
     var lastUnclean = -1
     var lastNull = -1
 
-    /// Parses the text of a document.
+    /// Parses the text of a document and writes its tape. Returns nil if the text is valid.
     static func index(_ document: Document, maximumDepth: Int) -> ParseFailure? {
         var parser = TapeParser(document, maximumDepth: maximumDepth)
         parser.parse()
@@ -119,7 +121,7 @@ extension TapeParser {
         capacity = document.storage.pointee.nodeCapacity
     }
 
-    /// Writes the node of a scalar that ends at the cursor.
+    /// Writes the node of a scalar whose text begins at `start` and ends at the cursor.
     @inline(always)
     mutating func append(_ start: UnsafePointer<UInt8>, _ info: UInt32) {
         nodes[used] = Node(
@@ -159,8 +161,8 @@ extension TapeParser {
         return .opened
     }
 
-    /// Continues after a value: in the innermost container, or in the one around it if that ends here. Returns false at
-    /// the end of the document or on an error.
+    /// Continues after a value: moves to the next element or member of the innermost container, and first ends each
+    /// container whose closing bracket follows. Returns false at the end of the document or on an error.
     @inline(always)
     mutating func continueParsing() -> Bool {
         while depth > 0 {
@@ -207,7 +209,8 @@ extension TapeParser {
     }
 }
 
-// Parses strings, names, numbers and literals. Each method begins at the first byte and ends after the last one.
+// Parses strings, names, numbers and literals. When one of these methods is called, the cursor is at the first byte of
+// the token; on success it ends behind the last byte.
 extension TapeParser {
     @inline(always)
     func offset(_ pointer: UnsafePointer<UInt8>) -> Int { pointer - text }
@@ -302,7 +305,8 @@ extension TapeParser {
         return .value
     }
 
-    /// Parses `true`, `false` or `null`, whose first byte has been checked. `letters` are its first four bytes.
+    /// Parses the literal `word`: `true`, `false` or `null`. The caller has checked the first byte. `letters` is the
+    /// value of `word` in ``Literal``.
     @inline(always)
     mutating func literal(_ word: StaticString, _ letters: UInt32, _ info: UInt32) -> Step {
         let start = cursor
@@ -316,7 +320,7 @@ extension TapeParser {
     }
 }
 
-/// The first four bytes of each literal, the first byte lowest.
+/// The first four bytes of each literal as an integer, with the first byte in the lowest bits.
 enum Literal {
     @inline(__always) static var `true`: UInt32 { 0x6575_7274 }
     @inline(__always) static var fals: UInt32 { 0x736C_6166 }

@@ -1,25 +1,25 @@
 /// The effect of several merge patches (RFC 7396) applied in order, expressed as at most two patches.
 ///
 /// A single patch cannot replace a value with an object, because an object in a patch merges with an object in the
-/// target. Such a replacement is necessary if a patch has an object where an earlier one has another kind of value. It
-/// is expressed as a null in ``removals`` and the object in ``patch``.
+/// target. A patch that has an object where an earlier patch has a value of another kind makes such a replacement
+/// necessary. It is expressed as a null in ``removals``, which removes the value, and the object in ``patch``.
 public struct ComposedPatch: Sendable, Equatable {
-    /// Applied before ``patch``. Contains nulls and the objects that lead to them. Nil if no object of ``patch``
-    /// replaces a value.
+    /// Applied before ``patch``. Contains only nulls and the objects on the paths to them. Nil if no object of
+    /// ``patch`` replaces a value.
     public private(set) var removals: JSONValue?
-    /// Applied last. Contains nulls, which remove members of the target.
+    /// Applied last. Its null members remove members of the target.
     public private(set) var patch: JSONValue
 
-    /// A single patch.
+    /// A composition of a single patch.
     public init(_ patch: JSONValue) { self.init(removals: nil, patch: patch) }
 
-    /// Restores a composition from its two parts.
+    /// Creates a composition from the ``removals`` and ``patch`` of an earlier one.
     public init(removals: JSONValue?, patch: JSONValue) {
         self.removals = removals
         self.patch = patch
     }
 
-    /// Composes patches in the order in which they are applied. An empty array makes a patch without effect.
+    /// Composes patches in the order in which they are applied. An empty array makes a composition without effect.
     public init(_ patches: [JSONValue]) {
         self.init(patches.first ?? .emptyObject)
         for next in patches.dropFirst() { append(next) }
@@ -28,13 +28,13 @@ public struct ComposedPatch: Sendable, Equatable {
     /// One or two patches with the combined effect, in the order in which to apply them.
     public var patches: [JSONValue] { removals.map { [$0, patch] } ?? [patch] }
 
-    /// Adds a patch to apply after the previous ones.
+    /// Adds a patch that is applied after those added before.
     public mutating func append(_ next: JSONValue) { self = Self.compose(removals, patch, next) }
 
     /// - Parameters:
     ///   - removals: the removals at this path; null if `first` replaces the target's value here
-    ///   - first: the composition so far
-    ///   - second: the next patch
+    ///   - first: the ``patch`` of the patches composed so far, at this path
+    ///   - second: the next patch, at this path
     private static func compose(_ removals: JSONValue?, _ first: JSONValue, _ second: JSONValue) -> ComposedPatch {
         guard second.kind == .object else { return ComposedPatch(second) }
         guard first.kind == .object, removals?.isNull != true else {

@@ -6,7 +6,8 @@ struct Difference {
     private struct Frame {
         let old: Int
         let new: Int
-        /// True while members that the new object lacks are written. Then new and changed members are written.
+        /// True in the first phase, which writes a null for each member that the new object lacks. The second phase
+        /// writes new and changed members.
         var isRemoving = true
         var oldMembers: MemberCursor
         var newMembers: MemberCursor
@@ -16,8 +17,8 @@ struct Difference {
         let start: Int
     }
 
-    /// Objects nested deeper than this are compared as text only if they are small. Comparing large ones at every level
-    /// would take time proportional to size times depth.
+    /// Objects nested deeper than this are compared as text only if they are small. Comparing large objects as text at
+    /// every level would take time proportional to size times depth.
     private static let bytewiseDepth = 64
 
     private let old: Document
@@ -52,7 +53,7 @@ struct Difference {
                 newMembers: MemberCursor(new, object: newNode), mark: mark, start: writer.bytes.count))
     }
 
-    /// Processes the next member of the innermost objects. Returns false if a merge patch cannot express the
+    /// Processes the next member of the innermost pair of objects. Returns false if a merge patch cannot express the
     /// difference.
     private mutating func step() -> Bool {
         let last = frames.count - 1

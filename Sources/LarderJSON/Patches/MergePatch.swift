@@ -1,8 +1,8 @@
 /// JSON Merge Patch (RFC 7396).
 ///
 /// Member order is stable: members of the target keep their positions, and new members follow in the order of the
-/// patch. Parts that no patch changes are copied as blocks. If nothing changes, the result shares the document of the
-/// input.
+/// patch. Parts that no patch changes are copied in one piece. If nothing changes, the result shares the document of
+/// the target.
 public enum MergePatch {
     /// Applies a patch to a target (`MergePatch` in RFC 7396, section 2).
     public static func apply(_ patch: JSONValue, to target: JSONValue?) -> JSONValue {
@@ -15,16 +15,16 @@ public enum MergePatch {
         layers.isEmpty ? .emptyObject : Merger.merge(layers, firstIsPatch: true)
     }
 
-    /// The patch that turns `old` into `new`; nil if no such patch exists, because a merge patch cannot create a null
-    /// member. For equal objects it is the empty object.
+    /// The patch that turns `old` into `new`; the empty object if both are equal objects. Nil if no such patch exists,
+    /// because a merge patch cannot create a null member.
     public static func difference(from old: JSONValue, to new: JSONValue) -> JSONValue? {
         Difference.patch(from: old, to: new)
     }
 }
 
 extension MergePatch {
-    /// Returns one patch with the effect of `first` followed by `second`. Nulls stay in the result, because they remove
-    /// members of the target.
+    /// Returns one patch with the effect of `first` followed by `second`. Null members stay in the result, because they
+    /// remove members of the target.
     ///
     /// The result is inexact if `second` has an object where `first` has a scalar, an array or null. A single patch
     /// cannot replace a value by an object, so members of the target remain. ``ComposedPatch`` is exact.

@@ -1,15 +1,15 @@
 /// Applies a sequence of JSON Merge Patches (RFC 7396) in one pass, without recursion.
 ///
-/// At each path it folds the layers that mention the path, lowest first: null removes the value, an object merges into
-/// an object, anything else replaces the value. The outcome is a scalar or array of one layer, or several objects to
-/// merge.
+/// At each path it folds the layers that have a value there, lowest first: null removes the value so far, an object
+/// merges into an object, and any other value replaces the value so far. The outcome is nothing, a scalar or array of
+/// one layer, or one or more objects to merge.
 struct Merger {
     /// A value of one layer.
     private struct Source {
         /// The index of the document that contains the value.
         var layer: Int
         var node: Int
-        /// Whether null members are kept, as in the target of a patch. Otherwise they remove members.
+        /// Whether null members are kept as values, as in the target of a patch. Otherwise they remove members.
         var keepsNulls: Bool
     }
 
@@ -31,22 +31,23 @@ struct Merger {
         var current: Int
         /// The position in the current source.
         var members: MemberCursor
-        /// Name nodes of the first source that other sources mention too, in order. Nil if the first source cannot be
-        /// copied in blocks.
+        /// The name nodes of the first source whose names other sources have too, in order. The members between them
+        /// can be copied in blocks. Nil if the first source cannot be copied in blocks.
         var touched: [Int]?
         var nextTouched = 0
         /// The next member of the first source, if it is copied in blocks.
         var position: Int
     }
 
-    /// All of them are compact and free of duplicate members.
+    /// The documents of the values to merge, all compact and free of duplicate members.
     private let documents: [Document]
     private var builder: TapeBuilder
     /// A stack with the sources of the open frames, innermost last.
     private var sources: [Source] = []
     private var frames: [Frame] = []
 
-    /// Applies all other values to the first one. If the first value is itself a patch, its null members are removed.
+    /// Applies the second and all later values, in order, to the first one. If the first value is itself a patch, its
+    /// null members are removed.
     static func merge(_ values: [JSONValue], firstIsPatch: Bool) -> JSONValue {
         // Values are made compact first, so that unchanged parts can be copied as blocks.
         let values = values.map { $0.entry.has(Node.Flag.clean) ? $0 : $0.detached() }
@@ -81,10 +82,11 @@ struct Merger {
     // MARK: What the layers make of one place
 
     private struct Fold {
-        /// Where the objects to merge begin in `sources`, if the outcome is objects.
+        /// The index in `sources` at which the objects to merge begin, if the outcome is `objects`.
         let start: Int
         var outcome = Outcome.absent
-        /// The source that introduced the member, or reintroduced it after a removal. It decides the member's position.
+        /// The index of the source that introduced the member, or reintroduced it after a removal. It decides the
+        /// member's position.
         var home = 0
     }
 
@@ -113,7 +115,7 @@ struct Merger {
             let source = sources[order]
             return Names.find(documents[source.layer], object: source.node, like: name, of: document)
         }
-        // The nearest lower source that mentions the name decides whether the member exists below.
+        // The nearest lower source that has the name decides whether the lower layers have the member.
         for order in (frames[frame].first..<current).reversed() {
             guard let node = node(order) else { continue }
             let source = sources[order]
@@ -131,7 +133,7 @@ struct Merger {
 
     // MARK: Writing
 
-    /// The only source from `first` on, if there is just one and it can be copied unchanged.
+    /// The source at `first`, if it is the last one and can be copied unchanged; otherwise nil.
     private func soleCopyable(from first: Int) -> Source? {
         guard sources.count == first + 1, let source = sources.last, isCopyable(source) else { return nil }
         return source
@@ -168,7 +170,7 @@ struct Merger {
         return touched
     }
 
-    /// Continues with the innermost object up to its next member that must be folded, or ends the object.
+    /// Writes the innermost object up to and including its next member that must be folded, or ends the object.
     private mutating func step() {
         let last = frames.count - 1
         let current = frames[last].current
@@ -189,7 +191,7 @@ struct Merger {
         }
     }
 
-    /// Copies the members of the first source up to the next one that another source mentions, and folds that one.
+    /// Copies the members of the first source up to the next one that another source has too, and folds that member.
     private mutating func copyBlock(_ last: Int, _ source: Source, _ document: Document) {
         let start = frames[last].position
         let entry = document.nodes[source.node]
@@ -198,7 +200,7 @@ struct Merger {
         while let touched = frames[last].touched, frames[last].nextTouched < touched.count {
             let next = touched[frames[last].nextTouched]
             frames[last].nextTouched += 1
-            // Several sources may mention the same member.
+            // Several sources may have the same member, so its name node can occur more than once.
             guard next >= start else { continue }
             name = next
             break

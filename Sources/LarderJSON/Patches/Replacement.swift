@@ -13,7 +13,8 @@ extension JSONValue {
     }
 
     /// Returns the document with some scalars replaced. Text and tape are copied in blocks, which takes a fraction of
-    /// the time of building the document again. If several replacements have the same path, the last one counts.
+    /// the time that building a new document would take. If several replacements have the same path, the last one
+    /// counts.
     ///
     /// - Returns: nil if a path does not lead through objects to a scalar, if an old or new value is `null` or not a
     ///   scalar, or if this value is not a whole, compact document whose root is an object. ``MergePatch`` and
@@ -108,7 +109,8 @@ private struct ScalarEdit {
         }
         result.storage.pointee.textCount = old.textCount + growth
         result.storage.pointee.nodeCount = old.nodeCount
-        // Slots contain distances from their objects, and table nodes contain slot indexes. Neither changes.
+        // Name tables can be copied unchanged: slots contain distances from their objects, table nodes contain slot
+        // indexes, and replacing scalars changes neither.
         if let slots = old.slots, old.slotCount > 0 {
             let first = result.appendSlots(old.slotCount)
             if let output = result.storage.pointee.slots { (output + first).update(from: slots, count: old.slotCount) }

@@ -3,12 +3,12 @@ import Glibc
 /// The memory of a document: its text, its tape and the name tables of its large objects.
 ///
 /// `@unchecked Sendable`, because the memory is accessed through pointers. Arrays would add a bounds check to each byte
-/// that the parser reads, and could not be read past their end in whole words. It is safe for the same reason as
-/// copy-on-write: the memory is written only by the holder of the sole reference (checked with
-/// `isKnownUniquelyReferenced`). That is before the first value of the document is returned, or after the last one was
-/// released.
+/// that the parser reads, and could not be read past their end in whole words. It is safe, as with copy-on-write,
+/// because only the holder of the sole reference (checked with `isKnownUniquelyReferenced`) writes to the memory:
+/// before the first value of the document is returned, or after the last one was released.
 final class Document: @unchecked Sendable {
-    /// The pointers and sizes. They are outside of the object, so that accesses need no exclusivity check.
+    /// The pointers and sizes. They are in separately allocated memory, so that Swift does not check accesses for
+    /// exclusivity.
     struct Storage {
         /// `textCount` bytes of JSON, then at least `Document.padding` zero bytes.
         var text: UnsafeMutablePointer<UInt8>
@@ -29,7 +29,7 @@ final class Document: @unchecked Sendable {
     /// The number of zero bytes after the text. Scanners read whole words and stop at a zero byte, so they need no
     /// other bounds check.
     static let padding = 64
-    /// The maximum size of a text, given by 32-bit offsets.
+    /// The maximum size of a text in bytes, because nodes store 32-bit offsets.
     static let maxTextCount = Int(UInt32.max) - 256
 
     let storage: UnsafeMutablePointer<Storage>
@@ -56,7 +56,7 @@ final class Document: @unchecked Sendable {
     @inline(__always) var text: UnsafePointer<UInt8> { UnsafePointer(storage.pointee.text) }
     @inline(__always) var nodes: UnsafePointer<Node> { UnsafePointer(storage.pointee.nodes) }
 
-    /// Replaces the text. Nodes and tables are removed, but their memory is kept.
+    /// Replaces the text, and removes all nodes and tables. Their memory is kept for reuse.
     func setText(_ bytes: UnsafeRawBufferPointer) {
         storage.pointee.textCount = 0
         storage.pointee.nodeCount = 0
@@ -75,7 +75,7 @@ final class Document: @unchecked Sendable {
         memset(storage.pointee.text + storage.pointee.textCount, 0, Document.padding)
     }
 
-    /// Ensures room for `count` bytes of text in total, without the padding.
+    /// Ensures room for `count` bytes of text in total. The padding is added to them.
     @inline(__always)
     func reserveText(_ count: Int) {
         if count > storage.pointee.textCapacity { growText(count) }
@@ -125,7 +125,7 @@ final class Document: @unchecked Sendable {
         return frames
     }
 
-    /// Frees memory that was allocated but is not used, before a document is kept.
+    /// Frees allocated memory that is not used. Called for documents that are kept.
     func trim() {
         free(storage.pointee.frames)
         storage.pointee.frames = nil

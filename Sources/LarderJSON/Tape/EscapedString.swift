@@ -1,5 +1,5 @@
-/// Decodes the content of a string with escapes. The text has been validated by the parser. It excludes the quotation
-/// marks.
+/// Decodes the content of a string with escapes. The text, without its quotation marks, has been validated by the
+/// parser.
 enum EscapedString {
     /// Calls `body` with the decoded string in UTF-8.
     static func withDecoded<R>(
@@ -15,7 +15,7 @@ enum EscapedString {
     /// Whether the decoded string equals `bytes`.
     @inline(never)
     static func equals(_ text: UnsafeBufferPointer<UInt8>, _ bytes: UnsafeRawBufferPointer) -> Bool {
-        // The text contains an escape, so it is longer than the decoded string. It is at most six times as long.
+        // The text contains an escape, so it is longer than the decoded string, but at most six times as long.
         guard bytes.count < text.count, text.count <= 6 * bytes.count else { return false }
         var source = 0
         var target = 0
@@ -53,7 +53,7 @@ enum EscapedString {
         return target
     }
 
-    /// Decodes the byte or escape at `source`. The result has the first byte in the lowest bits.
+    /// Decodes the byte or escape at `source` to UTF-8. The first byte is in the lowest bits of the result.
     @inline(__always)
     private static func next(
         _ text: UnsafeBufferPointer<UInt8>, _ source: inout Int

@@ -12,7 +12,7 @@ package final class NameIndex: Sendable {
         var count: Int
     }
 
-    // Written only by the initializer. These are pointers, because arrays would be retained on each access.
+    // Only the initializer writes to this memory. Pointers are used, because an array would be retained on each access.
     private nonisolated(unsafe) let text: UnsafeMutablePointer<UInt8>
     /// A hash table with open addressing. Its size is a power of two, and at least half of the slots are empty
     /// (position -1).

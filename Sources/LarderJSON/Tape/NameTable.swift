@@ -2,7 +2,8 @@
 /// choose names that collide.
 ///
 /// The table is built when the object ends, so that reading it needs no lock. A `table` node at the end of the object
-/// stores the position of the slots. A slot contains the distance from the object's node to a name node, or 0.
+/// stores the position of the slots. A slot contains the distance from the object's node to a name node, or 0 if it is
+/// empty.
 enum NameTable {
     /// Appends the table of an object whose members are all on the tape, marks the object as `indexed`, and resolves
     /// duplicates. Returns the number of distinct names.
@@ -75,7 +76,7 @@ enum NameTable {
     private static func isSame(
         _ nodes: UnsafeMutablePointer<Node>, _ found: Int, _ name: Int, text: UnsafePointer<UInt8>
     ) -> Bool {
-        // A redirected name has a distance in `span` instead of its hash.
+        // A redirected name node has a distance in `span` instead of its hash, so the hashes cannot be compared.
         let isRedirected = (nodes[found].info | nodes[name].info) & Node.Flag.redirected != 0
         guard isRedirected || nodes[found].span == nodes[name].span else { return false }
         return Names.equal(nodes[found], text, nodes[name], text)

@@ -2,8 +2,8 @@ import Glibc
 
 /// Compares and finds member names within an object, and resolves duplicates.
 ///
-/// Of several equal names the first node stands for all. It is `redirected` to the last one, whose value counts. All
-/// others are marked as `later` and skipped.
+/// If several members have the same name, the first name node represents them all. It is `redirected` to the last one,
+/// whose value counts. All nodes but the first are marked as `later` and skipped.
 enum Names {
     /// The name node whose value is the value of the member `name`: the last of its duplicates.
     @inline(__always)
@@ -37,7 +37,7 @@ enum Names {
         return body(UnsafeRawBufferPointer(inner))
     }
 
-    /// The text between the quotation marks.
+    /// The text of a string or name node, without its quotation marks.
     @inline(__always)
     private static func inner(_ node: Node, text: UnsafePointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
         UnsafeBufferPointer(start: text + Int(node.offset) + 1, count: Int(node.length) - 2)
@@ -71,7 +71,7 @@ enum Names {
             node += 1 &+ Int(node[1].span)
         }
         if node >= end { return nil }
-        // The first of several equal names is found, so the node is not marked as `later`.
+        // The search finds the first of several equal names, so the node is not marked as `later`.
         let distance = node.pointee.has(Node.Flag.redirected) ? Int(node.pointee.span) : 0
         return object &+ (node - first) &+ distance &+ 1
     }
@@ -82,8 +82,8 @@ enum Names {
         _ node: Node, _ text: UnsafePointer<UInt8>, _ name: UnsafePointer<UInt8>, _ count: Int
     ) -> Bool {
         if node.has(Node.Flag.escaped) { return equalsEscaped(node, text, name, count) }
-        // Most names differ in length or in the last byte. The last byte of an empty name is its opening quotation
-        // mark.
+        // Most names differ in length or in the last byte. For an empty name, that byte would be the opening quotation
+        // mark, so it is not compared.
         guard Int(node.length) == count &+ 2,
             count == 0 || text[Int(node.offset) &+ count] == name[count &- 1]
         else { return false }
@@ -152,7 +152,7 @@ enum Names {
         }
     }
 
-    /// Makes the name node at `first` stand for the one at `last` too.
+    /// Makes the name node at `first` refer to the value of the name node at `last`.
     static func redirect(_ nodes: UnsafeMutablePointer<Node>, from first: Int, to last: Int) {
         nodes[first].info |= Node.Flag.redirected
         nodes[first].span = UInt32(truncatingIfNeeded: last - first)
@@ -164,7 +164,7 @@ enum Names {
     @inline(never)
     static func close(_ document: Document, object: Int, members: UInt32) -> UInt32 {
         let nodes = document.storage.pointee.nodes
-        // In a complete object this bit has no meaning, so it is cleared.
+        // The bit has a meaning only during parsing, so it is cleared.
         nodes[object].info &= ~Node.Flag.duplicates
         if members > TapeParser.smallObject {
             return NameTable.build(document, object: object, members: Int(members))
@@ -186,12 +186,12 @@ enum NameHash {
     /// The hash of a name of `count` bytes. Up to eight bytes after its end must be readable.
     @inline(__always)
     static func padded(_ name: UnsafePointer<UInt8>, _ count: Int) -> UInt32 {
-        // Without a branch, because whether a name is shorter than a word is hard to predict.
+        // There is no branch for names shorter than eight bytes, because the processor cannot predict it well.
         let mask = Word.lowBytes(min(count, 8))
         return mix(Word.load(name) & mask, Word.load(name + max(count - 8, 0)) & mask, count)
     }
 
-    /// The same hash for bytes that must not be read past their end.
+    /// The same hash as ``padded(_:_:)``, for bytes that must not be read past their end.
     static func exact(_ name: UnsafeRawBufferPointer) -> UInt32 {
         let head = Word.head(name)
         guard name.count >= 8 else { return mix(head, head, name.count) }

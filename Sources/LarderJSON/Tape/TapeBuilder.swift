@@ -1,5 +1,5 @@
 /// Builds a document from parts of other documents without parsing them again. It copies both text and tape. The parts
-/// must be compact and free of duplicate members; the result is too.
+/// must be compact and free of duplicate members, so the result is as well.
 struct TapeBuilder {
     private struct Open {
         var node: Int
@@ -24,7 +24,7 @@ struct TapeBuilder {
         return JSONValue(document: document, node: 0)
     }
 
-    /// Begins the outermost object, or the value of the last name.
+    /// Begins an object: the outermost one, or the value of the last name.
     mutating func beginObject() {
         let node = document.storage.pointee.nodeCount
         let offset = document.storage.pointee.textCount
@@ -72,7 +72,7 @@ struct TapeBuilder {
         follows = false
     }
 
-    /// Adds a value copied from another document: the value of the last name, or the whole result.
+    /// Adds a value copied from another document, as the value of the last name or as the whole result.
     mutating func copy(_ source: Document, _ node: Int) {
         let entry = source.nodes[node]
         if entry.kind == Node.Kind.null || entry.has(Node.Flag.nullMembers), let last = open.indices.last {
@@ -120,15 +120,15 @@ struct TapeBuilder {
 
     private func text(_ bytes: UnsafePointer<UInt8>, _ length: Int) {
         let count = document.storage.pointee.textCount
-        // Node offsets have 32 bits. Each part is within the limit, so only a merge of gigabytes can exceed it. No
-        // valid result exists then.
+        // Node offsets have 32 bits. Each part is within that limit, so only a merge of several gigabytes can exceed
+        // it. Its result cannot be represented.
         precondition(count + length <= Document.maxTextCount, "a merged document is larger than 4 GiB")
         document.reserveText(count + length)
         (document.storage.pointee.text + count).update(from: bytes, count: length)
         document.storage.pointee.textCount = count + length
     }
 
-    /// Copies nodes whose text moved by `delta` bytes.
+    /// Copies nodes, and adds `delta` to their text offsets.
     private func nodes(_ source: Document, from first: Int, to end: Int, _ delta: Int) {
         let count = end - first
         let start = document.storage.pointee.nodeCount

@@ -27,16 +27,16 @@ enum Word {
         return head
     }
 
-    /// A mask of the lowest `count` bytes, of at most 8.
+    /// A mask of the lowest `count` bytes of a word. `count` is at most 8.
     @inline(__always)
     static func lowBytes(_ count: Int) -> UInt64 {
-        // Two shifts, because a single shift by 64 would be a shift by 0.
+        // Two shifts by half the number of bits, because `&<<` treats a shift by 64 as a shift by 0.
         let bits = UInt64(truncatingIfNeeded: count) &* 4
         return ~((UInt64.max &<< bits) &<< bits)
     }
 
     /// Returns a word in which bit 7 is set for each byte that ends a run of plain ASCII in a string: a quotation mark,
-    /// a backslash, a control character, or a byte of a multibyte UTF-8 character. Only the lowest set bit is exact,
+    /// a backslash, a control character, or a byte of a multibyte UTF-8 character. Only the lowest set bit is reliable,
     /// because a subtraction may borrow from the byte above a match.
     @inline(__always)
     static func special(_ word: UInt64) -> UInt64 {

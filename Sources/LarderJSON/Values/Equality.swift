@@ -18,7 +18,7 @@ extension JSONValue {
         document === other.document && isWholeDocument && other.isWholeDocument
     }
 
-    /// Whether the texts of two values are equal byte for byte: in member order, spelling and whitespace.
+    /// Whether the texts of two values are equal byte for byte, including member order, spelling and whitespace.
     package func hasSameText(as other: JSONValue) -> Bool {
         withTextBytes { text in
             other.withTextBytes { otherText in
@@ -33,8 +33,8 @@ extension JSONValue {
 
 /// Compares structure without recursion, so that deep nesting cannot exhaust the stack.
 enum Comparison {
-    /// Subtrees up to this many bytes are compared as bytes first. Larger ones are compared as bytes only at the root:
-    /// repeating that at each level would take time proportional to size times depth.
+    /// Subtrees of up to this many bytes are compared as bytes first. Larger subtrees are compared as bytes only at the
+    /// root, because doing so at each level would take time proportional to size times depth.
     private static let bytewise = 256
 
     static func equal(_ left: Document, _ leftRoot: Int, _ right: Document, _ rightRoot: Int) -> Bool {
@@ -47,7 +47,7 @@ enum Comparison {
             if Int(a.length) <= bytewise, sameBytes(left, a, right, b) { continue }
             switch a.kind {
             case Node.Kind.string:
-                // Equal strings without escapes have equal bytes, and those were compared above.
+                // Short strings were compared as bytes above. Without escapes, strings with different bytes differ.
                 guard a.has(Node.Flag.escaped) || b.has(Node.Flag.escaped) || Int(a.length) > bytewise,
                     Names.equal(a, left.text, b, right.text)
                 else { return false }

@@ -2,7 +2,7 @@ import Glibc
 
 /// A path from a document to a value in it: member names and array indexes.
 public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
-    /// The path as it was written: names separated by dots, or a JSON Pointer (RFC 6901). Empty for the whole document.
+    /// The path as it was passed: names separated by dots, or a JSON Pointer (RFC 6901). Empty for the whole document.
     private let text: String
 
     private init(text: String) { self.text = text }

@@ -92,8 +92,8 @@ public struct JSONValue: Sendable {
 }
 
 extension JSONValue {
-    /// The member called `name`; nil if it does not exist or the value is not an object. Of duplicate members the last
-    /// one counts.
+    /// The member called `name`; nil if it does not exist or the value is not an object. If several members have this
+    /// name, the last one counts.
     ///
     /// Names are compared as UTF-8 with escapes resolved, without Unicode normalization.
     public subscript(_ name: String) -> JSONValue? {
@@ -102,7 +102,7 @@ extension JSONValue {
         return found.map { JSONValue(document: document, node: $0) }
     }
 
-    /// The member called `name`, as the subscript returns it. For names that are constants.
+    /// The member called `name`, as the subscript returns it. Takes names that are constants of the program.
     public func member(_ name: StaticString) -> JSONValue? {
         let found = Names.find(document.storage, object: node, name.utf8Start, name.utf8CodeUnitCount)
         return found.map { JSONValue(document: document, node: $0) }
@@ -223,7 +223,7 @@ extension JSONValue: CustomStringConvertible {
     /// The range of the text within the text of the document, in bytes.
     package var textRange: Range<Int> { Int(entry.offset)..<Int(entry.offset) + Int(entry.length) }
 
-    /// Whether the text, as ``withTextBytes(_:)`` passes it, equals ``compactBytes``.
+    /// Whether the text that ``withTextBytes(_:)`` passes equals ``compactBytes``.
     public var isCompact: Bool { entry.has(Node.Flag.clean) }
 
     /// The value as compact JSON: without whitespace between tokens and without duplicate members, of which the last
@@ -245,8 +245,8 @@ extension JSONValue: CustomStringConvertible {
 }
 
 extension JSONValue {
-    /// The memory of the document that contains this value, in bytes, including its tape and tables. Keeping a value
-    /// keeps all of it.
+    /// The memory of the document that contains this value, in bytes, including its tape and tables. A value keeps all
+    /// of this memory allocated.
     package var documentMemory: Int {
         let storage = document.storage.pointee
         return storage.textCapacity + storage.nodeCapacity * MemoryLayout<Node>.stride
@@ -264,15 +264,15 @@ extension JSONValue {
         public let depth: Int
     }
 
-    /// The position in the original text of the value at a path. If there is no value, the position of the longest
-    /// prefix of the path that has one. Of duplicate members it is the last one.
+    /// The position, in the original text, of the value at a path. If there is no value, the position of the value at
+    /// the longest prefix of the path that has one. If a member is duplicated, the position of the last one.
     ///
     /// Lines end with LF. A value that was built by a program or copied by ``detached()`` is a single line.
     public func place(of path: JSONPath) -> Place {
         var (found, depth, start) = (self, 0, entry.offset)
         _ = path.forEachSegment { segment in
             if let member = Names.find(document.storage, object: found.node, segment) {
-                // A member's name has the node before that of its value.
+                // The node of a member's name is directly before the node of its value.
                 (found, start) = (JSONValue(document: document, node: member), document.nodes[member - 1].offset)
             } else if let index = JSONPath.arrayIndex(segment), let element = found[index] {
                 (found, start) = (element, element.entry.offset)
@@ -342,7 +342,7 @@ extension JSONValue {
     public func detached() -> JSONValue {
         let entry = entry
         guard entry.has(Node.Flag.clean) else { return JSONValue.building { $0.value(self) } }
-        // The text is compact, so the tape can be copied too. It contains all that parsing the text again would return.
+        // The text is compact, so the tape can be copied too. Parsing the text again would produce the same tape.
         var builder = TapeBuilder(textCapacity: Int(entry.length), nodeCapacity: Int(entry.span))
         builder.copy(document, node)
         return builder.finish()
@@ -366,7 +366,7 @@ extension JSONValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, E
 extension String {
     /// Creates a string from UTF-8 that the parser has validated.
     init(checked text: UnsafeRawBufferPointer) {
-        // Strings up to this length are stored inline. Copying into them takes a third of the time of
+        // Swift stores strings of up to 15 bytes inline. Copying bytes into such a string takes a third of the time of
         // `init(decoding:as:)`.
         guard text.count <= 15 else {
             self = String(decoding: text, as: UTF8.self)

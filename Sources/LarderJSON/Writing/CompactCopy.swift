@@ -1,5 +1,5 @@
-/// Writes the compact text of a subtree. Parts that are compact already are copied, other parts are written token by
-/// token.
+/// Writes the compact text of a subtree. Parts that are compact already are copied in one piece; other parts are
+/// written token by token.
 enum CompactCopy {
     static func append(_ value: JSONValue, to bytes: inout [UInt8]) {
         let document = value.document

@@ -1,7 +1,7 @@
 /// Escapes text for a JSON string. Only the characters that must be escaped are: the quotation mark, the backslash and
 /// control characters, with the short escape if there is one.
 enum EscapedText {
-    /// The maximum number of bytes that one byte of text becomes.
+    /// The maximum number of bytes that one byte of text takes when it is escaped.
     static let growth = 6
 
     /// Writes `text` and returns the number of bytes written. `output` must have room for `growth` times the size of

@@ -11,7 +11,7 @@ public struct JSONWriter: Sendable {
         bytes.reserveCapacity(reservingCapacity)
     }
 
-    /// Removes all bytes but keeps the memory.
+    /// Removes all bytes but keeps the memory for reuse.
     public mutating func removeAll() {
         bytes.removeAll(keepingCapacity: true)
         follows = false
@@ -72,8 +72,8 @@ public struct JSONWriter: Sendable {
 
     private static let largeBytes = 4096
 
-    /// Reserves room for a large value and the end of its envelope. A full array would otherwise double when the
-    /// envelope is closed, which copies the whole value.
+    /// Reserves room for a large value and for the end of the message that contains it. Otherwise writing that end
+    /// could enlarge a full array, which would copy the whole value.
     private mutating func makeRoom(forLarge count: Int) {
         if count < Self.largeBytes || bytes.capacity - bytes.count >= count + 256 { return }
         bytes.reserveCapacity(max(bytes.count + count + 256, bytes.capacity * 2))
@@ -107,7 +107,7 @@ public struct JSONWriter: Sendable {
     public mutating func rawUnframed(_ number: UInt64) { digits(number) }
 
     /// Appends a text, the digits of a number, another text and number, and bytes, all unchanged. One call is faster
-    /// than five where thousands of messages are written.
+    /// than five, which matters for thousands of messages.
     public mutating func rawUnframed(
         _ first: StaticString, _ number: UInt64, _ second: StaticString, _ other: UInt64, _ rest: UnsafeRawBufferPointer
     ) { blocks(first, number, second, other, rest) }
@@ -130,7 +130,7 @@ public struct JSONWriter: Sendable {
     /// The number of bytes written after a mark of this writer.
     public func size(since mark: Mark) -> Int { bytes.count - mark.count }
 
-    /// Ends a line with LF. The next value starts a new document.
+    /// Ends a line with LF. The next value begins a new document, without a comma.
     public mutating func endLine() {
         bytes.append(UInt8(ascii: "\n"))
         follows = false
@@ -180,7 +180,7 @@ extension JSONWriter {
         bool(truth)
     }
 
-    /// Writes a member whose value is written in compact form.
+    /// Writes a member with its value in compact form.
     public mutating func member(_ name: StaticString, _ value: JSONValue) {
         let entry = value.entry
         guard entry.has(Node.Flag.clean), entry.length < Self.largeBytes else {
@@ -206,7 +206,7 @@ extension JSONWriter {
         if let number { member(name, number) }
     }
 
-    /// Writes a member in compact form. Writes no member for nil.
+    /// Writes a member with its value in compact form. Writes no member for nil.
     public mutating func member(_ name: StaticString, _ value: JSONValue?) {
         if let value { member(name, value) }
     }

@@ -1,5 +1,5 @@
 /// Copies text that needs no escapes in a JSON string, eight bytes at a time. Never reads past the end of the text,
-/// because memory may end there.
+/// because the memory behind it may not be readable.
 enum PlainText {
     /// The number of bytes that ``frame(_:into:comma:colon:)`` needs in addition to the text.
     static let frameCount = 4
@@ -10,8 +10,8 @@ enum PlainText {
     static func frame(
         _ text: UnsafeRawBufferPointer, into output: UnsafeMutablePointer<UInt8>, comma: Bool, colon: Bool
     ) -> Int {
-        // Comma and colon are always written. If they are not wanted, the quotation mark overwrites the comma, and the
-        // colon is not included in the count.
+        // Comma and colon are always written. If no comma is wanted, the quotation mark overwrites it. If no colon is
+        // wanted, the returned count does not include it.
         output[0] = UInt8(ascii: ",")
         let start = comma ? 2 : 1
         output[start - 1] = UInt8(ascii: "\"")
@@ -37,7 +37,7 @@ enum PlainText {
             return found | word(text, count - 8, to: output) == 0
         }
         if count >= 4 {
-            // Both halves are checked as one word. They may overlap too.
+            // The first and the last four bytes are checked as one word. They may overlap.
             let low = text.loadUnaligned(as: UInt32.self)
             let high = text.loadUnaligned(fromByteOffset: count - 4, as: UInt32.self)
             output.storeBytes(of: low, as: UInt32.self)
