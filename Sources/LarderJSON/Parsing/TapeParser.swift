@@ -38,9 +38,9 @@ struct TapeParser {
     var frames: UnsafeMutablePointer<Frame>?
     var frameCapacity: Int
 
-    // The offset of the last whitespace or duplicate name (`lastUnclean`), and of the last null member (`lastNull`); -1
-    // if there was none. A container that begins after `lastUnclean` has no whitespace or duplicate name; one that
-    // begins after `lastNull` has no null member.
+    // The offset of the last whitespace or duplicate name (`lastUnclean`), and of the last null member (`lastNull`);
+    // initially -1. A container that begins after `lastUnclean` has no whitespace or duplicate name; one that begins
+    // after `lastNull` has no null member.
     var lastUnclean = -1
     var lastNull = -1
 

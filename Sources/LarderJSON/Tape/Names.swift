@@ -2,8 +2,8 @@ import Glibc
 
 /// Compares and finds member names within an object, and resolves duplicates.
 ///
-/// If several members have the same name, the first name node represents them all. It is `redirected` to the last one,
-/// whose value counts. All nodes but the first are marked as `later` and skipped.
+/// If several members have the same name, the first name node represents them all. It is `redirected` to the last name
+/// node, which has the effective value. All nodes but the first are marked as `later` and skipped.
 enum Names {
     /// The name node whose value is the value of the member `name`: the last of its duplicates.
     @inline(__always)

@@ -27,8 +27,7 @@ struct Node {
         /// value: the text has no whitespace between tokens and no duplicate members, at any depth, so it is compact.
         /// Always set for scalars.
         static let clean: UInt32 = 1 << 4
-        /// container: it, or an object in it, may have a null member. Always set if there is one; may be set if there
-        /// is none.
+        /// container: it, or an object in it, may have a null member. If the flag is clear, there is no null member.
         static let nullMembers: UInt32 = 1 << 5
         /// name: the name occurs earlier in this object, so this node is skipped.
         static let later: UInt32 = 1 << 6
