@@ -5,17 +5,20 @@ import LarderJSON
 /// The namespace that always exists. A request without `namespace` refers to it.
 public let defaultNamespace = "default"
 
-/// The largest revision. All JSON readers represent integers up to this one exactly.
+/// The largest possible revision. Integers up to it are exact in every JSON reader, even in those that store numbers as
+/// `Double`.
 let largestRevision = (1 << 53) - 1
 
 extension MemberReader {
     /// Reads `namespace`; the default namespace if the member is absent or null.
     func namespace() throws(WireError) -> String { try string("namespace") ?? defaultNamespace }
 
-    /// Reads a member that confirms a change of the whole document. An empty path alone is not enough, because it may
-    /// be a mistake.
-    /// - Parameter effect: the beginning of the error text, which says what the change does
-    /// - Throws: `invalidParams` if the member is missing for the root, or given for another path
+    /// Reads a member that confirms a change of the whole document. An empty path alone does not confirm the change,
+    /// because it may be a mistake.
+    /// - Parameter effect: the part of the error text that describes the change: "setting the whole document replaces
+    ///   all overrides"
+    /// - Throws: `invalidParams` if the member is not true although the path is the whole document, or is true although
+    ///   it is not
     func confirmation(_ name: StaticString, of path: JSONPath, _ effect: String) throws(WireError) -> Bool {
         let isConfirmed = try bool(name) ?? false
         if path.isRoot, !isConfirmed {
@@ -143,18 +146,18 @@ extension MemberReader {
     }
 }
 
-/// Ten years. A larger number is probably in another unit.
+/// Ten years in seconds. A larger number is probably not in seconds.
 private let maxSeconds: Double = 10 * 366 * 86_400
 
 extension JSONWriter {
-    /// Writes a number, without a fraction if it is whole. Writes no member for nil.
+    /// Writes a number member; a whole number without a fraction. Writes no member for nil.
     mutating func member(_ name: StaticString, _ number: Double?) {
         guard let number else { return }
         self.name(name)
         if let whole = Int(exactly: number) { int(whole) } else { double(number) }
     }
 
-    /// Writes a boolean. Writes no member for nil.
+    /// Writes a boolean member. Writes no member for nil.
     mutating func member(_ name: StaticString, _ truth: Bool?) {
         if let truth { member(name, truth) }
     }
@@ -174,13 +177,13 @@ extension JSONWriter {
         if namespace != defaultNamespace { member("namespace", namespace) }
     }
 
-    /// Writes a string, or `null` if it is nil.
+    /// Writes a string member; `null` if the string is nil.
     mutating func nullableMember(_ name: StaticString, _ value: String?) {
         self.name(name)
         if let value { string(value) } else { null() }
     }
 
-    /// Writes an integer, or `null` if it is nil.
+    /// Writes an integer member; `null` if the integer is nil.
     mutating func nullableMember(_ name: StaticString, _ value: Int?) {
         self.name(name)
         if let value { int(value) } else { null() }

@@ -9,19 +9,19 @@ public struct ConfigEvent: Sendable, Equatable {
     /// The method of the notification.
     public static let method = "config.event"
 
-    /// Why an event contains the whole value, or why the subscription ended. Reasons that this version does not know
-    /// are kept as received.
+    /// Why an event was sent with the whole value, or why the subscription ended. A reason that this version does not
+    /// know is kept as received.
     public struct Reason: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The first event of a subscription whose client had no snapshot yet.
+        /// The event is the first one of a subscription, and the client had no snapshot yet.
         public static let initial = Self(rawValue: "initial")
-        /// A new snapshot.
+        /// A new snapshot was published.
         public static let change = Self(rawValue: "change")
-        /// The agent no longer has the revision that the client has.
+        /// The client has a revision that the agent no longer has, so the agent cannot send the difference.
         public static let gap = Self(rawValue: "gap")
-        /// The client's revision belongs to another epoch.
+        /// The client has a revision of another epoch.
         public static let restart = Self(rawValue: "restart")
         /// The change cannot be expressed as a merge patch.
         public static let inexpressible = Self(rawValue: "inexpressible")
@@ -42,7 +42,7 @@ public struct ConfigEvent: Sendable, Equatable {
         case patch(JSONValue, from: Int)
         /// A new snapshot was published. The event does not contain any of its content.
         case revision(Reason)
-        /// The last event of the subscription.
+        /// The end of the subscription. No further events follow.
         case end(Reason)
     }
 
@@ -107,7 +107,7 @@ public struct ConfigEvent: Sendable, Equatable {
         Reason(rawValue: try reader.requiredString("reason"))
     }
 
-    /// Appends an event: its head and the shared body.
+    /// Appends a complete event: the head for one subscription, and the shared body.
     /// - Parameter body: the result of ``body(namespace:epoch:revision:state:content:)``, or empty if the caller writes
     ///   it
     public static func append(
@@ -124,7 +124,7 @@ public struct ConfigEvent: Sendable, Equatable {
         writer.rawUnframed(body)
     }
 
-    /// Returns the shared body, including the closing braces and the LF.
+    /// Returns the body that the subscriptions share, including the closing braces and the LF.
     public static func body(
         namespace: String, epoch: String, revision: Int, state: ConfigState, content: Content
     ) -> [UInt8] {
@@ -151,8 +151,8 @@ public struct ConfigEvent: Sendable, Equatable {
             writer.member("reason", reason.rawValue)
         }
         writer.endObject()
-        // The opening brace is part of the head, so a comma replaces it. The closing brace of the notification and the
-        // line end follow.
+        // The head contains the opening brace of `params`, so a comma replaces the brace here. The closing brace of the
+        // notification and the LF follow.
         var bytes = writer.bytes
         bytes[0] = UInt8(ascii: ",")
         bytes.append(UInt8(ascii: "}"))

@@ -1,18 +1,18 @@
 import Glibc
 
-/// Splits a stream of bytes into lines. Performs no I/O: the reader of the stream takes each line with
+/// Splits a stream of bytes into lines. Performs no I/O: its caller reads the stream and passes the bytes to
 /// ``next(in:at:)``.
 ///
-/// A line ends at LF. A CR before the LF is dropped. Blank lines (only spaces, tabs and CR) are ignored. Bytes after
-/// the last LF form a line when the input ends. A line longer than ``maximumLineBytes`` is reported once, as soon as
-/// the limit is exceeded, and then skipped up to its LF. The lines are the same however the input is split.
+/// A line ends at LF. A CR before the LF is dropped. Blank lines (only spaces, tabs and CR) are ignored. When the input
+/// ends, bytes after the last LF form a line. A line longer than ``maximumLineBytes`` is reported once, as soon as the
+/// limit is exceeded, and then skipped up to its LF. The lines do not depend on how the input is split into pieces.
 ///
-/// A line that arrives in one piece is returned as a part of the input, without a copy. Only lines that span several
-/// pieces are assembled. Each byte is searched for LF once.
+/// A line that arrives in one piece is returned as a part of the input, without a copy. Only a line that spans several
+/// pieces is copied into a buffer. Each byte is searched for LF once.
 public struct LineFramer: Sendable {
     /// A line without its line end.
     public enum Line {
-        /// A part of the input, valid as long as the input is.
+        /// A part of the input. The pointer is valid as long as the memory of the input.
         case whole(UnsafeRawBufferPointer)
         /// A line that spanned several pieces of input. ``reuse(_:)`` takes its memory for another line.
         case assembled([UInt8])
@@ -20,11 +20,11 @@ public struct LineFramer: Sendable {
         case tooLong
     }
 
-    /// Buffers of lines longer than this start with room for most long lines, so that they rarely grow again. Memory
-    /// that is reserved but not written is not resident.
+    /// When an incomplete line becomes longer than `longLineBytes`, its buffer grows to at least `roomForLongLine`
+    /// bytes, so that it rarely grows again. Memory that is reserved but not written is not resident.
     private static let longLineBytes = 32 * 1024
     private static let roomForLongLine = 1 << 20
-    /// Larger buffers are freed instead of reused.
+    /// Buffers with a larger capacity are freed instead of reused.
     private static let maxReusedBytes = 4096
 
     /// The maximum length of a line in bytes, without its line end.
@@ -41,8 +41,10 @@ public struct LineFramer: Sendable {
     public var pendingBytes: Int { partial.count }
 
     /// Returns the next line that ends in the input.
-    /// - Parameter offset: where to continue in the input. Advances behind the line, or to the end of the input.
-    /// - Returns: nil if the rest of the input does not complete a line. The framer has then buffered the rest.
+    /// - Parameter offset: the position in the input from which to continue. It is moved behind the line, or to the end
+    ///   of the input.
+    /// - Returns: the line; nil if the rest of the input does not complete a line. The framer then keeps the rest for
+    ///   the next call.
     public mutating func next(in input: UnsafeRawBufferPointer, at offset: inout Int) -> Line? {
         while offset < input.count {
             guard let end = Self.lineFeed(in: input, from: offset) else {
@@ -69,14 +71,14 @@ public struct LineFramer: Sendable {
         return line
     }
 
-    /// Reuses the memory of an assembled line for another one.
+    /// Reuses the memory of an assembled line for another line.
     public mutating func reuse(_ buffer: consuming [UInt8]) {
         guard partial.isEmpty, buffer.capacity <= Self.maxReusedBytes else { return }
         buffer.removeAll(keepingCapacity: true)
         partial = buffer
     }
 
-    /// Drops the incomplete line, including the bytes of it that have not arrived yet. The line is not reported.
+    /// Drops the incomplete line, including its bytes that have not arrived yet. The line is not reported.
     public mutating func dropUnfinishedLine() {
         if partial.isEmpty { return }
         isSkipping = true
@@ -84,7 +86,7 @@ public struct LineFramer: Sendable {
     }
 
     /// Completes the current line.
-    /// - Returns: nil if the line is blank or was reported as too long
+    /// - Returns: the line; nil if the line is blank or was already reported as too long
     private mutating func endLine(with piece: UnsafeRawBufferPointer) -> Line? {
         if isSkipping {
             isSkipping = false
@@ -122,7 +124,7 @@ public struct LineFramer: Sendable {
         let isOver = total > maximumLineBytes + 1 || (total == maximumLineBytes + 1 && piece.last != UInt8(ascii: "\r"))
         guard isOver else {
             if total > partial.capacity, total > Self.longLineBytes {
-                // Growing by a factor of two at a time would copy a long line repeatedly.
+                // Doubling the capacity each time would copy a long line repeatedly.
                 partial.reserveCapacity(min(maximumLineBytes + 2, max(total * 4, Self.roomForLongLine)))
             }
             partial.append(contentsOf: piece)

@@ -2,13 +2,13 @@ public import LarderJSON
 
 /// Reads typed members of parameters (named or positional) and results. Each error names the member.
 ///
-/// Members that are not requested are ignored, so that newer versions of the protocol can add members.
+/// Unknown members are ignored, so that newer versions of the protocol can add members.
 public struct MemberReader {
     private let value: JSONValue?
     /// The members' names in the order of the array elements; empty unless the parameters are an array.
     private let positional: [String]
-    /// The lengths of the members' names, as a bit set. Lookups of absent members, which are the most frequent ones,
-    /// usually end here.
+    /// The lengths of the members' names, as a bit set. Most lookups are for absent members, and this check usually
+    /// ends them.
     private let nameLengths: UInt64
 
     /// Reads parameters.
@@ -95,14 +95,17 @@ public struct MemberReader {
         return number
     }
 
-    /// Limits the time to hash and compare paths, which are keys of caches. Real paths are far shorter.
+    /// The maximum length of a path in bytes. It limits the time to hash and compare paths, which are keys of caches.
+    /// Real paths are far shorter.
     private static let maxPathBytes = 1 << 16
 
-    /// A path in any of its three forms; the whole document if the member is absent or null.
+    /// A path in dotted form, as a JSON Pointer (RFC 6901) or as an array of names; the whole document if the member is
+    /// absent or null.
     public func path(_ name: StaticString = "path") throws(WireError) -> JSONPath {
         guard let given = given(name) else { return JSONPath([]) }
         do throws(JSONError) {
-            // No document is nested deeper than this, so a longer path cannot have a value.
+            // No document is nested deeper than `defaultMaximumDepth`, so there is no value at a path with more
+            // segments.
             return try JSONPath(
                 given, maximumSegments: JSONParser.defaultMaximumDepth, maximumBytes: Self.maxPathBytes)
         } catch {

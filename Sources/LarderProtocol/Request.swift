@@ -8,10 +8,10 @@ public struct Request: Sendable {
     public let method: JSONValue
     /// The parameters, which are an object or an array; nil if the request has no parameters.
     public let params: JSONValue?
-    /// The position of the id in the text that the request was parsed from; nil for a notification.
+    /// The range of the id, in bytes, in the text that the request was parsed from; nil for a notification.
     package let idRange: Range<Int>?
 
-    /// Checks the envelope (JSON-RPC 2.0 section 4). Unlike there, `jsonrpc` is optional.
+    /// Checks the envelope (JSON-RPC 2.0, section 4). Unlike in JSON-RPC, the member `jsonrpc` is optional.
     /// - Throws: ``Invalid`` with `invalidRequest`
     public init(_ value: JSONValue) throws(Invalid) {
         guard value.kind == .object else {
@@ -39,9 +39,9 @@ public struct Request: Sendable {
         idRange = rawID?.textRange
     }
 
-    /// A message that is not a valid request, with the id for the error reply.
+    /// The error for a message that is not a valid request, with the id for the error reply.
     public struct Invalid: Error, Sendable {
-        /// The id of the message; null if it could not be read.
+        /// The id of the message; ``RequestID/null`` if it could not be read.
         public let id: RequestID
         public let error: WireError
 
@@ -52,9 +52,9 @@ public struct Request: Sendable {
     }
 }
 
-/// Writes requests and replies as single lines without their LF.
+/// Writes requests and replies as single lines, without the LF that ends the line.
 public enum Envelope {
-    /// Writes `{"jsonrpc":"2.0","id":…,"method":…,"params":…}`. Without `id` it is a notification.
+    /// Writes `{"jsonrpc":"2.0","id":…,"method":…,"params":…}`; a notification, without `id`, if `id` is nil.
     public static func writeRequest(
         id: RequestID?, method: String, to writer: inout JSONWriter, params: (inout JSONWriter) -> Void
     ) {
@@ -98,7 +98,8 @@ public enum Envelope {
     }
 }
 
-/// The `id` of a request. It is kept as JSON text, so that the reply repeats it exactly (`1.0`, `"a"`, `null`).
+/// The `id` of a request. It is kept as JSON text, such as `1.0`, `"a"` or `null`, so that the reply repeats it
+/// exactly.
 public struct RequestID: Sendable, Hashable, CustomStringConvertible {
     /// The JSON text of the id.
     public let text: String

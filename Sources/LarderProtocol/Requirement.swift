@@ -2,16 +2,16 @@
 package enum Requirement: Sendable, Equatable {
     /// No right: every connected client may call the method.
     case nothing
-    /// A right that the peer has for the whole agent.
+    /// The peer must have the right for the whole agent.
     case general(Right)
-    /// A right that the peer has for the whole agent or for any namespace. The method returns only what the peer may
-    /// see.
+    /// The peer must have the right for the whole agent or in at least one namespace. The method returns only what the
+    /// peer may see.
     case anywhere(Right)
     case inNamespace(Right, String)
-    /// All of these rights.
+    /// The peer must have all of these rights in the namespace.
     case allInNamespace([Right], String)
-    /// One or two rights for the whole agent, and access to the images of a URL, because an origin may be restricted to
-    /// certain users.
+    /// The peer must have one or two rights for the whole agent, and access to the images of the URL's origin, which
+    /// the settings may restrict to certain users.
     case image(url: String, Right, and: Right? = nil)
 }
 

@@ -44,8 +44,9 @@ public struct Timestamp: Sendable, Hashable, Comparable, CustomStringConvertible
             + ".\(padded(rest % 1000, 3))Z"
     }
 
-    /// Days from 1970-01-01 to a date in the proleptic Gregorian calendar. Years start on 1 March, so that the leap day
-    /// is the last day of the year. Eras have 400 years or 146,097 days.
+    /// The number of days from 1970-01-01 to a date in the proleptic Gregorian calendar. The computation lets years
+    /// start on 1 March, so that the leap day is the last day of a year, and counts in eras of 400 years, which have
+    /// 146,097 days.
     private static func days(year: Int, month: Int, day: Int) -> Int {
         let marchYear = month <= 2 ? year - 1 : year
         let (era, yearOfEra) = marchYear.flooredDivision(by: 400)

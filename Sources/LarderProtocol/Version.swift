@@ -1,6 +1,6 @@
 /// The version of this program and library (semver.org).
 public let larderVersion = "0.1.0"
 
-/// The version of the protocol that this library implements. `Protocol/README.md` says what may change within one
-/// version.
+/// The version of the protocol that this library implements. `Protocol/README.md` defines which changes are possible
+/// without a new version.
 public let larderProtocolVersion = 1

@@ -15,12 +15,12 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     public let code: Code
-    /// A text for people: what happened and what to do next.
+    /// A text for people in `error.data.detail`: what happened and what to do next.
     public let detail: String
     /// The reason in `error.data.reason`, for programs; nil unless the protocol lists reasons for this kind of error.
     public let reason: String?
-    /// The right that the peer lacks; nil unless the error is ``Code/denied`` for that reason. Also nil if this version
-    /// does not know the right.
+    /// The right that the peer lacks, if the error is ``Code/denied`` because of a missing right; otherwise nil. Also
+    /// nil if this version does not know the right.
     public let right: Right?
     /// The namespace in which the peer lacks the right; nil for the whole agent.
     public let namespace: String?
@@ -46,13 +46,13 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         (self.right, self.namespace, self.detail) = (right, namespace, detail)
     }
 
-    /// The message and the detail, in one line.
+    /// `message: detail`, in one line.
     public var description: String { "\(code.message): \(detail)" }
 }
 
 extension WireError.Code {
-    /// Returns the kind of error with a name. A name that this version does not know becomes a kind that is not
-    /// retryable.
+    /// Returns the kind of error with a name. For a name that this version does not know, returns a kind with that name
+    /// that is not retryable.
     init(name: String) { self = Self.byName[name] ?? Self(0, name, name) }
 
     init(_ number: Int, _ name: String, _ message: String, retryable: Bool = false) {
@@ -82,7 +82,8 @@ extension WireError {
         namespace = data?["namespace"]?.string
     }
 
-    /// Reads an error that is given by its name within an object, as in `failures` of `image.prefetch`.
+    /// Reads an error from the members `name`, `detail` and `reason` of an object, such as an element of `failures` in
+    /// the result of `image.prefetch`.
     init(from reader: MemberReader) throws(WireError) {
         self.init(
             Code(name: try reader.requiredString("name")), try reader.requiredString("detail"),

@@ -1,5 +1,5 @@
 extension ConfigRollback {
-    /// Whether to roll back or to end a rollback.
+    /// The action of a `config.rollback` request: roll back, or end a rollback.
     public enum Action: Sendable, Equatable {
         /// Roll back to a revision. `hold` decides when a document from the source takes effect again; nil for the
         /// agent's default.
@@ -22,7 +22,7 @@ extension ConfigRollback {
             }
         }
 
-        // Read by the generated code that writes the members.
+        // The generated code that writes the members of the request reads these properties.
 
         var revision: Int? {
             if case .goBack(let revision, _) = self { revision } else { nil }

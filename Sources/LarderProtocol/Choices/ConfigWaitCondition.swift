@@ -1,7 +1,7 @@
 public import LarderJSON
 
 extension ConfigWait {
-    /// The condition to wait for: one of four parameters of `config.wait`.
+    /// The condition to wait for. On the wire, each case is a parameter of `config.wait` with the name of the case.
     public enum Condition: Sendable, Equatable {
         /// The value at the path equals this value.
         case equals(JSONValue)
@@ -9,7 +9,8 @@ extension ConfigWait {
         case notEquals(JSONValue)
         /// There is a value at the path (true), or there is no value (false).
         case exists(Bool)
-        /// The snapshot has this revision or a newer one.
+        /// The snapshot has this revision or a newer one. `epoch` is the epoch of the revision; nil if the client does
+        /// not specify it.
         case revisionAtLeast(Int, epoch: String?)
 
         init(from reader: MemberReader) throws(WireError) {

@@ -27,7 +27,7 @@ extension ImagePrefetch {
             expectedDigest = try reader.digest("expectedDigest")
         }
 
-        /// Reads the parameter `urls`.
+        /// Reads the parameter `urls`, an array of images.
         /// - Throws: `invalidParams` with the position of the first invalid image
         static func list(from reader: MemberReader) throws(WireError) -> [Item] {
             let maximum = Parameters.maxItems

@@ -3,7 +3,7 @@ import LarderJSON
 extension ImagePut.Parameters {
     /// How the content of the file is sent.
     public enum Content: Sendable, Hashable {
-        /// In the request itself.
+        /// As base64 in the request itself.
         case inline([UInt8])
         /// As an open file, whose descriptor is sent with the first byte of the request's line.
         case descriptor

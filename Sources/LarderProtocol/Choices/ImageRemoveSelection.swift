@@ -4,7 +4,7 @@ extension ImageRemove {
     /// The images to remove.
     public enum Selection: Sendable, Hashable {
         case image(ImageReference)
-        /// All images whose URL begins with this text: an origin, or an origin and the beginning of a path.
+        /// All images whose URL begins with this text, which is an origin, or an origin and the beginning of a path.
         case prefix(String)
 
         /// The URL of the image, or the prefix.

@@ -1,6 +1,7 @@
 public import LarderJSON
 
-// The reply to a cache hit is written in two parts: the agent stores the text of the first one.
+// The agent writes the result of a cache hit in two parts, because it stores the text of the first part for the next
+// hit.
 
 extension ImageGet.Result {
     public func write(to writer: inout JSONWriter) {
@@ -11,7 +12,7 @@ extension ImageGet.Result {
     }
 
     /// Begins a result with the members that are the same in every reply for the image.
-    /// ``writeRest(freshness:source:ageSeconds:lease:hasDescriptor:to:)`` writes the others.
+    /// ``writeRest(freshness:source:ageSeconds:lease:hasDescriptor:to:)`` writes the remaining members.
     public static func writeConstant(path: String, image: WireImage, to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("path", path)

@@ -11,7 +11,7 @@ public struct ImageProgress: Sendable, Hashable {
     public var done: Int
     /// The number of images that could not be cached.
     public var failed: Int
-    /// The number of bytes downloaded.
+    /// The number of bytes downloaded so far.
     public var bytes: Int
     /// The number of images requested.
     public var total: Int

@@ -22,7 +22,7 @@ enum InlineBytes {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Returns nil if the text is not valid base64.
+    /// Decodes base64. Returns nil if the text is not valid.
     static func bytes(of text: String) -> [UInt8]? {
         let digits = Array(text.utf8)
         guard digits.count % 4 == 0 else { return nil }
