@@ -1,18 +1,19 @@
 package import LarderConfigSources
 import LarderJSON5
 
-/// `images.origins["https://img.example.org"]`: the credentials for one origin, who may use images fetched with them,
-/// and which query parameters do not distinguish images.
+/// `images.origins["https://img.example.org"]`: the credentials for one origin, the users who may have images that are
+/// fetched with them, and the query parameters that do not distinguish images.
 package struct ImageOriginSettings: Sendable, Equatable {
-    /// `headers`, `tokenFile` or `tokenCredential`: sent only to this origin, not to another one after a redirect.
+    /// `headers`, `tokenFile` or `tokenCredential`: the credentials. They are sent only to this origin, not to another
+    /// origin after a redirect.
     package var access = HTTPAccess()
     /// `users`: the users who may have images that are fetched with these credentials, besides root and the agent's
     /// user. Default: none.
     package var users: [Account] = []
     /// `groups`: the groups whose members may have these images. Default: none.
     package var groups: [Account] = []
-    /// `ignoreQuery`: query parameters that are not part of an image's cache key, such as a signature. A trailing `*`
-    /// matches every name with that prefix. Default: none.
+    /// `ignoreQuery`: names of query parameters that are not part of an image's cache key, such as a signature. A name
+    /// that ends with `*` matches every name with that prefix. Default: none.
     package var ignoredQuery: [String] = []
 
     package init() {}
@@ -77,7 +78,8 @@ extension ImageOriginSettings {
         return nil
     }
 
-    /// The origin in the form with which URLs are compared: in lower case, without the default port of the scheme.
+    /// The origin in the form that is compared with those of URLs: in lower case, without the default port of the
+    /// scheme.
     private static func normalized(_ name: String) -> String {
         let name = name.lowercased()
         let ownPort = name.hasPrefix("https:") ? ":443" : ":80"

@@ -6,31 +6,32 @@ import LarderJSON5
 package import LarderUpstream
 package import Logging
 
-/// `images`: what the image cache may store and fetch, and for whom.
+/// `images`: the limits, networks, origins and users of the image cache.
 ///
-/// The directory is not included: images are in `images` below `cache.directory`.
+/// It does not include the directory of the images, which is `images` below `cache.directory`.
 package struct ImageSettings: Sendable, Equatable {
     /// `enabled`: whether there is an image cache. Default: true.
     package var isEnabled = true
     /// `maximumBytes`, 64 KiB to 1 PiB; `maximumImages`, 1 to 10,000,000; `minimumFreeBytes`, 0 to 1 PiB; and
-    /// `imageBytes`, 1 KiB to 4 GiB less one byte, at most `maximumBytes`.
+    /// `imageBytes`, the maximum size of one image, 1 KiB to 4 GiB less one byte and at most `maximumBytes`.
     package var space = SpaceLimits()
-    /// `imagePixels`, 1 to 2^40, and `excludedTypes`.
+    /// `imagePixels`, the maximum number of pixels of an image, 1 to 2^40; and `excludedTypes`, the media types that
+    /// are refused.
     package var limits = ImageLimits()
     /// `maximumAgeSeconds`: how long an unused image stays cached, one minute to ten years. Default: no limit.
     package var maximumAge: Int?
-    /// `allowNetworks`: addresses and address blocks that may be fetched from although they are not globally routable.
-    /// Default: none.
+    /// `allowNetworks`: addresses and address blocks from which images may be fetched although they are not globally
+    /// routable. Default: none.
     package var allowedNetworks: [AddressRange] = []
-    /// `concurrency`, `concurrencyPerOrigin` and `concurrencyPerUser`: the maximum number of concurrent downloads, 1 to
-    /// 256. `minimumBytesPerSecond` and `minimumBytesPerSecondWhileAwaited`: the lowest rate of a download, 1 to
-    /// 1,000,000,000.
+    /// `concurrency`, `concurrencyPerOrigin` and `concurrencyPerUser`: the maximum number of concurrent downloads, from
+    /// 1 to 256. `minimumBytesPerSecond` and `minimumBytesPerSecondWhileAwaited`: the minimum rate of a download in
+    /// bytes per second, 1 to 1,000,000,000.
     package var flights = DownloadLimits()
-    /// `failures`: how long failures are cached, 0 s to a day.
+    /// `failures`: how long failed requests are remembered, by kind of failure, 0 s to a day.
     package var failures = FailureLifetimes()
     /// `leaseSeconds`: how long a lease lasts if the client does not specify it, 1 s to a day. Default: 300.
     package var leaseSeconds = 300
-    /// `origins`: settings of single origins. The key is scheme, host and port in lower case, such as
+    /// `origins`: the settings of individual origins. The key is scheme, host and port in lower case, such as
     /// `https://img.example.org`. Default: none.
     package var origins: [String: ImageOriginSettings] = [:]
 
@@ -104,7 +105,8 @@ extension ImageSettings {
 }
 
 extension ImageSettings {
-    /// Converts the settings for the cache. Accounts become IDs; credentials are read when they are used.
+    /// Converts the settings to those of the cache. Names of accounts become IDs. Files with credentials are read only
+    /// when the credentials are used.
     ///
     /// An account that does not exist on this host is logged and ignored.
     ///

@@ -1,15 +1,15 @@
 /// The paths that apply if neither the command line nor the settings file specifies them.
 ///
-/// Each path is determined separately, from the first of these that exists:
+/// Each path is determined separately, by the first of these rules that applies:
 ///
 /// 1. the directory that systemd created for the service (`RUNTIME_DIRECTORY`, `STATE_DIRECTORY`, `CACHE_DIRECTORY`,
 ///    `CONFIGURATION_DIRECTORY`; `systemd.exec(5)`); the first one if there are several
-/// 2. for root, the directories of the system: `/run/larder`, `/var/lib/larder`, `/var/cache/larder`, `/etc/larder`
+/// 2. for root, the directory of the system: `/run/larder`, `/var/lib/larder`, `/var/cache/larder`, `/etc/larder`
 /// 3. for other users, the directory `larder` in `$XDG_RUNTIME_DIR`, `$XDG_STATE_HOME`, `$XDG_CACHE_HOME` or
 ///    `$XDG_CONFIG_HOME` (XDG Base Directory Specification); the last three default to directories below `$HOME`
 ///
-/// A variable that is empty or not an absolute path counts as unset, as the specification requires. Each property
-/// throws if its path cannot be determined, so that the caller can try other settings first:
+/// A variable that is empty or not an absolute path counts as unset, as the XDG specification requires. Each property
+/// throws if its path cannot be determined, so the caller reads it only after the command line and the settings:
 ///
 ///     let socket = try options.socket ?? settings.socket.path ?? paths.socket
 package struct DefaultPaths: Sendable, Equatable {
@@ -31,8 +31,8 @@ package struct DefaultPaths: Sendable, Equatable {
         get throws(SettingsError) {
             if let directory = fromSystemd("RUNTIME_DIRECTORY") { return "\(directory)/larder.sock" }
             if isRoot { return "/run/larder/larder.sock" }
-            // The specification has no default for this variable, and in a directory such as /tmp any user could take
-            // the name.
+            // The XDG specification has no default for XDG_RUNTIME_DIR, and in a directory such as /tmp any user could
+            // create a file at the path first.
             guard let directory = absolute("XDG_RUNTIME_DIR") else {
                 throw SettingsError(
                     .noDefaultPath,
@@ -43,7 +43,7 @@ package struct DefaultPaths: Sendable, Equatable {
         }
     }
 
-    /// The directory of the state, which must survive.
+    /// The directory of the state, which must survive reboots.
     ///
     /// - Throws: `noDefaultPath`
     package var stateDirectory: String {
@@ -93,7 +93,8 @@ package struct DefaultPaths: Sendable, Equatable {
             .noDefaultPath, "neither \(xdg) nor HOME is set to an absolute path; set one, or give \(setting)")
     }
 
-    /// The first directory of a variable that systemd sets. It separates directories with colons.
+    /// The first directory in a variable that systemd sets, which separates directories with colons; nil if the
+    /// variable counts as unset.
     private func fromSystemd(_ name: String) -> String? {
         let first = environment[name]?.split(separator: ":", omittingEmptySubsequences: false).first
         return Self.normalised(first)

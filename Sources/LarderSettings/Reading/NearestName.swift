@@ -1,9 +1,9 @@
 /// Suggests known names for an unknown one.
 enum NearestName {
-    /// Returns a suggestion for an unknown name: the nearest known name if it is close, or the nearest one that begins
-    /// with the name. Otherwise lists all known names, the nearest first.
+    /// Returns a suggestion for an unknown name: the nearest known name if it is close, else the nearest known name
+    /// that begins with the unknown one, else a list of all known names, the nearest first.
     static func advice(for name: String, among known: [String]) -> String {
-        // Sorting by distance keeps the given order among equals.
+        // Names with equal distances keep the order of `known`.
         let ranked = known.enumerated()
             .map { index, candidate in
                 (distance: distance(name.lowercased(), candidate.lowercased()), index: index, name: candidate)
@@ -20,9 +20,10 @@ enum NearestName {
     }
 
     /// The restricted Damerau-Levenshtein distance (optimal string alignment): the number of insertions, deletions,
-    /// replacements and swaps of neighboring characters. No part is edited twice.
+    /// replacements and swaps of neighboring characters. No character takes part in two of these edits.
     static func distance(_ first: String, _ second: String) -> Int {
-        // The name comes from the file. A name of more than 100 characters is far from every setting.
+        // The name comes from the file and can have any length. Only 100 characters are compared, because a longer name
+        // is far from every setting.
         let a = Array(first.unicodeScalars.prefix(100)), b = Array(second.unicodeScalars.prefix(100))
         var beforeLast: [Int] = []
         var last = Array(0...b.count)

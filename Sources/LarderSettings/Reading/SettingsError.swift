@@ -41,9 +41,9 @@ package struct SettingsError: Error, Sendable, Equatable, CustomStringConvertibl
     }
 
     package let code: Code
-    /// One line: the problem and what to do.
+    /// The problem and what to do, in one line.
     package let reason: String
-    /// The setting with the problem, such as `limits.connections`; nil if there is no single one.
+    /// The setting with the problem, such as `limits.connections`; nil if the problem is not in one setting.
     package let member: String?
     /// The file; nil if the text did not come from a file.
     package internal(set) var file: String?
@@ -52,10 +52,10 @@ package struct SettingsError: Error, Sendable, Equatable, CustomStringConvertibl
     /// The column of the problem in Unicode scalars, from 1.
     package internal(set) var column: Int?
 
-    /// The position of the problem in the text, in Unicode scalars. Replaced by ``line`` and ``column``, which need the
-    /// text.
+    /// The position of the problem in the text, in Unicode scalars. Nil once it has been converted to ``line`` and
+    /// ``column``, which requires the text.
     var offset: Int?
-    /// Whether another member of the same object may be the cause, such as a missing one.
+    /// Whether the cause may be another member of the same object, for example a missing one.
     var isContextual = false
 
     /// `FILE:LINE:COLUMN: REASON`, in the format of compilers; one line.

@@ -25,7 +25,8 @@ extension Settings {
         }
     }
 
-    /// The examination stops at this number of errors, because it reads all settings again after each invalid member.
+    /// The maximum number of errors. The examination then stops, because it reads all settings again after each invalid
+    /// member.
     private static let maxErrors = 1000
 
     /// Reads settings and continues after errors, as if the invalid members were missing.
@@ -54,8 +55,8 @@ extension Settings {
     ) -> (settings: Settings?, errors: [SettingsError]) {
         var document = document
         var errors: [SettingsError] = []
-        /// The offsets of objects from which an invalid member was removed. An error that follows from the removal is
-        /// not reported.
+        /// The offsets of objects from which an invalid member was removed. An error that may only be a consequence of
+        /// the removal is not reported.
         var incomplete: Set<Int> = []
         while true {
             do throws(SettingsError) {
@@ -78,7 +79,8 @@ extension Settings {
 }
 
 extension SettingsValue {
-    /// The offset of the object or array that contains the member or element at `place`; otherwise nil.
+    /// The offset of the object or array that contains the member or element at the offset `place`; nil if there is
+    /// none.
     fileprivate func objectOffset(around place: Int) -> Int? {
         let children: [(offset: Int, value: SettingsValue)] =
             switch content {

@@ -48,7 +48,7 @@ extension Settings {
 enum SettingsFile {
     /// Reads a file of at most ``Settings/maxFileBytes``.
     static func read(_ path: String) throws(SettingsError) -> [UInt8] {
-        // With O_NONBLOCK, opening a FIFO does not block until a process opens it for writing.
+        // Without O_NONBLOCK, opening a FIFO would block until a process opens it for writing.
         let descriptor = uninterrupted { open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) }
         guard descriptor >= 0 else { throw failure(errno) }
         defer { close(descriptor) }

@@ -1,6 +1,6 @@
 import LarderJSON5
 
-/// Reads the members of one object of the settings. Errors name the member and the values that it can have.
+/// Reads the members of one object in the settings. Errors name the member and the values that it can have.
 ///
 /// A member that is `null` counts as missing.
 struct SettingsReader {
@@ -8,7 +8,7 @@ struct SettingsReader {
     private let path: SettingsPath
     private let offset: Int
 
-    /// Makes a reader of an object.
+    /// Creates a reader for an object.
     ///
     /// - Parameter known: the members that the object can have; nil if it can have any
     /// - Throws: `wrongType` if the value is not an object; `unknownMember` if it has a member that is not in `known`
@@ -88,14 +88,15 @@ struct SettingsReader {
         return texts
     }
 
-    /// Reads a string that may be a secret; nil if the value has another type. The caller throws an error that does not
+    /// Returns a string that may be a secret; nil if the value is not a string. No error is thrown, because it would
     /// show the value.
     func unshownString(_ name: String) -> String? {
         guard case .string(let text)? = value(name)?.content else { return nil }
         return text
     }
 
-    /// Reads an array of strings that each pass a check. Errors name the element.
+    /// Reads an array of strings that each pass a check. Unlike with ``strings(_:expected:where:)``, an error names the
+    /// invalid element.
     ///
     /// - Parameter expected: the allowed elements, as a continuation of "must be"
     func strings(
@@ -175,13 +176,13 @@ struct SettingsReader {
             .invalidValue, "\(member) must be \(expected), not \(value.shown)", member: member, offset: value.offset)
     }
 
-    /// Makes an error about an element of an array member.
+    /// Returns an error about an element of a member that is an array.
     func failure(_ name: String, at index: Int, _ element: SettingsValue, _ problem: String) -> SettingsError {
         let member = path.appending(name).appending(index)
         return SettingsError(.invalidValue, "\(member) \(problem)", member: member, offset: element.offset)
     }
 
-    /// Makes an error about a member; without a name, about the object itself.
+    /// Returns an error about a member, or about the object itself if `name` is nil.
     ///
     /// - Parameter problem: the problem and what to do, as a continuation of the path of the setting
     func failure(_ name: String? = nil, _ problem: String) -> SettingsError {

@@ -1,7 +1,8 @@
 import LarderConfigSources
 import LarderJSON5
 
-/// `namespaces.NAME.remote.etcd`: keys of an etcd cluster. `limits.documentBytes` limits their size.
+/// `namespaces.NAME.remote.etcd`: an etcd cluster as a remote source. `limits.documentBytes` limits the size of the
+/// document that its keys form.
 extension EtcdSourceSettings {
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(
@@ -56,7 +57,7 @@ extension EtcdSourceSettings {
             !$0.isEmpty && !$0.utf8.contains(0)
         }
         switch (prefix, key) {
-        // With the slash, keys of other directories that begin with the same text are not included.
+        // A final slash is added to the prefix. Otherwise `app` would also include the keys of `app2/`.
         case (let prefix?, nil): return .prefix(prefix.isEmpty || prefix.hasSuffix("/") ? prefix : prefix + "/")
         case (nil, let key?): return .key(key)
         case (nil, nil):

@@ -2,7 +2,7 @@ import LarderConfigSources
 import LarderJSON5
 
 extension HTTPAccess {
-    /// The members for credentials and TLS in the settings of a remote source.
+    /// The names of the members for credentials and TLS in the settings of a remote source.
     static let settings = [
         "headers", "tokenFile", "tokenCredential", "certificateAuthority", "certificate", "privateKey",
     ]
@@ -35,7 +35,8 @@ extension HTTPAccess {
         return headers
     }
 
-    /// The value of a header field. It is checked here because errors of the reader would show the value.
+    /// The value of a header field. It is checked here, because the errors of the reader's own checks would show the
+    /// value.
     private static func headerValue(_ name: String, _ reader: SettingsReader) throws(SettingsError) -> String {
         guard let value = reader.unshownString(name) else { throw reader.failure(name, "must be a string in quotes") }
         guard HTTPURLCheck.isHeaderValue(value) else {
@@ -47,7 +48,7 @@ extension HTTPAccess {
 }
 
 extension SettingsReader {
-    /// Reads a secret: a file (`NAMEFile`) or a systemd credential (`NAMECredential`).
+    /// Reads where a secret is stored: in a file (`NAMEFile`) or in a systemd credential (`NAMECredential`).
     func credential(_ name: String) throws(SettingsError) -> Credential? {
         let file = try path("\(name)File")
         let credential = try string("\(name)Credential", expected: "the name of a credential, such as \"token\"") {

@@ -53,8 +53,8 @@ enum HTTPURLCheck {
         return UInt16(digits).map { $0 > 0 } ?? false
     }
 
-    /// Whether a URL can contain the character (RFC 3986): printable ASCII except space and `"<>\^{|}` and the
-    /// backtick.
+    /// Whether a URL can contain the character (RFC 3986): any printable ASCII character except the space, the backtick
+    /// and `"<>\^{|}`.
     private static func isURLCharacter(_ scalar: Unicode.Scalar) -> Bool {
         guard scalar.value > 0x20, scalar.value < 0x7f else { return false }
         return !"\"<>\\^`{|}".unicodeScalars.contains(scalar)
@@ -73,8 +73,8 @@ enum HTTPURLCheck {
             }
     }
 
-    /// Whether a value is a field value (RFC 9110, section 5.5) without surrounding white space, which a receiver would
-    /// strip.
+    /// Whether a value is a field value (RFC 9110, section 5.5) without leading and trailing white space, which a
+    /// receiver would strip.
     static func isHeaderValue(_ value: String) -> Bool {
         guard value.first != " ", value.first != "\t", value.last != " ", value.last != "\t" else { return false }
         return value.utf8.allSatisfy { ($0 >= 0x20 && $0 != 0x7f) || $0 == UInt8(ascii: "\t") }

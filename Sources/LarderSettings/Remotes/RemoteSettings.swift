@@ -46,25 +46,27 @@ extension SettingsReader {
         return try? text.map(JSONPath.init(parsing:))
     }
 
-    /// Reads the time over which hosts without a document spread their first requests.
+    /// Reads `firstFetchSplaySeconds`, the time over which hosts that have no document yet spread their first requests.
     func firstFetchWindow() throws(SettingsError) -> Duration? {
         try seconds("firstFetchSplaySeconds", in: 0...86_400)
     }
 
-    /// Reads the time over which hosts spread their first attempts after a connection has ended.
+    /// Reads `reconnectSplaySeconds`, the time over which hosts spread their first attempts to reconnect after a
+    /// connection has ended.
     func reconnectWindow() throws(SettingsError) -> Duration? {
         try seconds("reconnectSplaySeconds", in: 0...86_400)
     }
 
-    /// Reads the path of the document's version. The default is `/version`; nil if the setting is `null`.
+    /// Reads `versionPath`, the path of the version in the document. Returns `/version` if the setting is missing, and
+    /// nil if it is `null`.
     func versionPath() throws(SettingsError) -> JSONPath? {
         let given = try documentPath("versionPath", such: "\"meta.version\" or \"/meta/version\"")
         return isNull("versionPath") ? nil : given ?? JSONPath(["version"])
     }
 
-    /// Returns which documents are rejected if they have no version. If `versionRequired` is set, it decides: all or
-    /// none. Otherwise all are rejected if `versionPath` is set, and if not, those after the first document with a
-    /// version.
+    /// Returns which documents are rejected if they have no version. If `versionRequired` is true, all of them; if it
+    /// is false, none. If it is missing, all of them if `versionPath` is set, otherwise only those that follow a
+    /// document with a version.
     func versionRequirement() throws(SettingsError) -> VersionRequirement {
         let isRequired = try truth("versionRequired")
         if isRequired == true, isNull("versionPath") {

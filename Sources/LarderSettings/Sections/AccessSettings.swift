@@ -6,7 +6,7 @@ package import Logging
 
 /// `access` and `namespaces.NAME.access`: the rights of users. Root and the agent's own user have every right.
 package struct AccessSettings: Sendable, Equatable {
-    /// `users`: the rights of single users. Default: none.
+    /// `users`: the rights of individual users. Default: none.
     package var users: [Account: Set<Right>] = [:]
     /// `groups`: the rights of the members of groups. Default: none.
     package var groups: [Account: Set<Right>] = [:]
@@ -21,7 +21,7 @@ extension Settings {
     /// The group that has the rights `read` and `images` if the settings have no `access`.
     private static let defaultGroup = "larder"
 
-    /// Converts the access settings. Accounts become IDs.
+    /// Converts the access settings to rules. Names of accounts become IDs.
     ///
     /// An account that does not exist on this host is logged and ignored.
     ///

@@ -15,8 +15,8 @@ package enum Account: Sendable, Hashable {
     }
 }
 
-/// Looks up the IDs of accounts, at the start and on each reload. An account that does not exist on this host is logged
-/// and ignored, because it may have been removed.
+/// Looks up the IDs of accounts, at the start of the agent and on each reload. An account that does not exist on this
+/// host is logged and ignored, because it may have been deleted after the settings were written.
 struct AccountNumbers {
     enum Kind {
         case user
@@ -24,7 +24,7 @@ struct AccountNumbers {
     }
 
     let kind: Kind
-    /// The path of the setting with the accounts, for the log.
+    /// The path of the setting that lists the accounts, for the log.
     let setting: String
     let logger: Logger
 
@@ -50,7 +50,7 @@ struct AccountNumbers {
         }
     }
 
-    /// The ID of an account, or the `errno` of the failed lookup; neither if the account does not exist.
+    /// The ID of an account, or the `errno` of the failed lookup. Both are nil if the account does not exist.
     typealias Answer = (number: UInt32?, failure: CInt?)
 
     private static func user(_ name: String) -> Answer {
@@ -73,7 +73,7 @@ struct AccountNumbers {
         }
     }
 
-    /// The maximum size of the buffer in bytes. More than any group needs.
+    /// The maximum size of the buffer in bytes, which is more than any group needs.
     private static let maxBufferSize = 1 << 24
 
     /// Runs a lookup with larger and larger buffers, because a group can have thousands of members.
@@ -86,7 +86,7 @@ struct AccountNumbers {
             let error = lookUp(&buffer, &number)
             switch error {
             case 0: return (number, nil)
-            // Some sources of accounts return these errors if the name does not exist (getgrnam(3), ERRORS).
+            // Some account databases return these errors if the name does not exist (getgrnam(3), ERRORS).
             case ENOENT, ESRCH, EBADF, EPERM: return (nil, nil)
             case EINTR: continue
             case ERANGE where room < maxBufferSize: room *= 4

@@ -4,8 +4,8 @@ import LarderJSON
 import LarderConfig
 import LarderJSON5
 
-/// `namespaces.NAME`. Values from other sections are added later: the maximum size of the document, and the default
-/// directory of the `host` layer.
+/// `namespaces.NAME`. Two values from outside this section are added later: the maximum size of the document, and the
+/// default directory of the `host` layer.
 extension NamespaceConfiguration {
     /// A namespace with the default settings.
     static func standard(_ name: String) -> NamespaceConfiguration {
@@ -36,7 +36,7 @@ extension NamespaceConfiguration {
         let patterns = try reader.strings(
             "secrets", each: "a path such as \"db.password\" or \"*.token\"", where: JSONPath.isSetting)
         history = try reader.section("history", HistoryLimits.init) ?? history
-        // Each path was checked above.
+        // Neither call can fail, because the paths and patterns were checked above.
         locks = (try? locked?.map(JSONPath.init(parsing:))) ?? []
         secrets = (try? patterns.map(SecretPatterns.init)) ?? .none
     }

@@ -6,10 +6,10 @@ package import Logging
 /// The settings of the agent, parsed and checked.
 ///
 /// The file is JSON5 (JSON with comments, trailing commas and unquoted names). Every member is optional, and `null` is
-/// the same as a missing member. An unknown member, a value out of range and invalid JSON5 are errors, so that a
-/// misspelled limit does not silently become the default.
+/// the same as a missing member. An unknown member, a value out of range and invalid JSON5 are errors, because the
+/// default would otherwise silently replace a misspelled limit.
 ///
-/// A path is nil if the file does not set it. ``DefaultPaths`` then has the default.
+/// A path is nil if the file does not set it. ``DefaultPaths`` then determines the path.
 package struct Settings: Sendable, Equatable {
     /// `socket`: the socket for clients.
     package var socket = SocketSettings()
@@ -19,7 +19,7 @@ package struct Settings: Sendable, Equatable {
     package var cacheDirectory: String?
     /// `log.level`: the lowest level that is logged. Default: info.
     package var logLevel: Logger.Level = .info
-    /// `current`: plain copies of the snapshots.
+    /// `current`: the plain files to which the agent copies the current snapshots.
     package var current = ExportOptions()
     /// `images`: the image cache.
     package var images = ImageSettings()
@@ -33,7 +33,8 @@ package struct Settings: Sendable, Equatable {
     package var service = ServiceSettings()
     /// `namespaces`: the namespaces by name. They always include `default`.
     package var namespaces: [String: NamespaceConfiguration] = ["default": .standard("default")]
-    /// `namespaces.NAME.access`: the rights in a namespace, instead of ``access``.
+    /// `namespaces.NAME.access`: for each namespace with this setting, the rights in it, which replace those of
+    /// ``access``.
     package var namespaceAccess: [String: AccessSettings] = [:]
 
     /// The default settings.
@@ -72,7 +73,7 @@ extension Settings {
     }
 }
 
-/// `socket`: the socket for clients. Ignored if systemd passes the socket.
+/// `socket`: the socket for clients. These settings are ignored if systemd passes the socket.
 package struct SocketSettings: Sendable, Equatable {
     /// The maximum length of a socket path in bytes: that of `sun_path` (`unix(7)`) without the final NUL.
     package static let maxPathBytes = 107
@@ -109,9 +110,9 @@ extension ExportOptions {
 
 /// `service`: the agent as a systemd service.
 package struct ServiceSettings: Sendable, Equatable {
-    /// `idleExitMinutes`: the number of minutes without a client after which the agent exits, 1 to 10080 (a week). Only
-    /// applies if systemd holds the socket, which then starts the agent for the next client. Default: the agent does
-    /// not exit.
+    /// `idleExitMinutes`: the number of minutes without a client after which the agent exits, 1 to 10080 (a week).
+    /// Applies only if systemd passed the socket, because systemd then starts the agent for the next client. Default:
+    /// the agent does not exit.
     package var idleExitMinutes: Int?
 
     package init() {}
