@@ -7,12 +7,12 @@ import Testing
 
 @Suite("Exit of an idle agent")
 struct IdleExitTests {
-    /// Runs an agent until it exits.
+    /// Simulates an agent until it exits. Durations count from its start.
     /// - Parameters:
-    ///   - clientLeaves: when the only client disconnects
-    ///   - workUntil: when the last work ends
-    ///   - returns: if not nil, a client connects just before the agent stops accepting for the first time
-    /// - Returns: when the agent exits, and how often it tried to stop accepting
+    ///   - clientLeaves: when the only client disconnects; 0 for no client
+    ///   - workUntil: until when work is due
+    ///   - returns: if not nil, the first attempt to stop accepting fails, because a client has just connected
+    /// - Returns: when the agent exits, and the number of its attempts to stop accepting connections
     private func end(
         clientLeaves: Duration, workUntil: Duration = .zero, returns: Duration? = nil, log: LogRecorder = LogRecorder()
     ) async -> (time: Duration, stops: Int) {
@@ -33,7 +33,7 @@ struct IdleExitTests {
         return (clock.now.offset, stops.withLock { $0 })
     }
 
-    @Test("the agent exits after the idle timeout without a client, and logs it")
+    @Test("an agent without clients exits after the idle timeout and logs the reason")
     func idle() async {
         let log = LogRecorder()
         #expect(await end(clientLeaves: .zero, log: log) == (.seconds(900), 1))
@@ -48,7 +48,7 @@ struct IdleExitTests {
         #expect(await end(clientLeaves: .seconds(5000)) == (.seconds(5900), 1))
     }
 
-    @Test("due work delays the exit, which is logged once")
+    @Test("due work delays the exit, and the delay is logged once")
     func work() async {
         let log = LogRecorder()
         #expect(await end(clientLeaves: .zero, workUntil: .seconds(2000), log: log) == (.seconds(2040), 1))
@@ -58,7 +58,7 @@ struct IdleExitTests {
         #expect(messages.count == 2)
     }
 
-    @Test("a client that connects just before the exit is served")
+    @Test("a client that connects just before the exit prevents it")
     func clientJustBeforeExit() async {
         #expect(await end(clientLeaves: .zero, returns: .seconds(900)) == (.seconds(960), 2))
     }

@@ -5,14 +5,14 @@ import Testing
 
 @testable import larderd
 
-@Suite("Status line of the service")
+@Suite("Status line for the service manager")
 struct ServiceStatusTests {
     private func line(_ states: Freshness..., clients: Int = 2, problem: String? = nil) -> String {
         let namespaces = states.enumerated().map { ("n\($0.offset)", $0.element) }
         return ServiceStatus.line(namespaces, clients: clients, settingsProblem: problem)
     }
 
-    @Test("the line has the number of namespaces and clients, and names the namespaces in the worst state")
+    @Test("the status line counts namespaces and clients, and names the namespaces in the worst state")
     func lines() {
         #expect(line(.fresh) == "1 namespace, fresh; 2 clients")
         #expect(line(.fresh, .refreshing, clients: 1) == "2 namespaces, fresh; 1 client")
@@ -22,7 +22,7 @@ struct ServiceStatusTests {
         #expect(many == "5 namespaces, stale: n0, n1, n2 and 2 others; 2 clients")
     }
 
-    @Test("the line has the error of rejected settings")
+    @Test("the status line has the error if the settings were rejected")
     func settings() {
         let refused = line(.fresh, problem: "line 3")
         #expect(
@@ -33,13 +33,13 @@ struct ServiceStatusTests {
 
     // MARK: Reports
 
-    /// A service manager that accepts messages, unless its socket is full.
+    /// A service manager that accepts messages unless its socket is full.
     private final class Manager: Sendable {
         struct SocketFull: Error {}
         private let (messages, continuation) = AsyncStream.makeStream(of: ServiceStatus.Message.self)
         let isFull = Mutex(false)
 
-        /// Waits for the next message.
+        /// Waits for the next accepted message. Nil if the task is cancelled.
         func next() async -> ServiceStatus.Message? {
             for await message in messages { return message }
             return nil
@@ -57,14 +57,14 @@ struct ServiceStatusTests {
         let (manager, clock) = (Manager(), ManualClock())
         let status = ServiceStatus(clients: { 0 }, send: { try manager.take($0) })
         let service = Task { await StatusService(status: status, clock: clock).run() }
-        // One sleeper: the timer that checks the number of clients.
+        // Waits until the service has started: its timer that checks the number of clients sleeps.
         await clock.waitForSleepers(1)
         await body(status, manager, clock)
         service.cancel()
         await service.value
     }
 
-    @Test("a change of a namespace's state is reported immediately; `refreshing` is not a change")
+    @Test("a change of a namespace's state is reported, but not a change to `refreshing`")
     func changes() async {
         await run { status, manager, clock in
             status.note(.fresh, of: "shop")
@@ -82,7 +82,7 @@ struct ServiceStatusTests {
         }
     }
 
-    @Test("a message that fails because the socket is full is sent again later")
+    @Test("a message that cannot be sent because the socket is full is retried")
     func fullSocket() async {
         await run { status, manager, clock in
             status.note(.fresh, of: "shop")
@@ -91,7 +91,7 @@ struct ServiceStatusTests {
             manager.isFull.withLock { $0 = true }
             status.becomeReady()
             clock.advance(by: StatusService.pause)
-            // The service has sent it again and failed again.
+            // The service has retried the message, and the retry has failed.
             await clock.waitForSleepers(2)
             manager.isFull.withLock { $0 = false }
             clock.advance(by: StatusService.pause)

@@ -6,20 +6,20 @@ import Testing
 
 @testable import larderd
 
-@Suite("Watchdog")
+@Suite("Watchdog feeder")
 struct WatchdogFeederTests {
-    /// A feeder with two probes, `a` and `b`, and its effects. A blocked probe responds only when the test calls
-    /// `answer`. Other probes respond immediately.
+    /// A watchdog feeder with two probes, `a` and `b`. Records its notifications and requests. A probe in `blocked`
+    /// responds only when the test calls `answer`. Other probes respond immediately.
     private final class Agent {
         let loop = EmbeddedEventLoop()
         let log = LogRecorder()
-        /// The number of notifications of the watchdog.
+        /// The number of notifications that the watchdog has received.
         var fed = 0
         /// The number of requests to each probe.
         var requests: [String: Int] = [:]
         var blocked: Set<String> = []
         var waiting: [String: @Sendable () -> Void] = [:]
-        /// The error of the next notifications.
+        /// The error with which notifications fail; nil if they succeed.
         var failure: (any Error)?
 
         func start() -> WatchdogFeeder {
@@ -51,7 +51,7 @@ struct WatchdogFeederTests {
         }
     }
 
-    @Test("the watchdog is fed at the start and twice per interval while all probes answer; nothing is logged")
+    @Test("while all probes respond, the watchdog is fed at the start and twice per interval, and nothing is logged")
     func healthy() {
         let agent = Agent()
         let feeder = agent.start()
@@ -69,7 +69,7 @@ struct WatchdogFeederTests {
         #expect(agent.fed == 12)
     }
 
-    @Test("if a probe is not answered, the watchdog is not fed, and the log names the probe before the timeout")
+    @Test("if a probe does not respond, the watchdog is not fed, and the log names the probe before the watchdog expires")
     func blocked() {
         let agent = Agent()
         let feeder = agent.start()
@@ -89,7 +89,7 @@ struct WatchdogFeederTests {
         feeder.stop()
     }
 
-    @Test("a late response to a probe is logged, and the watchdog is fed again")
+    @Test("a late response of a probe is logged, and the watchdog is fed again")
     func late() {
         let agent = Agent()
         agent.blocked = ["a", "b"]
@@ -107,7 +107,7 @@ struct WatchdogFeederTests {
         feeder.stop()
     }
 
-    @Test("a late response to a probe of an earlier round does not count in the current round")
+    @Test("a late response to an earlier request of a probe does not count as a response to the current request")
     func answerToEarlierRound() {
         let agent = Agent()
         agent.blocked = ["a"]
@@ -123,7 +123,7 @@ struct WatchdogFeederTests {
         feeder.stop()
     }
 
-    @Test("a failed notification of the service manager is logged and tried again")
+    @Test("a notification of the service manager that fails is logged and retried")
     func failedNotification() {
         struct Failure: Error {}
         let agent = Agent()

@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// Checks that the parts of the specification agree: text, OpenRPC document, schemas and transcripts.
+/// Checks that the parts of the specification agree: the text (`Protocol/README.md`), the OpenRPC document, the schemas
+/// and the transcripts.
 @Suite("Consistency of the specification")
 struct AgreementTests {
     @Test("the OpenRPC document, and the generated parts of the text and of the Swift code, match the schemas")
@@ -10,7 +11,7 @@ struct AgreementTests {
         #expect(run.status == 0, "\(run.output)")
     }
 
-    @Test("the schemas and the examples in schemas and text are valid")
+    @Test("the schemas are valid, and the examples in the schemas and the text match the schemas")
     func examplesAreValid() async throws {
         let hasValidator = try await Script.run("/usr/bin/python3", ["-c", "import jsonschema"]).status == 0
         try #require(hasValidator, "needs the package python3-jsonschema")
@@ -19,7 +20,7 @@ struct AgreementTests {
         #expect(run.status == 0, "\(run.output)")
     }
 
-    @Test("text, OpenRPC document and schemas have the same methods, and the transcripts use all of them")
+    @Test("text, OpenRPC document and schemas have the same methods, and the transcripts call all of them")
     func methodsAgree() throws {
         let inSchemas = Set(try Repository.names(in: "schemas/methods", extension: "json"))
         let inText = try Specification.methods()
@@ -51,7 +52,7 @@ struct AgreementTests {
         for (method, right) in inDocument {
             let rights = try #require(inTable[method])
             #expect(rights.contains(right ?? "none"), "\(method)")
-            // `config.refresh` has two rights, one of them only for `force`. `image.put` needs two rights.
+            // `config.refresh` needs another right for `force`. `image.put` needs two rights.
             #expect(rights.count == 1 || ["config.refresh", "image.put"].contains(method), "\(method)")
             let section = try Repository.text("README.md").components(separatedBy: "\n### \(method)\n\n")
             try #require(section.count == 2)
@@ -60,7 +61,7 @@ struct AgreementTests {
         }
     }
 
-    @Test("text, OpenRPC document and schemas have the same errors, and the transcripts use no others")
+    @Test("text, OpenRPC document and schemas have the same errors, and the transcripts contain no other errors")
     func errorsAgree() throws {
         let inText = try Specification.errors()
         #expect(inText == (try Document.errors()))
@@ -128,7 +129,7 @@ enum Specification {
         return rights
     }
 
-    /// Returns the rows of the error table.
+    /// Returns the errors in the error table.
     static func errors() throws -> Set<ErrorOutline> {
         let rows = try Repository.text("README.md").matches(of: /\n\| (-?\d+) \| `(\w+)` \| ([^|]+) \| (yes|no) \|/)
         let errors = try rows.map { row in

@@ -1,9 +1,9 @@
 import Foundation
 import TestSupport
 
-/// The result of a script of this repository that has ended.
+/// The result of a finished script of this repository.
 struct Script {
-    /// The exit status. If a signal ended the script, its number, negated.
+    /// The exit status, or the negated signal number if a signal ended the script.
     let status: Int32
     /// The text on standard output and standard error.
     let output: String

@@ -3,7 +3,7 @@ import Testing
 /// Runs each transcript with a new agent.
 @Suite("Transcripts")
 struct TranscriptTests {
-    @Test("the agent responds as in every transcript")
+    @Test("the responses of the agent match every transcript")
     func transcriptsPass() async throws {
         let names = try Repository.names(in: "transcripts", extension: "jsonl")
         let run = try await Script.run(

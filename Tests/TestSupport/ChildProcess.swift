@@ -18,7 +18,7 @@ package final class ChildProcess {
     private let errors: LineReader
     private var input: Descriptor?
     private var end: End?
-    /// The lines of standard error that were read so far.
+    /// The lines of standard error that have been read.
     package private(set) var log: [String] = []
 
     /// Starts a program.
@@ -48,8 +48,8 @@ package final class ChildProcess {
 
     // MARK: Input and log
 
-    /// Writes `bytes` to standard input. Reads standard output at the same time, so that a full pipe does not block
-    /// either side.
+    /// Writes `bytes` to standard input. Reads standard output at the same time, so that a full output pipe does not
+    /// block the child.
     package func write(_ bytes: [UInt8], until deadline: Deadline = .usual) throws {
         guard let input else { throw HarnessError("the process has no input") }
         var written = 0
@@ -91,7 +91,7 @@ package final class ChildProcess {
     }
 
     /// Reads the available lines of standard error into ``log``, without waiting.
-    /// - Returns: whether standard error is closed, as it is when the process has ended
+    /// - Returns: whether standard error is at its end, as it is after the process has ended
     package func readLog() -> Bool {
         errors.readAvailable()
         while let line = errors.nextLine() { log.append(String(decoding: line, as: UTF8.self)) }
@@ -139,14 +139,14 @@ package final class ChildProcess {
         while true {
             if let end = pollEnd() { return end }
             if deadline.hasPassed { throw HarnessError.timeout("process \(pid) to end; its log:\n\(logText)") }
-            // Waits briefly, and then checks the process itself: a child that another thread started at the same time
-            // may have inherited the write end of standard error and keep it open.
+            // Waits briefly for the end of standard error, and then checks the process itself: another child that was
+            // started at the same time may have inherited the write end and keep it open.
             errors.waitBriefly()
         }
     }
 
     /// Closes standard input and waits until the process ends.
-    /// - Returns: the output that was not read yet, and the whole log
+    /// - Returns: the unread output and the whole log
     package func finish(until deadline: Deadline = .usual) throws -> Command {
         closeInput()
         let rest = try output.readToEnd(until: deadline, "process \(pid) to end; its log:\n\(logText)")
@@ -246,8 +246,8 @@ package final class ChildProcess {
                 posix_spawn_file_actions_addopen(&actions, CInt(number), "/dev/null", O_RDWR, 0)
             }
         }
-        // SwiftNIO sockets are not closed on exec. A child that inherited those of other tests would keep their
-        // connections open after the tests have closed them.
+        // SwiftNIO sockets are not closed on exec. A child that inherited the sockets of other tests would keep their
+        // connections open after those tests have closed them.
         larder_spawn_closes_from(&actions, CInt(streams.count))
 
         let words = (["env", "-C", directory, path] + arguments).map { strdup($0) } + [nil]

@@ -1,4 +1,4 @@
-/// The result of a program that has ended.
+/// The result of a finished program.
 package struct Command: Equatable {
     package let end: ChildProcess.End
     /// The standard output.

@@ -1,6 +1,6 @@
 import Glibc
 
-/// The time limit of a wait. It ends tests that would otherwise hang. It does not check performance, so it is long.
+/// The time limit of a wait. It ends tests that would otherwise hang. It is long because it does not check performance.
 package struct Deadline: Sendable {
     private let moment: ContinuousClock.Instant
 
@@ -41,7 +41,7 @@ package struct HarnessError: Error, CustomStringConvertible {
     }
 }
 
-/// Waits until a descriptor is readable (or writable, with `POLLOUT`), or its peer has closed it.
+/// Waits until a descriptor is readable (or writable, with `POLLOUT`), or the peer has closed the connection.
 package func wait(
     for events: CInt = POLLIN, on descriptor: CInt, until deadline: Deadline, _ purpose: @autoclosure () -> String
 ) throws {

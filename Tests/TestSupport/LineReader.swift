@@ -5,7 +5,7 @@ package final class LineReader {
     private let descriptor: Descriptor
     private var buffer: [UInt8] = []
     private var start = 0
-    /// The index from which the next search for a line end starts.
+    /// The index in the buffer from which the next search for a line end starts.
     private var searched = 0
     /// Whether the end of the input was read. The buffer may still contain lines.
     package private(set) var isAtEnd = false

@@ -33,7 +33,7 @@ package final class ManualClock: Clock {
 
     /// - Parameters:
     ///   - minSleep: shorter sleeps end immediately and do not advance the clock
-    ///   - onSkippedSleep: called for each of these sleeps
+    ///   - onSkippedSleep: called for each sleep shorter than `minSleep`
     package init(
         skippingSleepsBelow minSleep: Duration = .zero, onSkippedSleep: @escaping @Sendable () -> Void = {}
     ) {

@@ -10,8 +10,8 @@ package final class Nginx {
 
     /// Starts nginx.
     /// - Parameters:
-    ///   - lines: more lines for the `server` block
-    ///   - directory: nil for a new one, which is removed with this object
+    ///   - lines: additional lines for the `server` block
+    ///   - directory: nil for a new temporary directory, which is removed with this object
     ///   - tls: whether to serve HTTPS with `server.pem` and `server.key` from the directory
     ///   - prepare: called with the directory before nginx starts
     package init(
@@ -48,7 +48,7 @@ package final class Nginx {
     package static func start(in directory: String, configuration: String) throws -> ChildProcess {
         try configuration.write(toFile: directory + "/nginx.conf", atomically: true, encoding: .utf8)
         let process = try ChildProcess("nginx", ["-p", directory, "-c", "nginx.conf", "-e", "stderr"])
-        // nginx logs this line, which names its event method, after it has opened its sockets.
+        // nginx logs `using the "epoll" event method` after it has opened its sockets.
         try process.waitForLog("using the")
         return process
     }
@@ -60,7 +60,8 @@ package final class Nginx {
         try text.write(toFile: "\(directory)/www/\(name)", atomically: true, encoding: .utf8)
     }
 
-    /// Waits for the next request and returns the status of its response and its `If-None-Match`, or `-`.
+    /// Waits for the next request and returns the status of its response, a space, and its `If-None-Match` (`-` if it
+    /// has none).
     package func access(until deadline: Deadline = .usual) throws -> String {
         guard let line = try process.output.line(until: deadline, "a request to reach nginx") else {
             throw HarnessError("nginx ended")

@@ -8,7 +8,7 @@ package final class RawOrigin: Sendable {
     /// An action of the origin on the connection of a request.
     package enum Step: Sendable {
         case send([UInt8])
-        /// Sends a byte every 5 ms until the connection ends.
+        /// Sends a zero byte every 5 ms until the connection ends.
         case trickle
         case close
         case reset
@@ -66,12 +66,12 @@ package final class RawOrigin: Sendable {
 
     private struct State {
         var script: Script
-        /// The next answers for some paths. The last answer is repeated.
+        /// The next answers by path, for the paths that have their own answers. The last answer is repeated.
         var answers: [String: [Answer]] = [:]
         var requests: [Request] = []
         var connections: [ObjectIdentifier: Connection] = [:]
         var events: [Event] = []
-        /// The bound socket, until the origin listens.
+        /// The bound socket. Nil once the origin listens.
         var socket: CInt?
         var listener: (any Channel)?
 
@@ -83,7 +83,7 @@ package final class RawOrigin: Sendable {
             return first
         }
 
-        /// Removes the requests that have an answer and returns their steps.
+        /// Removes the waiting requests that can be answered now, and returns the steps of their answers.
         mutating func takeSteps() -> [(channel: any Channel, steps: [Step])] {
             var ready: [(channel: any Channel, steps: [Step])] = []
             for (id, connection) in connections {
@@ -103,7 +103,7 @@ package final class RawOrigin: Sendable {
     }
 
     package let port: Int
-    /// All events, for asynchronous tests.
+    /// All events. Asynchronous tests read these instead of calling ``event(until:)``.
     package let events: AsyncStream<Event>
     private let eventContinuation: AsyncStream<Event>.Continuation
     private let eventCount = DispatchSemaphore(value: 0)
@@ -299,7 +299,7 @@ extension RawOrigin.Step {
         for step in steps {
             switch step {
             case .send(let bytes): written = channel.writeAndFlush(ByteBuffer(bytes: bytes))
-            // Waits for the write because closing a channel discards unwritten bytes.
+            // Closes only after the write, because closing a channel discards unwritten bytes.
             case .close: written.whenComplete { _ in channel.close(promise: nil) }
             case .reset:
                 // Closing a socket with a linger time of zero resets the connection (socket(7)).

@@ -1,4 +1,4 @@
-/// Builds valid and invalid image headers. Most images end soon after the size and have no pixel data.
+/// Builds valid and invalid image headers. Most images end soon after the width and height and have no pixel data.
 package enum MadeImages {
     package static func big(_ value: Int, _ length: Int) -> [UInt8] {
         (0..<length).map { UInt8(truncatingIfNeeded: value >> (8 * (length - 1 - $0))) }
@@ -94,7 +94,8 @@ package enum MadeImages {
 
     package static func pitm(_ item: Int) -> [UInt8] { box("pitm", [0, 0, 0, 0] + big(item, 2)) }
 
-    /// Returns an `iprp` box with item numbers of two bytes and property indices of one byte.
+    /// Returns an `iprp` box (item properties, ISO/IEC 23008-12) with item numbers of two bytes and property indices of
+    /// one byte.
     package static func iprp(_ properties: [[UInt8]], _ items: [(item: Int, properties: [UInt8])]) -> [UInt8] {
         let list = items.flatMap { big($0.item, 2) + [UInt8($0.properties.count)] + $0.properties }
         return box(
@@ -104,7 +105,7 @@ package enum MadeImages {
     /// Returns the box with its size set to 0, so that it extends to the end of the file.
     package static func open(_ box: [UInt8]) -> [UInt8] { [0, 0, 0, 0] + box.dropFirst(4) }
 
-    /// Returns an `iloc` box with one extent for each item.
+    /// Returns an `iloc` box (item locations, ISO/IEC 14496-12) with one extent for each item.
     /// - Parameter isInMeta: whether the offsets are relative to the `idat` box instead of the file
     package static func iloc(_ extents: [(item: Int, offset: Int, length: Int)], isInMeta: Bool = false) -> [UInt8] {
         var items: [UInt8] = []
