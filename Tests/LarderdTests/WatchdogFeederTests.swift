@@ -69,7 +69,7 @@ struct WatchdogFeederTests {
         #expect(agent.fed == 12)
     }
 
-    @Test("if a probe does not respond, the watchdog is not fed, and the log names the probe before the watchdog expires")
+    @Test("if a probe does not respond, the watchdog is not fed, and the log names the probe before the timeout")
     func blocked() {
         let agent = Agent()
         let feeder = agent.start()

@@ -35,7 +35,7 @@ struct RefusalLogsTests {
             ])
     }
 
-    @Test("refusals with the same user, method and right are combined, whatever the namespace")
+    @Test("refusals with the same user, method and right are combined into one log line, even if the namespaces differ")
     func combinedRequests() {
         let (lines, log) = logs()
         func add(_ user: Int, _ method: String, _ right: Right, _ namespace: String?) {
@@ -58,7 +58,7 @@ struct RefusalLogsTests {
         #expect(combined.first?.fields["refused"] == "500" && combined.first?.fields["namespaces"] == "a, b")
     }
 
-    @Test("a combined line names up to eight namespaces")
+    @Test("a log line of combined refusals names up to eight namespaces")
     func namespaces() {
         let (lines, log) = logs()
         func add(_ namespace: String) {
@@ -73,7 +73,7 @@ struct RefusalLogsTests {
             lines.take().last?.message.hasSuffix("in namespaces n1, n2, n3, n4, n5, n6, n7, n8 and others") == true)
     }
 
-    @Test("an error that is not about a right is not logged")
+    @Test("a request that fails for a reason other than a missing right is not logged as a refusal")
     func otherErrors() {
         let (lines, log) = logs()
         log.addRequest(WireError(.unknownNamespace, "x"), to: "config.get", of: Self.peer(1))
@@ -81,7 +81,7 @@ struct RefusalLogsTests {
         #expect(lines.take().isEmpty)
     }
 
-    @Test("refused connections are counted, and the log names the limit that refused them")
+    @Test("the log counts refused connections and names the limit that was reached")
     func connections() {
         let (lines, log) = logs()
         for _ in 0..<500 { log.addConnection(ConnectionLimits()) }
@@ -100,7 +100,7 @@ struct RefusalLogsTests {
         #expect(taken[1].fields["limit"] == "7")
     }
 
-    @Test("clients that exceed a limit per user are counted by user and limit")
+    @Test("the log counts refusals by a limit per user, separately for each user and limit")
     func usage() {
         let (lines, log) = logs()
         let error = WireError(.limitExceeded, "too much")

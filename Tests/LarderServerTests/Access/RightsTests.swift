@@ -28,7 +28,7 @@ struct RightsTests {
         return rules
     }
 
-    @Test("a peer has all rights that its user, its groups or `others` have")
+    @Test("a peer has all rights that the settings grant to its user, its groups or `others`")
     func union() {
         var rules = AccessRules()
         rules.general.users = [4711: Rights([.write])]
@@ -50,7 +50,7 @@ struct RightsTests {
         }
     }
 
-    @Test("the access of a namespace replaces the general access, but keeps `administer` if it grants any right")
+    @Test("`access` of a namespace replaces the general `access`, but keeps `administer` if it grants any right")
     func namespaces() {
         let rules = Self.rules(
             Rights([.read, .push, .administer, .images]), ["shop": Rights([.read, .write]), "safe": []])
@@ -93,7 +93,7 @@ struct RightsTests {
             #expect(Self.rights(of: Self.peer(), administrator).mayKnow(of: "x") == false)
             let member = Self.rules(Rights([.administer]), ["default": reader])
             #expect(refusal(member, .administer, "default") == nil)
-            // The name is invalid: the error has no right and no namespace, so the refusal is not logged.
+            // An invalid name: the error has no right and no namespace, so the refusal is not logged.
             let impossible = refusal(Self.rules([]), .read, "No such\nname")
             #expect(impossible?.code == .unknownNamespace && impossible?.right == nil)
             #expect(impossible?.detail.hasSuffix("is not declared in the settings") == true)
@@ -102,7 +102,7 @@ struct RightsTests {
 
     private typealias Probe = (line: String, right: Right?, namespace: String?)
 
-    /// Valid requests: `chosen`, and the first example of each other method.
+    /// Valid requests: those in `chosen`, and the first example in the schema of each other method.
     private static func requests() throws -> [Probe] {
         let known = Set(chosen.map { $0.line.split(separator: "\"")[0] })
         return try chosen + AllMethods.types.filter { !known.contains(Substring($0.name)) }.map { try probe($0) }
@@ -182,9 +182,9 @@ struct RightsTests {
                 let missing = ([right].compactMap(\.self) + further).first { !given.contains($0) }
                 let isLacking = missing != nil
                 if isLacking {
-                    // Denials are sent immediately.
+                    // The agent sends denials immediately.
                     #expect(replies.count == 2, "\(line) with \(given.list)")
-                    // With no rights at all, no earlier request can have changed anything.
+                    // If the peer has no rights, no request may have changed anything.
                     if given.isEmpty { #expect(context.namespaces.all.map(\.publication.version) == versions) }
                 }
                 for reply in replies {

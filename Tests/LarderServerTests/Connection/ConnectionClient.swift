@@ -7,8 +7,8 @@ import Synchronization
 
 @testable import LarderServer
 
-/// The client of a connection whose event loop runs when the test requests it. The socket is not polled: the client
-/// reports its events to the connection.
+/// The client of a connection whose event loop runs only when a test calls a method of the client. No loop polls the
+/// socket: the client reports events of the socket to the connection.
 final class ConnectionClient: Sendable {
     /// The connection's event loop, with a manual clock.
     let eventLoop = NIOAsyncTestingEventLoop()
@@ -48,7 +48,7 @@ final class ConnectionClient: Sendable {
     /// Sends text and runs the connection until it is idle.
     func send(_ text: String) async throws { try await send(Array(text.utf8)) }
 
-    /// Sends all lines, each with a descriptor, and then runs the connection.
+    /// Sends all lines, each with a descriptor, and then runs the connection until it is idle.
     func send(_ lines: [String], passing descriptor: CInt) async throws {
         for line in lines {
             let count = Array(line.utf8).withUnsafeBytes { bytes in
@@ -111,7 +111,7 @@ final class ConnectionClient: Sendable {
         try await report([.readable, .inputEnded, .hungUp])
     }
 
-    /// Sends text and disconnects before the connection has read any of it.
+    /// Sends text and disconnects before the connection has read any of the text.
     func sendAndDisconnect(_ text: String) async throws {
         let bytes = Array(text.utf8)
         guard bytes.withUnsafeBytes({ Foundation.send(socket, $0.baseAddress, $0.count, 0) }) == bytes.count else {
@@ -120,8 +120,8 @@ final class ConnectionClient: Sendable {
         try await end()
     }
 
-    /// Sends text and closes the socket, as the end of a process does. Output that the client has not read makes the
-    /// kernel report ECONNRESET to the connection.
+    /// Sends text and closes the socket, as the end of a process does. If the client has unread output, the kernel
+    /// reports ECONNRESET to the connection.
     func sendAndExit(_ text: String) async throws {
         let bytes = Array(text.utf8)
         let null = open("/dev/null", O_RDONLY | O_CLOEXEC)

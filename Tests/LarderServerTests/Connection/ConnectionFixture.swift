@@ -23,7 +23,7 @@ extension PeerCredentials {
 }
 
 extension MethodRegistry {
-    /// Adds a method whose result a closure writes immediately.
+    /// Adds a method that replies immediately with the result that `body` writes.
     mutating func add(_ name: String, _ body: @escaping (inout JSONWriter) throws(WireError) -> Void) {
         let handler = Handler(lifetime: .connection, needsReply: false) {
             (dispatcher, request, slot, _) throws(WireError) in
@@ -96,12 +96,12 @@ enum ConnectionFixture {
         return try result.get()
     }
 
-    /// Carries the methods to the event loop. Unchecked because their closures are called only there.
+    /// Passes the methods to the event loop. Unchecked because their closures are called only on the loop.
     private struct UncheckedMethods: @unchecked Sendable {
         let table: MethodRegistry
     }
 
-    /// The connection did not close after its last reply.
+    /// The error if the connection did not close after its last reply.
     struct StillOpen: Error {}
 
     private static let threads = {

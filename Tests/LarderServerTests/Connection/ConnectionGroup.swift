@@ -6,7 +6,7 @@ import NIOCore
 
 @testable import LarderServer
 
-/// Connections on one event loop, with the clients' ends of their sockets. Used only on the loop.
+/// Connections on one event loop, with the client ends of their sockets. Used only on the loop.
 final class ConnectionGroup {
     private(set) var connections: [ConnectionProbe] = []
     private(set) var ends: [CInt] = []
@@ -60,14 +60,14 @@ final class ConnectionGroup {
         for end in ends { Glibc.close(end) }
     }
 
-    /// The bytes that a client has received and not read, at most 4,096.
+    /// Reads the bytes that a client has received, at most 4,096.
     func received(by client: Int) -> String {
         var bytes = [UInt8](repeating: 0, count: 4096)
         let count = recv(ends[client], &bytes, bytes.count, 0)
         return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
     }
 
-    /// All bytes that a client has received and not read.
+    /// Reads all bytes that a client has received.
     func allReceived(by client: Int) -> String {
         var all = ""
         while true {

@@ -3,7 +3,8 @@ import NIOCore
 
 @testable import LarderServer
 
-/// Gives tests access to the parts of a connection. Other fixtures do not read the parts. Used only on the event loop.
+/// Gives tests access to the internal state of a connection. Other fixtures access it only through this type. Used only
+/// on the event loop.
 struct ConnectionProbe {
     let connection: Connection
 
@@ -30,7 +31,7 @@ struct ConnectionProbe {
     /// Whether the rest of the input is deferred until other connections have been served.
     var isResumeScheduled: Bool { connection.state.reader.isResumeScheduled }
 
-    /// Reports events of the socket, as the event loop does.
+    /// Reports events of the socket to the connection, as the event loop does.
     func ready(_ events: EpollEvents) { connection.ready(events) }
 
     func close() { connection.close() }

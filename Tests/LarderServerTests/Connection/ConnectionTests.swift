@@ -25,7 +25,7 @@ struct ConnectionTests {
         #expect(try await replies(requests).map { $0["id"]?.int } == Array(0..<100))
     }
 
-    @Test("replies do not depend on how the input is split")
+    @Test("replies do not depend on how the input is split into pieces")
     func anySplit() async throws {
         let bytes = Array("{\"id\":1,\"method\":\"agent.ping\"}\r\n\n[]\n{\"id\":2,\"method\":\"config.get\"}".utf8)
         let methods = MethodRegistry.agent
@@ -84,7 +84,7 @@ struct ConnectionTests {
         #expect(refused.first?["error"]?["code"]?.int == -32600)
     }
 
-    @Test("a method that fails while writing its result sends only the error")
+    @Test("if a method fails while it writes its result, the reply has only the error")
     func rollback() async throws {
         var table = MethodRegistry()
         table.add(
@@ -100,7 +100,7 @@ struct ConnectionTests {
         #expect(try JSONValue(parsing: replies[1])["error"]?["data"]?["name"]?.string == "notFound")
     }
 
-    @Test("no bytes are charged for a batch that is answered, even if a notification completed it")
+    @Test("after a batch is answered, none of its bytes count as used by the user, even if a notification completed it")
     func usageOfBatch() async throws {
         try await ConnectionFixture.with { client, context in
             let store = try #require(context.namespaces["default"]).store
@@ -125,7 +125,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test("a read in a batch returns the value at the time of its execution, however long the batch takes")
+    @Test("a read in a batch returns the value at the time of its execution, even if the reply is delayed")
     func largeInBatch() async throws {
         try await ConnectionFixture.with { client, context in
             let store = try #require(context.namespaces["default"]).store
@@ -134,7 +134,7 @@ struct ConnectionTests {
             let wait = #"{"id":1,"method":"config.wait","params":{"path":"never","exists":true}}"#
             let reads = (2...3).map { #"{"id":\#($0),"method":"config.get","params":{"path":"large"}}"# }
             try await client.send("[\(wait),\(reads[0]),\(reads[1]),{\"id\":4,\"method\":\"agent.ping\"}]\n")
-            // The values are counted although they have not been written.
+            // The values that were read count as queued, although the reply has not been sent.
             #expect(!client.usage.exceedsQueuedBytes(ConnectionLimits()))
             var limits = ConnectionLimits()
             limits.queuedBytesPerUser = 199_999
@@ -189,7 +189,7 @@ struct ConnectionTests {
                 try await client.sendAndDisconnect(first + "\n" + last)
             }
             #expect(try await client.isClosed)
-            // Reached only if the value is never published.
+            // This deadline is reached only if the value is never published.
             let deadline = Task {
                 try await Task.sleep(for: .seconds(60))
                 next.cancel()

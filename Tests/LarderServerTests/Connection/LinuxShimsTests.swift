@@ -38,7 +38,7 @@ struct LinuxShimsTests {
         #expect(larder_peer_groups(-1, &own, 0) == -1)
     }
 
-    @Test("two buffers are sent in order; either may be empty")
+    @Test("two buffers are sent in order, and either of them can be empty")
     func sendTwo() throws {
         try withSocketPair { left, right in
             #expect(larder_send_two(left, "abc", 3, "de", 2) == 5)
@@ -82,7 +82,7 @@ struct LinuxShimsTests {
         }
     }
 
-    @Test("if more descriptors arrive than requested, all are closed")
+    @Test("if more descriptors arrive than the receiver has room for, all are closed and the call fails")
     func tooMany() throws {
         try withSocketPair { left, right in
             let (reading, writing) = try makePipe()
@@ -92,13 +92,13 @@ struct LinuxShimsTests {
             #expect(text == nil)
             #expect(error == EMSGSIZE)
             #expect(descriptors.isEmpty)
-            // End of file: every copy of the writing end is closed.
+            // The read returns end of file, so every copy of the writing end is closed.
             #expect(receive(reading) == "")
             close(reading)
         }
     }
 
-    @Test("bytes arrive with one descriptor if it is requested; all other descriptors are closed")
+    @Test("bytes are received with one descriptor if the caller requests one; all other descriptors are closed")
     func receiving() throws {
         try withSocketPair { left, right in
             let sent = larder_memfd_create("passed")
@@ -123,7 +123,7 @@ struct LinuxShimsTests {
         }
     }
 
-    @Test("an invalid number of bytes or descriptors fails before anything is sent")
+    @Test("a send with an invalid number of bytes or descriptors fails and sends nothing")
     func passingRefused() throws {
         try withSocketPair { left, _ in
             #expect(larder_send_descriptors(left, "", 0, [0], 1) == -1)
@@ -193,7 +193,7 @@ struct LinuxShimsTests {
     }
 }
 
-/// The bytes of one read, as text.
+/// Reads once and returns the bytes as text.
 private func receive(_ descriptor: CInt) -> String {
     var buffer = [UInt8](repeating: 0, count: 4096)
     let count = read(descriptor, &buffer, buffer.count)

@@ -69,7 +69,7 @@ struct OutboundQueueWalkTests {
     }
 
     @Test(
-        "the delay between retries of descriptors doubles up to 64 ms and resets when the queue drains")
+        "while the kernel refuses descriptors, the delay between retries doubles up to 64 ms until the queue drains")
     func retries() {
         var queue = OutboundQueue()
         let none = SocketWriter.Result(sent: 0, status: .outOfDescriptors)
@@ -106,7 +106,7 @@ struct OutboundQueueWalkTests {
         #expect(stalled(8, unread: 100) == .seconds(1))
     }
 
-    @Test("output is dropped after a write fails because the peer has disconnected")
+    @Test("if a write fails because the peer has disconnected, queued and later output is discarded")
     func broken() {
         var queue = OutboundQueue()
         _ = queue.wrote(.wouldBlock, of: [1], passing: nil, then: nil)

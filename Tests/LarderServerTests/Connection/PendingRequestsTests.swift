@@ -21,7 +21,7 @@ struct PendingRequestsTests {
         }
     }
 
-    @Test("a request is answered once")
+    @Test("a request is answered at most once")
     func once() {
         var pending = PendingRequests()
         let ticket = pending.add(request(7))
@@ -30,7 +30,7 @@ struct PendingRequestsTests {
         #expect(pending.isEmpty)
     }
 
-    @Test("tickets are found by id and by lifetime, in the order of the requests")
+    @Test("the tickets of pending requests are found by id and by lifetime, in the order of the requests")
     func tickets() {
         var pending = PendingRequests()
         let tickets = [
@@ -42,7 +42,7 @@ struct PendingRequestsTests {
     }
 
     @Test(
-        "after the connection closes, committed requests count as in flight until they complete")
+        "after a connection closes, its committed requests count as in flight until they complete")
     func closed() {
         var pending = PendingRequests()
         let (waiting, committed) = (

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Reading requests")
 struct RequestReaderTests {
-    /// Drives a reader as a connection does. The sizes of reads and the closing of the gate are random.
+    /// Drives a reader as a connection does. The sizes of reads, and when the gate for requests closes, are random.
     private struct Driver {
         enum End: CaseIterable { case open, halfClosed, disconnected }
 
@@ -44,7 +44,7 @@ struct RequestReaderTests {
             }
         }
 
-        /// Produces the next event for which the reader may be waiting.
+        /// Produces the next event that can end the wait of the reader.
         private mutating func wait() {
             if reader.isResumeScheduled {
                 reader.resumed()

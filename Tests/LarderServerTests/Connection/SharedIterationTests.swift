@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Connections with events in one loop iteration", .timeLimit(.minutes(1)))
 struct SharedIterationTests {
-    @Test("if time is short, connected clients are served before disconnected ones are closed")
+    @Test("after a time slice is used up, connected clients are served before disconnected ones are closed")
     func disconnected() async throws {
         let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
@@ -18,7 +18,7 @@ struct SharedIterationTests {
         // The loop receives no events while it runs this closure. It then finds all events at once, in this order.
         let group = try await loop.submit {
             let group = try ConnectionGroup(4, on: loop, context)
-            // The time slice begins with the request of the first client and ends during it.
+            // The time slice begins with the request of the first client and ends during that request.
             group.send(#"{"id":1,"method":"slow"}"#, by: 0)
             group.send(#"{"id":2,"method":"slow"}"#, by: 1)
             shutdown(group.ends[2], CInt(SHUT_RDWR))

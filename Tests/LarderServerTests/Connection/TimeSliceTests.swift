@@ -14,7 +14,7 @@ struct TimeSliceTests {
         func add() { count.add(1, ordering: .relaxed) }
     }
 
-    /// The agent's methods, and `slow`, which takes longer than a time slice.
+    /// The agent's methods, and `slow`, which takes longer than a time slice. Counts the calls of `slow`.
     private func methods(_ served: Count) -> MethodRegistry {
         var table = MethodRegistry.agent
         table.addSlow(served.add)
@@ -27,14 +27,14 @@ struct TimeSliceTests {
     func shortRequests() async throws {
         let (requests, served) = (1200, Count())
         try await ConnectionFixture.with(methods(served)) { client, _ in
-            // With this line length, 8 KiB do not end at a line end.
+            // With this line length, the first 8 KiB end within a line.
             let lines = (0..<requests).map { "{\"id\":\(1000 + $0),\"method\":\"agent.ping\"}\n" }
             var counts = [0, try await client.sendAndServeOneSlice(lines.joined())]
             var replies: [String] = []
             while replies.count < requests {
                 counts += try await client.serveAllSlices()
                 #expect(zip(counts, counts.dropFirst()).allSatisfy { $1 - $0 <= 8192 / lines[0].utf8.count + 1 })
-                // The connection continues when there is room for replies.
+                // The connection continues when the client has read replies, so that there is room for more.
                 let more = try await client.output()
                 if more.isEmpty { break }
                 replies += more

@@ -41,7 +41,7 @@ struct AuthorizerTests {
         }
     }
 
-    @Test("the access of a namespace replaces the general access; a right in any namespace satisfies `anywhere`")
+    @Test("`access` of a namespace replaces the general `access`; a right in any namespace satisfies `anywhere`")
     func ownAccess() async throws {
         try await ConnectionFixture.with(namespaces: ["default", "own"]) { _, context in
             let rights = Self.rights([], own: [.read])

@@ -40,7 +40,7 @@ struct MethodTests {
         return methods
     }
 
-    @Test("a notification of a method that needs a reply is not executed and has no reply in a batch")
+    @Test("a notification that calls a method that needs a reply is not executed, and has no reply in a batch")
     func notification() async throws {
         let calls = Calls()
         let replies = try await ConnectionFixture.exchange(
@@ -54,7 +54,7 @@ struct MethodTests {
         #expect(try replies.map { try JSONValue(parsing: $0)[0]?["id"]?.int } == [1])
     }
 
-    @Test("after a client disconnects, only the committed requests in the rest of its batch start")
+    @Test("after a client disconnects, only the committed requests in the rest of its batch are executed")
     func closed() async throws {
         let calls = Calls()
         var limits = ConnectionLimits()
@@ -69,7 +69,7 @@ struct MethodTests {
         #expect(calls.names == ["committed"])
     }
 
-    @Test("a task reply that is refused by a limit calls its refusal handler")
+    @Test("if a limit prevents a request from starting a task, the refusal handler of its reply is called")
     func refused() async throws {
         let calls = Calls()
         var limits = ConnectionLimits()

@@ -66,7 +66,7 @@ struct ReplyCacheTests {
         #expect(cache.count == 0)
     }
 
-    @Test("large replies are stored separately, up to a total size")
+    @Test("large replies are cached separately, up to a total size")
     func large() throws {
         var cache = ReplyCache()
         let publication = Self.publication()
@@ -87,7 +87,7 @@ struct ReplyCacheTests {
         #expect(cache.count == 0)
     }
 
-    @Test("isRepeated is true if the last line in the same slot was equal, whatever its id")
+    @Test("isRepeated is true if the last request line in the same slot was equal except for its id")
     func repetition() throws {
         var cache = ReplyCache()
         func isRepeated(_ line: String) throws -> Bool {
@@ -101,7 +101,7 @@ struct ReplyCacheTests {
         #expect(try !isRepeated(#"{"id":2,"method":"config.get"}"#))
     }
 
-    @Test("a cached reply is sent only to peers that may read its namespace")
+    @Test("a cached reply is sent only to peers that have the right to read its namespace")
     func rights() async throws {
         try await ConnectionFixture.with { _, context in
             var cache = ReplyCache()
@@ -128,7 +128,7 @@ struct ReplyCacheTests {
             try keep("}", in: &cache, of: publication)
             publication.end()
             #expect(try cached(in: &cache) == nil)
-            // A request that found the namespace before its removal stores its reply afterwards.
+            // A request that found the namespace before its removal stores its reply after the removal.
             try keep("}", in: &cache, of: publication)
             #expect(try cached(in: &cache) == nil)
         }

@@ -8,7 +8,7 @@ struct RequestCacheTests {
         try Array(line.utf8).withUnsafeBytes { try body(try #require(RequestTemplate($0))) }
     }
 
-    /// The value of a line and the bytes that were stored with it.
+    /// The cached value of a request line, and the bytes that were stored with it. Nil if none is cached.
     private func value(of line: String, in cache: RequestCache<Int>) throws -> String? {
         try with(line) { template in
             guard let entry = cache.occupant(of: template), entry.matches(template) else { return nil }
@@ -16,7 +16,7 @@ struct RequestCacheTests {
         }
     }
 
-    @Test("a value is found for lines that differ only in the id, and for no other line")
+    @Test("a cached value is found for request lines that differ only in the id, and for no other line")
     func found() throws {
         var cache = RequestCache<Int>(slots: 64)
         try with(#"{"id":1,"method":"m"}"#) { _ = cache.store(7, payload: [0x61, 0x62], for: $0) }
@@ -25,7 +25,7 @@ struct RequestCacheTests {
         #expect(try value(of: #"{"id":1, "method":"m"}"#, in: cache) == nil)
     }
 
-    @Test("a template replaces another one in its slot, and removed values are not found")
+    @Test("a value replaces the value of another template in the same slot, and removed values are not found")
     func replaced() throws {
         var cache = RequestCache<Int>(slots: 1)
         let (first, second) = (#"{"id":1,"method":"m"}"#, #"{"id":1,"method":"n"}"#)

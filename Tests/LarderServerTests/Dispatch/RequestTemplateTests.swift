@@ -9,7 +9,8 @@ import Testing
 
 @Suite("Request templates")
 struct RequestTemplateTests {
-    /// The three parts, and whether the parsed message confirms the id; nil if the line has no template.
+    /// The three parts of a line (the text before the id, the id, the text after it), and whether the parsed message
+    /// confirms the id. Nil if the line has no template.
     private func parts(_ line: String) -> [String]? {
         Array(line.utf8).withUnsafeBytes { bytes in
             guard let template = RequestTemplate(bytes) else { return nil }
@@ -22,7 +23,7 @@ struct RequestTemplateTests {
     }
 
     @Test(
-        "a line is split at its id",
+        "a request line is split before and after its id",
         arguments: [
             (#"{"id":7,"method":"m"}"#, [#"{"id":"#, "7", #","method":"m"}"#, "true"]),
             (#"{"id": 70 ,"method":"m"}"#, [#"{"id": "#, "70", #" ,"method":"m"}"#, "true"]),
@@ -42,7 +43,7 @@ struct RequestTemplateTests {
     func notTheID(line: String) { #expect(parts(line)?.last != "true") }
 
     @Test(
-        "a line has no template unless its id is a whole number or a plain string",
+        "a request line has no template unless its id is a non-negative integer or a string of plain ASCII",
         arguments: [
             #"{"id":-1}"#, #"{"id":01}"#, #"{"id":null}"#, #"{"id":"a\n"}"#, #"{"id":"é"}"#, "{\"id\":\"\u{1}\"}",
             #"{"id":"a}"#, #"{"id":"#, #"{"id""#, "{}", "", #" {"id":1}"#, #"{"method":"m"}"#,
@@ -60,7 +61,7 @@ struct RequestTemplateTests {
         let replies = try await ConnectionFixture.exchange(lines.joined(separator: "\n"))
         let ids = try replies.map { try JSONValue(parsing: $0)["id"]?.compactText ?? "none" }
         #expect(ids == ["1", "2", "\"x\"", "null", "1.0", #""\u0041""#, "3", "4", "null", "7", "7"])
-        // Apart from the id, the replies are equal.
+        // The replies are equal except for the id.
         #expect(replies[0].dropFirst(replies[0].count - 40) == replies[1].dropFirst(replies[1].count - 40))
     }
 

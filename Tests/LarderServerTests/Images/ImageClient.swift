@@ -16,7 +16,7 @@ final class ImageClient: Sendable {
     }()
 
     private let socket: CInt
-    /// Contains only this connection.
+    /// A registry with only this connection.
     private let registry: ConnectionRegistry
 
     init(_ socket: CInt, _ registry: ConnectionRegistry) { (self.socket, self.registry) = (socket, registry) }

@@ -41,7 +41,7 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("an image that arrives after its client has disconnected leaves no reference")
+    @Test("an image that arrives after its client has disconnected gets no reference from that client")
     func disconnected() async throws {
         try await ImageFixture.with { fixture, client in
             // Another client keeps the download alive.
@@ -83,7 +83,7 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("each descriptor starts at offset 0; a request in a batch cannot get one")
+    @Test("every descriptor that a client gets starts at offset 0; a request in a batch cannot get a descriptor")
     func descriptor() async throws {
         try await ImageFixture.with { _, client in
             for id in 1...3 {
@@ -119,7 +119,7 @@ struct ImageConnectionTests {
             for file in files { close(file) }
             let ids = replies.compactMap { $0["id"]?.int }
             #expect(Set(ids) == Set(0..<count) && ids.count == count)
-            // Replies with a descriptor may have to wait for open(2). The others arrive in order.
+            // Replies with a descriptor may be delayed by open(2). Replies without a descriptor arrive in order.
             let plain = ids.filter { $0 % 3 != 0 }
             #expect(plain == plain.sorted())
             let passing = replies.filter { $0["result"]?["descriptor"]?.bool == true }
@@ -145,7 +145,7 @@ struct ImageConnectionTests {
             let errors = replies.compactMap { $0["error"]?["data"]?["name"]?.string }
             #expect(files.count == OutboundQueue.maxDescriptorsInFlight + 8)
             #expect(errors == Array(repeating: "limitExceeded", count: 40 - files.count))
-            // After the client has received the files, the user may have more.
+            // After the client has received the files, the agent sends more.
             try await client.send(ImageClient.request(url, #","as":"descriptor""#))
             let (again, file) = try await client.read(1)
             for file in file { close(file) }
@@ -175,7 +175,7 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("a request counts as one hit, even if it waits for open(2)")
+    @Test("a request for a cached image counts as one hit, even if it waits for open(2)")
     func hits() async throws {
         try await ImageFixture.with { fixture, client in
             _ = try await client.get(url)
@@ -189,7 +189,7 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("pinning an image with no-store downloads it once and fails with the reason")
+    @Test("a pin of an image with no-store downloads the image once and fails with the reason")
     func pinWithNoStore() async throws {
         try await ImageFixture.with { fixture, client in
             let reply = try await client.call(#"{"id":1,"method":"image.pin","params":{"url":"http://h/no-store"}}"#)

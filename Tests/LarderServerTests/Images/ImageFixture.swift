@@ -33,7 +33,7 @@ final class ImageFixture: Sendable {
     let gate: Gate
     private let directory: String
 
-    /// Delays the responses of the origin while it is shut.
+    /// Delays the responses of the origin while the gate is shut.
     final class Gate: Sendable {
         private struct State {
             var isShut = false
@@ -123,7 +123,8 @@ final class ImageFixture: Sendable {
         (self.store, self.gate, self.settings) = (store, gate, settings)
         images = ImageService(cache, directory: directory, leaseSeconds: 300, blocking: blocking)
         let plain = try await ConnectionFixture.serverContext()
-        // Peers differ only in whether an origin lists them as users.
+        // The access rules grant all peers the same rights, so peers differ only in whether an origin lists them as
+        // users.
         var access = AccessRules()
         access.general.others = Rights([.images, .administer])
         context = ServerContext(
@@ -174,7 +175,7 @@ final class ImageFixture: Sendable {
         do { return try EpollLoop(name: "images") } catch { fatalError("\(error)") }
     }()
 
-    /// The number of references to the image of a URL, including the reference of its row.
+    /// The number of references to the image of a URL, including the reference from its row in the index.
     func references(to url: String) throws -> Int {
         let image = try #require(images.cache.peek(ImageRequest(url: url), now: images.clock.now))
         return store.blobs.withTable { $0.entries[image.digest]?.references ?? 0 }

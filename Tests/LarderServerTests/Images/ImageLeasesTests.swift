@@ -12,7 +12,7 @@ struct ImageLeasesTests {
         return try #require(BlobDigest(hex: String(repeating: "0", count: 64 - digits.count) + digits))
     }
 
-    @Test("a blob has one lease with one reference, which ends when it is released as often as it was taken")
+    @Test("a blob has one lease with one reference, and the lease ends when it is released as often as it was taken")
     func counting() throws {
         var leases = ImageLeases()
         let (a, b) = (try digest(1), try digest(2))
@@ -49,7 +49,7 @@ struct ImageLeasesTests {
         #expect(!leases.hasRoom(for: try digest(ImageLeases.max)))
     }
 
-    @Test("one timer serves all leases and fires at the earliest end")
+    @Test("one timer serves all leases and fires when the first of them ends")
     func sweep() {
         let loop = EmbeddedEventLoop()
         let sweep = LeaseTimer(eventLoop: loop)

@@ -26,7 +26,7 @@ struct ImagePutConnectionTests {
         }
     }
 
-    @Test("a passed file is stored from offset 0, whatever its position", arguments: [0, 3_000_000])
+    @Test("a passed file is stored from offset 0, whatever its file position", arguments: [0, 3_000_000])
     func put(more: Int) async throws {
         let bytes = ImageFixture.png + [UInt8](repeating: 7, count: more)
         try await with(bytes) { fixture, client, file in
@@ -131,7 +131,7 @@ struct ImagePutConnectionTests {
         }
     }
 
-    @Test("a put fails unless the descriptor is a readable file in memory that has a complete image")
+    @Test("a put fails unless the descriptor is a readable memory file with a complete image")
     func unusable() async throws {
         try await ImageFixture.with { fixture, client in
             var ends: [CInt] = [-1, -1]

@@ -1,7 +1,7 @@
 import CLinuxShims
 import Foundation
 
-/// Creates files for tests and counts the descriptors of this process that refer to them.
+/// Creates memory files, and counts the descriptors of this process that refer to a file.
 enum OpenFile {
     /// Creates a file in memory.
     static func create(_ bytes: [UInt8]) throws -> CInt {

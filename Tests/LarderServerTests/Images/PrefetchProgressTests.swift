@@ -31,7 +31,7 @@ struct PrefetchProgressTests {
         #expect(sent.count == 6)
     }
 
-    @Test("while output is pending, only the final progress is sent; after it drains, the newest is sent")
+    @Test("only final progress is sent while output is pending; when the output has drained, the newest is sent")
     func output() {
         let loop = EmbeddedEventLoop()
         var (sent, isPending): ([Int], Bool) = ([], true)

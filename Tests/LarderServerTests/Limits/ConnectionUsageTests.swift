@@ -7,7 +7,8 @@ import Testing
 
 @Suite("Resources that a connection uses")
 struct ConnectionUsageTests {
-    /// The limit of buffered bytes is 100,000. Beyond it, requests and values of more than 65,536 bytes are refused.
+    /// Limits with `queuedBytesPerUser` at 100,000. Above it, requests and values of more than 65,536 bytes are
+    /// refused.
     private static let limits: ConnectionLimits = {
         var limits = ConnectionLimits()
         limits.queuedBytesPerUser = 100_000
@@ -42,7 +43,7 @@ struct ConnectionUsageTests {
         var (none, less) = (limits, limits)
         (none.queuedBytesPerUser, less.queuedBytesPerUser) = (0, -1)
         (none.subscriptionsPerUser, none.requestsInFlightPerUser) = (1, 1)
-        /// Whether exactly one place can be taken. The limit is 1, so no place was in use.
+        /// Whether exactly one place can be taken. As the limit is 1, no place is in use then.
         func isZero(_ take: () throws(WireError) -> Void, _ release: () -> Void) -> Bool {
             guard (try? take()) != nil else { return false }
             defer { release() }

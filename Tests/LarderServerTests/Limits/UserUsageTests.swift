@@ -42,7 +42,7 @@ struct UserUsageTests {
         #expect(limits.effectiveConnectionsPerUser == 1)
     }
 
-    @Test("subscriptions and requests in flight are limited per user; ended ones no longer count")
+    @Test("subscriptions and requests in flight are limited per user, and do not count after they have ended")
     func places() throws {
         let table = UserUsageTable()
         let usage = try #require(table.join(.stranger, Self.limits))

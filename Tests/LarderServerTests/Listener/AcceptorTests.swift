@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Accepting connections")
 struct AcceptorTests {
-    /// A handler that counts each connection and sends the index of its loop to the client.
+    /// Returns a handler that counts each connection and sends the index of its loop to the client.
     private func greeter(_ loops: [EpollLoop], _ acceptor: Acceptor) -> Acceptor.Handler {
         let loads = acceptor.loads
         return Acceptor.Handler(
@@ -55,7 +55,7 @@ struct AcceptorTests {
         let socket = try ListeningSocket(path: path, mode: 0o600, group: nil)
         let acceptor = Acceptor(loops)
         try await acceptor.start(socket, greeter(loops, acceptor))
-        // On a separate thread, because reading the index blocks.
+        // Runs on a separate thread, because reading the index blocks.
         let descriptors = try await NIOThreadPool.singleton.runIfActive {
             var (descriptors, served) = ([CInt](), [0, 0, 0])
             for count in 1...450 {
@@ -83,7 +83,7 @@ struct AcceptorTests {
         try await acceptor.start(socket, greeter(loops, acceptor))
         await acceptor.pause()
         let waiting = try connectOnly(path)
-        // By now every accepted connection has been counted.
+        // After these calls, every accepted connection has been counted.
         for load in acceptor.loads { try await load.eventLoop.submit {}.get() }
         #expect(acceptor.loads.map(\.connections) == [0, 0])
         await acceptor.resume()

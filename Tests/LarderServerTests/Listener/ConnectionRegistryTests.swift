@@ -17,7 +17,7 @@ struct ConnectionRegistryTests {
         #expect(await registry.traffic().connectionsRefused == 2)
     }
 
-    @Test("the idle time is nil while a connection is open and counts from the end of the last one")
+    @Test("the idle time is nil while a connection is open, and starts when the last one ends")
     func idleTime() throws {
         let registry = ConnectionRegistry()
         let before = try #require(registry.idleTime)
@@ -43,7 +43,7 @@ struct ConnectionRegistryTests {
             for _ in 0..<20_000 { await registry.waitUntilEmpty() }
             ended.signal()
         }
-        // On a separate thread: blocking a thread of the task pool could block the tasks under test.
+        // Waits on a separate thread, because blocking a thread of the task pool could block the tasks under test.
         let isDone = await withCheckedContinuation { done in
             Thread.detachNewThread {
                 // Long enough even if other tests keep all threads of the task pool busy.

@@ -32,7 +32,7 @@ struct SnapshotFilesTests {
         try MappedSnapshot(descriptor: opened.file.descriptor)
     }
 
-    @Test("a small file is created at once and shared until the next publication")
+    @Test("a small snapshot file is created immediately and shared until the next publication")
     func small() async throws {
         let (files, publication) = (SnapshotFiles(), Self.publication(["a": 1]))
         let first = try #require(try files.immediateFile(publication))
@@ -46,7 +46,7 @@ struct SnapshotFilesTests {
         #expect(try Self.mapped(first).int(at: "a") == 1)
     }
 
-    @Test("a large file is created by a task, shared by all waiters, and current as of the request")
+    @Test("a large snapshot file is created by a task, shared by all waiters, and not older than the request")
     func large() async throws {
         let (files, publication) = (SnapshotFiles(), Self.publication(Self.large(1)))
         #expect(try files.immediateFile(publication) == nil)
@@ -65,7 +65,7 @@ struct SnapshotFilesTests {
         #expect(try Self.mapped(try await files.file(publication)).int(at: "last") == 20)
     }
 
-    @Test("a file is released when a newer snapshot is published or the namespace ends")
+    @Test("a snapshot file is released when a newer snapshot is published or the namespace ends")
     func release() async throws {
         let (files, publication) = (SnapshotFiles(), Self.publication(["a": 1]))
         _ = try files.immediateFile(publication)

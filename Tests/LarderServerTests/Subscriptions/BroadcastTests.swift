@@ -13,7 +13,7 @@ import Testing
 @Suite("Broadcasts")
 struct BroadcastTests {
     @Test(
-        "a broadcast returns each subscription of a changed topic once, then each wait, even if subscriptions change"
+        "a broadcast returns each subscription of a changed topic once, then each wait, even if subscriptions are added or end"
     )
     func randomWalk() async throws {
         let context = try await ConnectionFixture.serverContext()
@@ -57,7 +57,7 @@ struct BroadcastTests {
         }
         var broadcast = Broadcast(from: old, to: new, topics.shuffled(using: &generator), waits)
         var (offered, checked, compared) = ([ObjectIdentifier](), [ObjectIdentifier](), 0)
-        // The subscriptions of each changed topic when it was compared.
+        // The subscriptions of each changed topic at the time when the topic was compared.
         var expected: [ObjectIdentifier] = []
         while true {
             let before = topics.map { ($0, $0.lastChanged, $0.subscriptions) }

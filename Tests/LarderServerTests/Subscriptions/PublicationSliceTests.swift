@@ -49,7 +49,7 @@ struct PublicationSliceTests {
         }.get()
     }
 
-    /// Publishes on the loop and returns a count that is taken after the first time slice of the delivery.
+    /// Publishes on the loop and returns the value of `count` after the first time slice of the delivery, in an array.
     private func publish(
         _ snapshots: [ConfigSnapshot], by publication: ConfigPublication, on loop: EpollLoop,
         _ count: @escaping @Sendable () -> Int

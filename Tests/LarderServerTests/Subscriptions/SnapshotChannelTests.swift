@@ -44,7 +44,7 @@ struct SnapshotChannelTests {
     func noOtherThread() async throws {
         let publication = Self.publication()
         try await Self.with([publication]) { loop, bound in
-            // A delivery that takes a step on another thread would be late for some of these.
+            // A delivery that takes a step on another thread would be late for some of these revisions.
             for revision in 1...2000 {
                 publication.publish(Self.snapshot(revision), status: Self.status)
                 let seen = try await loop.submit { bound.value.1[0].channel.snapshot.revision }.get()
@@ -139,7 +139,7 @@ struct SnapshotChannelTests {
         while publication.streamCount > 0 { await Task.yield() }
     }
 
-    @Test("a channel that is removed after a delivery in place delivers no further snapshot")
+    @Test("a channel that is removed after a delivery within `publish` delivers no further snapshot")
     func stoppedInPlace() async throws {
         let publication = Self.publication()
         try await Self.with([publication]) { loop, bound in

@@ -37,7 +37,7 @@ struct SnapshotWaitTests {
         }
     }
 
-    @Test("a wait fails when its timeout ends, not before, and then no longer counts as pending")
+    @Test("a wait fails when its timeout ends, not earlier, and then no longer counts as pending")
     func timeout() async throws {
         try await ConnectionFixture.with { client, _ in
             try await client.send(Self.line(1, #""path":"a","exists":true,"timeoutMilliseconds":1000"#))

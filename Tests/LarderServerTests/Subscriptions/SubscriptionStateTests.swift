@@ -37,7 +37,7 @@ struct SubscriptionStateTests {
         #expect(action == expected)
     }
 
-    @Test("no event precedes the reply, and the first one has the newest snapshot")
+    @Test("no event precedes the reply to the subscription, and the first event has the newest snapshot")
     func replyFirst() {
         var state = State(clientRevision: .current, current: 7, lastChanged: 7)
         #expect(state.offer(current: 8, previous: 7, canWrite: true) == .none)

@@ -19,7 +19,7 @@ struct TopicTests {
     }
 
     @Test(
-        "a removed topic retains its channel until the topic is released")
+        "a topic that its channel has removed retains the channel until the topic is released")
     func channelOutlived() throws {
         var topic: Topic?
         weak var channel: SnapshotChannel?
@@ -57,7 +57,8 @@ struct TopicTests {
         #expect(channel == nil)
     }
 
-    /// The revision of a channel directly after revision 8 was published on its loop, and its revision afterwards.
+    /// The revision of a channel directly after `publish` of revision 8 on its loop, and its revision a loop iteration
+    /// later.
     private static func revisions(topics: Int, value: JSONValue = 2, byTask: Bool) async throws -> [Int] {
         let loop = try EpollLoop(name: "hub")
         defer { loop.stop() }
@@ -80,12 +81,12 @@ struct TopicTests {
         return [first, try await loop.submit { channel.value.1.snapshot.revision }.get()]
     }
 
-    @Test("a single topic advances before the publishing task continues")
+    @Test("a single topic advances to the new snapshot before the publishing task continues")
     func singleTopicAdvancesInPlace() async throws {
         #expect(try await Self.revisions(topics: 1, byTask: true) == [8, 8])
     }
 
-    @Test("many topics advance after the publishing task has continued")
+    @Test("many topics advance to the new snapshot after the publishing task has continued")
     func manyAdvanceLater() async throws {
         #expect(try await Self.revisions(topics: 5, byTask: true) == [7, 8])
     }
