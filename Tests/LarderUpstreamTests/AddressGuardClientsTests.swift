@@ -74,7 +74,7 @@ struct AddressGuardClientsTests {
         server.stop()
     }
 
-    @Test("upper case and a trailing dot in a host name do not bypass the checked address")
+    @Test("upper case and a trailing dot in a host name do not bypass the address check")
     func letters() async throws {
         let server = try RawOrigin.listening([.send(ok("x"))])
         let clients = try clients(ScriptedResolver(["127.0.0.1"]))
@@ -132,7 +132,7 @@ struct AddressGuardClientsTests {
     }
 
     @Test(
-        "addresses in the URL are checked without a resolver",
+        "forbidden addresses in the URL are refused without a lookup",
         arguments: [
             "127.0.0.2", "[::1]", "[::ffff:169.254.169.254]", "0.0.0.0", "[64:ff9b::7f00:1]", "[2002:7f00:1::]",
             "0x7f.1", "2130706433", "017700000001", "127.1",
@@ -146,7 +146,7 @@ struct AddressGuardClientsTests {
         await clients.shutdown()
     }
 
-    @Test("a request to a name without addresses fails to connect, and every request fails after the shutdown")
+    @Test("a request to a host name without addresses fails to connect; after the shutdown every request fails")
     func unknown() async throws {
         let clients = try clients(ScriptedResolver([]))
         let error = await #expect(throws: UpstreamError.self) { try await get("http://nowhere.example/", clients) }
@@ -156,7 +156,7 @@ struct AddressGuardClientsTests {
         #expect(late?.code == .shutDown)
     }
 
-    @Test("idle clients above the maximum are shut down, clients in use are not")
+    @Test("idle HTTP clients above the maximum number are shut down; clients in use are kept")
     func surplus() async throws {
         let server = try RawOrigin.listening([.send(ok("x"))])
         let clients = try clients(ScriptedResolver(["127.0.0.1"]), maximum: 1)
@@ -190,7 +190,7 @@ struct AddressGuardClientsTests {
         #expect(error?.code == .cancelled)
     }
 
-    @Test("a lookup on a thread pool that is not running fails with cancelled")
+    @Test("a lookup on a thread pool that is not running fails with the error `cancelled`")
     func stoppedPool() async throws {
         let error = await #expect(throws: UpstreamError.self) {
             try await SystemResolver(NIOThreadPool(numberOfThreads: 1)).addresses(of: "localhost")

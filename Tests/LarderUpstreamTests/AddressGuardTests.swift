@@ -4,7 +4,7 @@ import Testing
 @Suite("Address guard")
 struct AddressGuardTests {
     @Test(
-        "IPv4 addresses are classified by their purpose, also within IPv6 addresses",
+        "IPv4 addresses are classified by their purpose, even inside IPv6 addresses",
         arguments: [
             ("8.8.8.8", .global), ("1.1.1.1", .global), ("9.255.255.255", .global), ("11.0.0.0", .global),
             ("172.15.255.255", .global), ("172.32.0.0", .global), ("100.63.255.255", .global), ("100.128.0.0", .global),
@@ -55,14 +55,14 @@ struct AddressGuardTests {
     }
 
     @Test(
-        "other notations of addresses are invalid",
+        "a text that is not an IP address in standard notation is invalid",
         arguments: [
             "", "1.2.3", "1.2.3.4.5", "01.2.3.4", "1.2.3.256", "0x7f.0.0.1", "2130706433", " 1.2.3.4", "1.2.3.4 ",
             "fe80::1%lo", "[::1]", ":::", "1::2::3", "12345::", "::1/128", "::ffff:1.2.3", "١.2.3.4",
         ])
     func noAddresses(_ text: String) { #expect(IPAddress(text) == nil) }
 
-    @Test("ranges are parsed strictly and contain the addresses of their prefix")
+    @Test("address ranges are parsed strictly and contain the addresses of their prefix")
     func ranges() throws {
         for text in [
             "10.0.0.0/8", "0.0.0.0/0", "1.2.3.4/32", "fd00::/8", "::/0", "2001:db8::/33", "::1/128", "fe80::/64",
@@ -90,7 +90,7 @@ struct AddressGuardTests {
         #expect(try !isIn("fd00::5", "fd00::8000:0:0:0/65"))
     }
 
-    @Test("an allowed range is allowed, also in IPv4-mapped form; other private addresses are not")
+    @Test("private addresses in a configured range are allowed, even in IPv4-mapped form; others are refused")
     func allowed() throws {
         let guarded = AddressGuard(allowed: [try #require(AddressRange("10.1.0.0/16"))])
         #expect(guarded.allows(try #require(IPAddress("10.1.2.3"))))
@@ -107,7 +107,7 @@ struct AddressGuardTests {
     }
 
     @Test(
-        "a host is an address, a name, or invalid",
+        "the host of a URL is classified as an address, a name or invalid",
         arguments: [
             ("127.0.0.1", .address), ("127.0.0.1.", .address), ("[::1]", .address), ("::ffff:1.2.3.4", .address),
             ("example.com", .name), ("EXAMPLE.com.", .name), ("localhost", .name), ("a_b-c.x0", .name),

@@ -105,7 +105,7 @@ struct BadAnswerTests {
     }
 
     @Test(
-        "an error status is reported, and whether the request can be retried",
+        "an error status is reported together with whether the request can be retried",
         arguments: [400, 401, 404, 410, 429, 500, 501, 503])
     func statuses(_ status: Int) async throws {
         let error = try await failure { _, _ in

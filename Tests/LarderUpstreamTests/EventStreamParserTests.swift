@@ -25,7 +25,7 @@ struct EventStreamParserTests {
         #expect(Self.events(text).events == [Self.message("1\n2", type: "a"), Self.message("3")])
     }
 
-    @Test("the examples of the specification are parsed into the events that it describes")
+    @Test("the examples of the HTML standard are parsed into the events that the standard describes")
     func specification() {
         #expect(
             Self.events("data: YHOO\ndata: +2\ndata: 10\n\n").events == [Self.message("YHOO\n+2\n10")])
@@ -50,14 +50,14 @@ struct EventStreamParserTests {
         #expect(Self.events("data: 1\r").events.isEmpty)
     }
 
-    @Test("an event type applies to one event only, even if that event has no data")
+    @Test("an event type applies only to its own event, even if that event has no data")
     func type() {
         #expect(Self.events("event: a\n\ndata: 1\n\n").events == [Self.message("1")])
         #expect(Self.events("event: a\nevent: b\ndata: 1\n\n").events == [Self.message("1", type: "b")])
         #expect(Self.events("event: a\nevent:\ndata: 1\n\n").events == [Self.message("1")])
     }
 
-    @Test("an id takes effect at the end of its event, even without data; an id with a NUL is ignored")
+    @Test("an id takes effect at the end of its event, even if the event has no data; an id with a NUL is ignored")
     func ids() {
         #expect(Self.events("id: 1\ndata: x\n").parser.lastEventID == "")
         #expect(Self.events("id: 1\n\n").parser.lastEventID == "1")

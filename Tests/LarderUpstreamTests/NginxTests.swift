@@ -6,7 +6,7 @@ import Testing
 
 @Suite("nginx as origin", .timeLimit(.minutes(5)))
 struct NginxTests {
-    @Test("an unchanged document is answered with 304, a changed one is sent again")
+    @Test("an unchanged document is answered with 304, a changed document with 200")
     func conditional() async throws {
         let nginx = try Nginx()
         try nginx.write("{\"a\":1}", to: "c.json")
@@ -55,7 +55,7 @@ struct NginxTests {
         }
     }
 
-    @Test("error responses have the right code, status and Retry-After")
+    @Test("an unusable response is reported with the right code, status and Retry-After")
     func failures() async throws {
         let nginx = try Nginx(
             "location = /500 { return 500; } location = /503 { add_header Retry-After 7 always; return 503; }")
@@ -76,7 +76,7 @@ struct NginxTests {
         }
     }
 
-    @Test("a certificate of an unknown authority is rejected, with advice")
+    @Test("a certificate of an unknown authority is rejected, and the error says what to do")
     func certificates() async throws {
         let nginx = try Nginx(tls: true, http2: true) { directory in
             try Certificates(directory: directory).makeSelfSigned(

@@ -32,7 +32,7 @@ struct RedirectTests {
     }
 
     @Test(
-        "a redirect without an HTTP URL is an error",
+        "a redirect without an HTTP or HTTPS URL is an error",
         arguments: ["", "Location: \r\n", "Location: ftp://x/\r\n"])
     func unusable(_ field: String) async throws {
         let error = try await failure { _, _ in [.send("HTTP/1.1 302 X\r\n\(field)Content-Length: 0\r\n\r\n")] }

@@ -27,7 +27,7 @@ struct RequestTests {
         #expect(lines.contains("If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT"))
     }
 
-    @Test("validator, media type and Retry-After of the response are returned")
+    @Test("the validator, media type and Retry-After of a response are returned")
     func metadata() async throws {
         let answer = try await document { _, _ in
             [
@@ -91,7 +91,7 @@ struct RequestTests {
         }
     }
 
-    @Test("the error for a name that does not resolve contains the name")
+    @Test("the error for a host name that does not resolve contains the name")
     func unknownName() async throws {
         try await withFetcher { fetcher in
             let error = try await #require(throws: UpstreamError.self) {
@@ -102,7 +102,7 @@ struct RequestTests {
         }
     }
 
-    @Test("cancelling the task closes the connection")
+    @Test("cancelling the task of a request closes its connection")
     func cancellation() async throws {
         let server = try RawOrigin.listening { _, _ in [] }
         try await withFetcher { fetcher in
@@ -119,7 +119,7 @@ struct RequestTests {
         server.stop()
     }
 
-    @Test("cancelling the task in the middle of a body closes the connection")
+    @Test("cancelling the task of a request in the middle of the body closes its connection")
     func cancellationInBody() async throws {
         let server = try RawOrigin.listening { _, _ in [.send("HTTP/1.1 200 OK\r\n\r\n"), .trickle] }
         try await withFetcher { fetcher in
@@ -134,7 +134,7 @@ struct RequestTests {
         server.stop()
     }
 
-    @Test("a task that is cancelled before its request fails with cancelled")
+    @Test("a request in a task that is already cancelled fails with the error `cancelled`")
     func cancelledBefore() async throws {
         let server = try RawOrigin.listening([.send(ok("{}"))])
         try await withFetcher { fetcher in
@@ -148,7 +148,7 @@ struct RequestTests {
         server.stop()
     }
 
-    @Test("shutdown ends requests in progress and rejects new ones")
+    @Test("the shutdown of a fetcher ends requests in progress and rejects new ones")
     func shutdown() async throws {
         let server = try RawOrigin.listening { _, _ in [] }
         let fetcher = HTTPFetcher(configuration: .init(version: "1"))

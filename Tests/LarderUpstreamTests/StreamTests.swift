@@ -21,7 +21,7 @@ struct StreamTests {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    @Test("each piece is delivered before the next one is sent, and the end is reported")
+    @Test("each piece of a stream is delivered before the origin sends the next one, and the end is reported")
     func pieces() async throws {
         let server = try RawOrigin.listening { _, _ in [.send(Self.head)] }
         try await withFetcher { fetcher in
@@ -44,7 +44,7 @@ struct StreamTests {
         server.stop()
     }
 
-    @Test("small pieces are collected into blocks, and an error follows the bytes that precede it")
+    @Test("small pieces are collected into blocks, and an error is thrown after the bytes before it are delivered")
     func blocks() async throws {
         let pieces = (0..<1000).map { _ in Self.chunk("x") }.joined()
         let server = try RawOrigin.listening { number, _ in
@@ -78,7 +78,7 @@ struct StreamTests {
         server.stop()
     }
 
-    @Test("a stream can last longer than the time limit for its head")
+    @Test("a stream can last longer than the time limit for the response head")
     func endless() async throws {
         let server = try RawOrigin.listening { _, _ in [.send(Self.head)] }
         let clock = ManualClock()
@@ -97,7 +97,9 @@ struct StreamTests {
         server.stop()
     }
 
-    @Test("silence after the head is a timeout, and the connection is closed", arguments: [false, true])
+    @Test(
+        "an origin that sends nothing after the response head causes a timeout, which closes the connection",
+        arguments: [false, true])
     func silence(_ isLimited: Bool) async throws {
         let server = try RawOrigin.listening { _, _ in [.send(Self.head)] }
         let clock = ManualClock()
@@ -131,7 +133,7 @@ struct StreamTests {
         server.stop()
     }
 
-    @Test("an origin that accepts the connection and sends nothing causes a timeout")
+    @Test("a stream from an origin that accepts the connection and sends nothing causes a timeout")
     func noHead() async throws {
         let server = try RawOrigin.listening { _, _ in [] }
         let timeouts = FetchTimeouts(idle: .seconds(60), whole: .milliseconds(100))
@@ -159,7 +161,7 @@ struct StreamTests {
         server.stop()
     }
 
-    @Test("cancelling the task closes the connection", arguments: [true, false])
+    @Test("cancelling the task that reads a stream closes the connection", arguments: [true, false])
     func cancellation(_ afterHead: Bool) async throws {
         let server = try RawOrigin.listening { _, _ in afterHead ? [.send(Self.head)] : [] }
         try await withFetcher { fetcher in
@@ -181,7 +183,7 @@ struct StreamTests {
         server.stop()
     }
 
-    @Test("returning before the end of the stream closes the connection")
+    @Test("a reader that returns before the end of the stream closes the connection")
     func earlyReturn() async throws {
         let server = try RawOrigin.listening { _, _ in [.send(Self.head + Self.chunk("first;"))] }
         try await withFetcher { fetcher in
@@ -223,7 +225,7 @@ struct StreamTests {
                 let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
                 for _ in 0..<20 {
                     group.addTask {
-                        // If a stream fails, the loop below waits for its arrival until the test's time limit.
+                        // If a stream fails, the loop below waits for it until the time limit of the test.
                         try? await fetcher.stream(FetchRequest(url: server.url, timeouts: .long)) {
                             _, body throws(UpstreamError) in
                             _ = try await Self.text(&body, to: ";")

@@ -12,7 +12,7 @@ struct TLSFailureTests {
     }
 
     @Test(
-        "the text for a known reason says what to do",
+        "the text for a known reason of a TLS failure says what to do",
         arguments: [
             ("CERTIFICATE_VERIFY_FAILED", "set certificateAuthority"),
             ("TLSV1_ALERT_CERTIFICATE_REQUIRED", "set certificate and privateKey"),
@@ -26,7 +26,7 @@ struct TLSFailureTests {
         #expect(!text.contains("OPENSSL"), "\(text)")
     }
 
-    @Test("expired and not yet valid certificates are reported, the server's own first")
+    @Test("certificates that are expired or not yet valid are reported, the server's own certificate first")
     func validity() {
         func problem(_ validities: (Int, Int)...) -> String? {
             ServerCertificates(validities: validities.map { ServerCertificates.Validity(begin: $0.0, end: $0.1) })
@@ -42,7 +42,7 @@ struct TLSFailureTests {
             problem((0, 2_000_000_000), (0, 1))?.hasPrefix("an intermediate certificate expired") == true)
     }
 
-    @Test("cancelling the task ends the handshake that reads certificates")
+    @Test("cancelling the task ends the handshake that reads the certificates of a server")
     func cancelledHandshake() async throws {
         try await RawOrigin.serve({ _, _ in .hang }) { server in
             let url = try FetchURL(server.url)
@@ -56,20 +56,20 @@ struct TLSFailureTests {
         }
     }
 
-    @Test("if a failure has several reasons, a reason with advice is reported")
+    @Test("if a TLS failure has several reasons, a reason with advice is reported")
     func several() {
         let text = TLSFailure(description: Self.sslError("DECODE_ERROR", "CERTIFICATE_VERIFY_FAILED")).text
         #expect(text.contains("set certificateAuthority"))
         #expect(TLSFailure(description: Self.sslError("A", "B_2")).text.hasPrefix("A, B_2; "))
     }
 
-    @Test("on a host without authorities the text says to install ca-certificates")
+    @Test("on a host without certificate authorities, the text says to install ca-certificates")
     func noAuthorities() {
         let text = TLSFailure(description: "NIOSSL.BoringSSLError.unknownError([])").text
         #expect(text.contains("install ca-certificates"))
     }
 
-    @Test("a wrong name is reported; a description without a reason is kept without source locations")
+    @Test("a certificate for another name is reported; unknown descriptions are kept without source locations")
     func others() {
         let name = "NIOSSLExtraError.failedToValidateHostname: Couldn't find h in certificate from peer"
         #expect(TLSFailure(description: name).text.hasPrefix("its certificate is for another name; "))

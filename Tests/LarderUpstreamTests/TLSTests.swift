@@ -25,7 +25,7 @@ struct TLSTests {
         return nginx
     }
 
-    @Test("configured authorities replace the authorities of the system")
+    @Test("configured certificate authorities replace those of the system")
     func authority() async throws {
         let nginx = try Self.server()
         try await withFetcher { fetcher in
@@ -122,7 +122,7 @@ struct TLSTests {
                     + "\(nginx.directory)/client-of-ours.pem; ") == true)
     }
 
-    @Test("a file that is not PEM is rejected by name, and the error does not contain its contents")
+    @Test("the error for a file that is not PEM names the file and does not contain its contents")
     func garbage() throws {
         let garbage = TLSOptions.PEM(path: "/etc/larder/x.pem", bytes: Array("hunter2".utf8))
         let error = #expect(throws: UpstreamError.self) {

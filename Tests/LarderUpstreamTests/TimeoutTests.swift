@@ -42,7 +42,7 @@ struct TimeoutTests {
         #expect(error.code == .timeout)
     }
 
-    @Test("the time between the head and the first read of the body does not count as idle")
+    @Test("the time between the response head and the caller's first read of the body does not count as idle")
     func pauseBeforeBody() async {
         let clock = ManualClock()
         let deadline = LarderUpstream.Deadline(FetchTimeouts(idle: .seconds(10), whole: .seconds(600)), clock: clock)
@@ -58,7 +58,7 @@ struct TimeoutTests {
         #expect(await deadline.expiry() == .idle)
     }
 
-    @Test("a transfer below the minimum rate fails as slow; the minimum is higher while other requests wait")
+    @Test("a transfer below the minimum rate fails as too slow; the minimum is higher while other requests wait")
     func slowTransfers() async {
         let (slow, fast) = (
             TransferRate(bytes: 10_000, in: .seconds(10)), TransferRate(bytes: 160_000, in: .seconds(10))
@@ -81,7 +81,7 @@ struct TimeoutTests {
         }
     }
 
-    @Test("a name that does not resolve within the idle limit is reported as unresolved, not as idle")
+    @Test("a host name that does not resolve within the idle limit is reported as unresolved, not as idle")
     func slowResolver() async {
         let clock = ManualClock()
         let limits = FetchTimeouts(idle: .seconds(10), whole: .seconds(600))

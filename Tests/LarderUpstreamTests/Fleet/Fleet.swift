@@ -17,7 +17,7 @@ struct Fleet {
     private struct Host {
         var plan: PollPlan
         var hasDocument: Bool
-        /// When the host sends its next request, or gives up the current one.
+        /// When the host sends its next request, or stops waiting for the response to the current one.
         var due = Duration.zero
         var isWaiting = false
         var lastAnswer: Duration?
@@ -62,7 +62,7 @@ struct Fleet {
 
     /// Runs the simulation until `end`.
     ///
-    /// - Parameter origin: returns the response, given the time of the request and the number of requests so far in its
+    /// - Parameter origin: returns the response, given the time of the request and the number of earlier requests in the
     ///   second
     mutating func run(until end: Duration, origin: (Duration, Int) -> Answer) {
         for second in load.count..<Int(end / .seconds(1)) {
@@ -124,7 +124,7 @@ struct Fleet {
         Double(load[start...].reduce(0, +)) / Double(load.count - start) / mean
     }
 
-    /// The oldest of the last successful requests of all hosts; nil if a host has never received a document.
+    /// The earliest time of a host's last successful request. Nil if a host has never received a document.
     var oldestAnswer: Duration? {
         hosts.contains { $0.lastAnswer == nil } ? nil : hosts.compactMap(\.lastAnswer).min()
     }

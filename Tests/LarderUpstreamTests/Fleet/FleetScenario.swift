@@ -23,7 +23,8 @@ struct FleetScenario: Sendable {
 
         var ratio: Double { Double(peak) / mean }
 
-        /// Whether the peak is within the limit plus five standard deviations, which matter only in small fleets.
+        /// Whether the peak is within the limit plus five standard deviations. The deviations matter only in small
+        /// fleets.
         var isWithinLimit: Bool { Double(peak) <= limit * mean + 5 * (limit * mean).squareRoot() }
     }
 
@@ -37,7 +38,7 @@ struct FleetScenario: Sendable {
         + outages.map { streaming($0, hasOtherEndpoints: true) } + [powerUp(2), powerUp(60), overload]
 
     private static let outages = [3, 10, 60, 600]
-    /// The number of hosts that are simulated at a time, because a million would need much memory.
+    /// The number of hosts that are simulated at a time. A million at a time would need too much memory.
     private static let batch = 100_000
 
     /// Simulates `count` hosts in batches and adds up their loads. Hosts do not influence each other.

@@ -6,7 +6,7 @@ import Testing
 /// Checks the table of `contrib/guides/fleets.md` with fewer hosts.
 @Suite("Fleet of 4,000 hosts")
 struct FleetScenarioTests {
-    @Test("the busiest second of each part stays within its limit", arguments: FleetScenario.all)
+    @Test("the busiest second in each part of a scenario stays within its limit", arguments: FleetScenario.all)
     func share(_ scenario: FleetScenario) {
         let seed = SeededGenerator.randomSeed
         for figure in scenario.run(4_000, seed) {

@@ -78,7 +78,7 @@ struct FleetTests {
         #expect(fleet.oldestAnswer ?? .zero >= .seconds(end), "a host has not polled since the outage; seed \(seed)")
     }
 
-    @Test("hosts without a document all succeed at an origin that serves twice the mean load")
+    @Test("all hosts without a document get one from an origin that serves only twice the mean load")
     func overload() {
         let seed = SeededGenerator.randomSeed
         var fleet = Fleet(count: 10_000, seed: seed) { .random(from: .zero, to: .seconds(1), using: &$0) }

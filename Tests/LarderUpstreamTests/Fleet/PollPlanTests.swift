@@ -25,7 +25,7 @@ struct PollPlanTests {
         }
     }
 
-    @Test("without a document, the first poll is within the first-fetch window, and retries back off from it")
+    @Test("without a document, the first wait is within the first-fetch window, and the range of waits grows to 5 min")
     func firstFetch() {
         var generator = SeededGenerator(seed: 8)
         for number in 0..<100 {
@@ -42,7 +42,7 @@ struct PollPlanTests {
         }
     }
 
-    @Test("without a document and a first-fetch window, the first poll is immediate and is retried soon")
+    @Test("with neither a document nor a first-fetch window, the first poll is immediate, and its retry within 2 s")
     func immediateFirstPoll() {
         var generator = SeededGenerator(seed: 1)
         var plan = PollPlan(PollSchedule(interval: .seconds(3_600), seed: "a"))
@@ -53,7 +53,7 @@ struct PollPlanTests {
         }
     }
 
-    @Test("with a document, the first poll is at the host's scheduled time, the same at every start")
+    @Test("with a document, the first poll is at the host's scheduled time, which is the same at every start")
     func scheduledTime() {
         var generator = SeededGenerator(seed: 2)
         for number in 0..<100 {
@@ -105,7 +105,7 @@ struct PollPlanTests {
         }
     }
 
-    @Test("a success resets the failures, also if the request was not scheduled by the plan")
+    @Test("a success resets the failures, even if the plan did not schedule the request")
     func success() {
         var generator = SeededGenerator(seed: 6)
         var plan = PollPlan(PollSchedule(interval: Self.minute, seed: "a"))

@@ -30,7 +30,7 @@ struct ReconnectPlanTests {
         #expect((0..<6_000).allSatisfy { Self.plan($0).splay >= .milliseconds(500) })
     }
 
-    @Test("the splay is added to the delay that the source requests, which is limited to an hour")
+    @Test("the splay is added to the delay that the source requests; that delay is limited to an hour")
     func floor() {
         var generator = SeededGenerator(seed: 2)
         var plan = Self.plan(1)
@@ -58,7 +58,7 @@ struct ReconnectPlanTests {
         }
     }
 
-    @Test("before the first connection, retries begin within 2 s or the first-fetch window")
+    @Test("before the first connection, the first retry is within 2 s, or within a longer first-fetch window")
     func neverConnected() {
         var generator = SeededGenerator(seed: 4)
         for host in 0..<100 {
@@ -71,7 +71,7 @@ struct ReconnectPlanTests {
         #expect(waits[0] <= .seconds(60) && (waits.max() ?? .zero) > .seconds(60))
     }
 
-    @Test("the window is 0.1 intervals, at most 30 s; another endpoint shortens it to a tenth, at least 1 s")
+    @Test("the default window is 0.1 intervals, at most 30 s; with several endpoints a tenth of it, at least 1 s")
     func windows() {
         typealias Plan = ReconnectPlan
         #expect(Plan.window(nil, interval: .seconds(60)) == .seconds(6))

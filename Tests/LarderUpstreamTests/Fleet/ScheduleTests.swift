@@ -29,7 +29,7 @@ struct BackoffTests {
         }
     }
 
-    @Test("a reset clears the failures")
+    @Test("after a reset, waits are as short as after a first failure")
     func reset() {
         var generator = SeededGenerator(seed: 2)
         var backoff = Backoff()
@@ -41,7 +41,7 @@ struct BackoffTests {
         #expect(backoff.ceiling == first)
     }
 
-    @Test("the wait is Retry-After, up to its cap, plus a jitter of up to the same length")
+    @Test("the wait is Retry-After, limited to a cap, plus a jitter of at most the same length")
     func retryAfter() {
         var generator = SeededGenerator(seed: 3)
         var waits: [Duration] = []
