@@ -23,7 +23,7 @@ while [ "$#" -gt 0 ]; do
     --larderd) larderd=(--larderd "$2"); shift ;;
     --minutes) minutes=$2; shift ;;
     --help | -h) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
-    -*) echo "unknown option $1; see --help" >&2; exit 64 ;;
+    -*) echo "torture.sh: unknown option \"$1\"; see --help" >&2; exit 64 ;;
     *) names+=("${1%.py}") ;;
   esac
   shift
@@ -60,6 +60,6 @@ awk -F '\t' '
     exit lost > 0
   }' "$output" || failed+=("results")
 if [ "${#failed[@]}" -gt 0 ]; then
-  echo "torture failed: ${failed[*]}" >&2
+  echo "torture.sh: these scripts failed: ${failed[*]}" >&2
   exit 1
 fi

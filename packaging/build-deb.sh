@@ -60,7 +60,7 @@ if [ -n "$version" ] && [ "$version" != "$current" ]; then
   } >debian/changelog.new
   mv debian/changelog.new debian/changelog
 elif [ "$source_version" != "$current" ]; then
-  echo "packaging/debian/changelog has version $current, Sources/LarderProtocol/Version.swift $source_version; change one" >&2
+  echo "packaging/debian/changelog has version $current, Sources/LarderProtocol/Version.swift has $source_version; make them equal" >&2
   exit 1
 fi
 version=$(dpkg-parsechangelog -S Version)

@@ -20,7 +20,7 @@ while [ "$#" -gt 0 ]; do
     --seconds) seconds=$2; shift 2 ;;
     --keep) keep=$2; shift 2 ;;
     --help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; exit ;;
-    -*) echo "unknown option $1; see --help" >&2; exit 2 ;;
+    -*) echo "run.sh: unknown option \"$1\"; see --help" >&2; exit 2 ;;
     *) names+=("$1"); shift ;;
   esac
 done
