@@ -11,8 +11,8 @@ int larder_memfd_create(const char *name) {
     const unsigned int cloexec = 0x1, allow_sealing = 0x2, noexec_seal = 0x8;  // MFD_*, linux/memfd.h
     int fd = (int)syscall(SYS_memfd_create, name, cloexec | allow_sealing | noexec_seal);
     if (fd < 0 && errno == EINVAL) {
-        // MFD_NOEXEC_SEAL requires Linux 6.3. From that version on, its absence is logged, or refused by
-        // vm.memfd_noexec.
+        // MFD_NOEXEC_SEAL requires Linux 6.3. From that version on, the kernel logs a call without the flag, or refuses
+        // it if the sysctl vm.memfd_noexec demands the flag.
         fd = (int)syscall(SYS_memfd_create, name, cloexec | allow_sealing);
     }
     return fd;

@@ -13,8 +13,8 @@ static inline int larder_sqlite_bind_blob(sqlite3_stmt *statement, int index, co
     return sqlite3_bind_blob(statement, index, bytes, length, SQLITE_TRANSIENT);
 }
 
-/// Enables SQLITE_DBCONFIG_DEFENSIVE: no statement can write to SQLite's internal tables. sqlite3_db_config is
-/// variadic.
+/// Enables SQLITE_DBCONFIG_DEFENSIVE: no statement can write to SQLite's internal tables. Swift cannot import
+/// sqlite3_db_config, which is variadic.
 static inline int larder_sqlite_be_defensive(sqlite3 *database) {
     return sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)0);
 }

@@ -3,7 +3,7 @@
 
 #include <systemd/sd-daemon.h>
 
-// Otherwise sd_journal_sendv is a macro that records the location of its caller. Swift cannot import macros with
-// arguments.
+// Without this definition, sd_journal_sendv is a macro that records the location of its caller. Swift cannot import
+// macros with arguments.
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>

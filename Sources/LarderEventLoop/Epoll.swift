@@ -38,15 +38,15 @@ package final class Epoll {
 
     private struct Place {
         var target: EpollTarget?
-        /// Incremented with each ``add(_:_:_:)``. An event of a closed descriptor thus does not reach the target of a
-        /// new descriptor with the same number.
+        /// Incremented with each ``add(_:_:_:)``. So an event of a closed descriptor does not reach the target of a new
+        /// descriptor with the same number.
         var generation: UInt32 = 0
     }
 
     private let descriptor: CInt
     private let events = UnsafeMutablePointer<larder_epoll_event>.allocate(capacity: maxEvents)
-    /// Indexed by descriptor number. A release build does not check accesses at run time, which would add 63
-    /// instructions to each event of a socket. No target is called while the array changes.
+    /// Indexed by descriptor number. A release build does not check for overlapping accesses, which would add 63
+    /// instructions to each event of a socket. The check is not needed: no target is called while the array changes.
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
@@ -87,8 +87,8 @@ package final class Epoll {
         _ = control(LARDER_EPOLL_DELETE, watched, [])
     }
 
-    /// Stops watching a descriptor that the caller is about to close. Saves a system call, because the kernel removes
-    /// closed descriptors from the set.
+    /// Stops watching a descriptor that the caller is about to close. Unlike ``remove(_:)`` this needs no system call,
+    /// because the kernel removes closed descriptors from the set.
     package func forget(_ watched: CInt) {
         guard places.indices.contains(Int(watched)) else { return }
         places[Int(watched)].target = nil

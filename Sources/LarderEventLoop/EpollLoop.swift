@@ -55,9 +55,10 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     private let thread = Atomic<UInt>(0)
     /// The eventfd(2) that wakes the thread.
     private let wakeupFD: CInt
-    // Used only by the loop's thread, and by the creating thread before that thread runs. The compiler cannot check
-    // this, because the thread is known only at run time. A release build does not check accesses either, which would
-    // add 400 instructions to each iteration. No work is called while a part changes.
+    // Used only by the loop's thread, and before that thread runs by the thread that creates the loop. The compiler
+    // cannot check this, because the thread is known only at run time. A release build does not check for overlapping
+    // accesses either, which would add 400 instructions to each iteration. That check is not needed: no submitted work
+    // is called while a part changes.
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
@@ -109,7 +110,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     package var iterationNumber: Int { own.iterationNumber }
 
     /// Whether the calling thread is the loop's thread and runs a step of a task that prefers the loop. No connection
-    /// is then being served further up the stack.
+    /// is then being served further up the call stack.
     package var isRunningTask: Bool { inEventLoop && own.isRunningTask }
 
     // MARK: The thread
@@ -180,7 +181,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         if mustLook { return 0 }
         guard let next = own.timers.next else { return -1 }
         let wait = (next - .now()).nanoseconds
-        // Rounded up so that the timer is due afterwards. Limited to an hour to fit into `CInt`.
+        // Rounded up so that the timer is due when the wait ends. Limited to an hour to fit into `CInt`.
         return wait <= 0 ? 0 : CInt(min((wait + 999_999) / 1_000_000, 3_600_000))
     }
 
@@ -195,7 +196,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     }
 
     private func runDeferred() {
-        // Work that is deferred by this work runs in the next iteration.
+        // Only the present work is counted. Work that it defers in turn runs in the next iteration.
         var count = own.deferred.count
         if count == 0 { return }
         let end = NIODeadline.now() + Self.timeSlice
@@ -255,7 +256,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         addToInbox(.step(UnownedJob(job), of: executor))
     }
 
-    /// Runs `task` on the loop. The future has its result or error.
+    /// Runs `task` on the loop. The future completes with the result or error of `task`.
     public func submit<T>(_ task: @escaping @Sendable () throws -> T) -> EventLoopFuture<T> {
         let promise = makePromise(of: T.self)
         execute { promise.assumeIsolated().completeWith(Result(catching: task)) }

@@ -1,11 +1,13 @@
-/// Runs the steps of tasks that prefer a loop on the loop's thread, so that a short task needs no thread switches. This
-/// includes steps on actors without an executor of their own (SE-0417). A step blocks the loop while it runs.
+/// Runs tasks that prefer a loop on the loop's thread, so that a short task needs no thread switches. A step is the
+/// part of a task between two suspensions. This includes steps on actors without an executor of their own (SE-0417). A
+/// step blocks the loop while it runs.
 package final class LoopTaskExecutor: TaskExecutor {
     private let loop: EpollLoop
     private let runsInPlace: (@Sendable () -> Bool)?
 
-    /// - Parameter runsInPlace: returns whether a step that another task's step makes ready runs at once; nil for
-    ///   never. Called on the loop, while no connection is being served further up the stack
+    /// - Parameter runsInPlace: returns whether a step runs immediately, within the step of another task that made it
+    ///   ready, instead of after earlier work; nil for never. Called on the loop, but never while a connection is being
+    ///   served further up the call stack
     package init(_ loop: EpollLoop, runsInPlace: (@Sendable () -> Bool)? = nil) {
         self.loop = loop
         self.runsInPlace = runsInPlace

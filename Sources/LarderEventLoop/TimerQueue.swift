@@ -25,7 +25,7 @@ struct TimerQueue {
         static func == (left: Entry, right: Entry) -> Bool { left.timer === right.timer }
     }
 
-    /// Up to this many cancelled timers stay in the heap.
+    /// Cancelled timers are removed from the heap only if there are more of them than this.
     private static let maxCancelled = 64
 
     private var heap = Heap<Entry>()
@@ -50,7 +50,8 @@ struct TimerQueue {
         guard timer.action != nil else { return }
         timer.action = nil
         cancelled += 1
-        // Removing a single entry would search the whole heap, so cancelled entries are removed together.
+        // To remove a single entry, the whole heap would have to be searched, so cancelled entries are removed
+        // together.
         if cancelled > Self.maxCancelled, cancelled > heap.count / 2 {
             heap = Heap(heap.unordered.filter { $0.timer.action != nil })
             cancelled = 0

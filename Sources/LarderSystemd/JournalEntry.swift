@@ -28,8 +28,9 @@ struct JournalEntry {
     ///
     /// The journal allows A to Z, 0 to 9 and underscores, at most 64 of them, beginning with a letter
     /// (`systemd.journal-fields(7)`). Names that begin with an underscore are reserved for trusted fields of journald.
-    /// A word boundary in camel case and every other character become an underscore. Nil if the key is empty or no
-    /// letter is left.
+    /// A character that is not allowed becomes an underscore, and an underscore is inserted at each word boundary in
+    /// camel case. Characters before the first letter are dropped, and a name is cut off after 64 characters. Nil if
+    /// the key is empty or no letter is left.
     static func fieldName(_ key: String, prefix: String) -> String? {
         var name: [UInt8] = []
         var previous: UInt8 = 0
@@ -60,11 +61,11 @@ struct JournalEntry {
 
     /// Sends the entry to journald. Blocks while the socket of journald is full.
     ///
-    /// - Returns: 0, also if journald has no socket; otherwise an error number (`errno(3)`)
+    /// - Returns: 0 if the entry was sent or journald has no socket; otherwise an error number (`errno(3)`)
     func send() -> CInt {
         bytes.withUnsafeBytes { buffer in
             guard let base = buffer.baseAddress else { return EINVAL }
-            // sd_journal_sendv only reads the bytes, but iovec has no constant variant.
+            // sd_journal_sendv only reads the bytes, but iovec has no variant with a const pointer.
             let start = UnsafeMutableRawPointer(mutating: base)
             let vectors = ranges.map { iovec(iov_base: start + $0.lowerBound, iov_len: $0.count) }
             return -sd_journal_sendv(vectors, CInt(clamping: vectors.count))

@@ -22,8 +22,8 @@ package struct JournalLogHandler: LogHandler {
     /// - Parameters:
     ///   - label: the label of the logger; not written if empty
     ///   - identifier: the name of the program, written as `SYSLOG_IDENTIFIER` and selected by `journalctl -t`
-    ///   - fieldPrefix: the prefix of metadata fields, such as `LARDER_`. Without one, metadata could have the names of
-    ///     journal fields.
+    ///   - fieldPrefix: the prefix of metadata fields, such as `LARDER_`. Without a prefix, metadata could replace the
+    ///     journal's own fields.
     ///   - level: the lowest level that is written
     ///   - metadataProvider: provides further metadata for each statement
     package init(

@@ -31,7 +31,8 @@ package enum ServiceLog {
 /// Detects output streams that are connected to the systemd journal (`systemd.exec(5)`, `$JOURNAL_STREAM`).
 package enum JournalStream {
     /// Whether standard error is the stream that systemd connected to the journal, and has not been redirected since.
-    /// If so, native entries appear in the same place as lines of text, but with structured fields.
+    /// If so, native journal entries appear in the same place as lines written to standard error, but with structured
+    /// fields.
     package static var isStandardError: Bool {
         guard let variable = getenv("JOURNAL_STREAM") else { return false }
         return matches(STDERR_FILENO, String(cString: variable))

@@ -72,9 +72,9 @@ package struct ServiceNotifier: Sendable {
 
 /// The watchdog of the service manager (`WatchdogSec=` in the unit).
 package enum Watchdog {
-    /// The maximum time between two ``ServiceNotifier/watchdog()`` messages; after that, the manager kills the service.
-    /// Send them twice as often. Nil if the watchdog is off for this process (`sd_watchdog_enabled(3)`), or if
-    /// `WATCHDOG_USEC` is malformed.
+    /// The maximum time between two ``ServiceNotifier/watchdog()`` messages; if it passes without a message, the
+    /// manager kills the service. Send a message every half interval. Nil if the watchdog is off for this process
+    /// (`sd_watchdog_enabled(3)`), or if `WATCHDOG_USEC` is malformed.
     package static var interval: Duration? {
         var microseconds: UInt64 = 0
         guard sd_watchdog_enabled(0, &microseconds) > 0 else { return nil }

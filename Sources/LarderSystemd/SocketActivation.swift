@@ -3,8 +3,8 @@ import Glibc
 
 /// A descriptor that the service manager opened before it started this process.
 ///
-/// The manager keeps the socket open. Close the descriptor at the end, but do not unlink its path or call
-/// `shutdown(2)`, because the next process would get an unusable socket.
+/// The manager keeps the socket open. Close the descriptor when it is no longer used, but do not unlink the socket's
+/// path or call `shutdown(2)`, because the next process would then get an unusable socket.
 package struct ActivatedSocket: Sendable, Equatable {
     /// The descriptor, close-on-exec.
     package let descriptor: CInt
@@ -46,7 +46,8 @@ package enum SocketActivation {
 
     /// Adopts all passed descriptors as ``take()`` does, and checks that each is a listening Unix stream socket.
     ///
-    /// - Throws: `activationFailed` as ``take()`` does; `notAStreamListener` naming the first other descriptor
+    /// - Throws: `activationFailed` as ``take()`` does; `notAStreamListener`, which names the first descriptor that is
+    ///   not such a socket
     package static func takeStreamListeners() throws(SystemdError) -> [ActivatedSocket] {
         let sockets = try take()
         for socket in sockets where !socket.isStreamListener {

@@ -19,12 +19,12 @@ import Glibc
 struct Agent {
     let plan: AgentPlan
     let sockets: [ActivatedSocket]
-    /// Delivers each SIGHUP.
+    /// The SIGHUP signals that arrive.
     let hangups: UnixSignalsSequence
     private let logger = Logger(label: "larderd")
 
     private static let networkThreads = 1
-    /// One thread writes journals. The others write in the background and read and write images.
+    /// One of these threads writes journals. The others flush other files in the background, and read and write images.
     private static let diskThreads = 4
     /// Separate from the disk threads, because a lookup blocks for seconds if the name servers do not respond.
     private static let resolverThreads = 4
@@ -114,13 +114,13 @@ struct Agent {
                 """,
                 metadata: ["connections": "\(plan.limits.connections)", "descriptors": "\(Process.descriptorLimit)"])
         }
-        // The loops end with the process.
+        // The loops are not stopped. They end with the process.
         let loops = try (1...Self.clientThreads).map { try EpollLoop(name: "clients-\($0)") }
         let server = AgentServer(context: context, socket: socket, loops: loops)
         let status = ServiceStatus(server: server)
         status.follow(namespaces.all)
-        // Services stop in the reverse order. The copies stop last, so that they include the final snapshots. The image
-        // cache stops after the server, because clients have leases until then.
+        // Services stop in the reverse order of this list. The copies stop last, so that they include the final
+        // snapshots. The image cache stops after the server, because clients have leases until then.
         var services: [any Service] = copies.map { [CopyService(copies: $0)] } ?? []
         services += images.map { [ImageCacheService(images: $0)] } ?? []
         services += [
@@ -207,8 +207,8 @@ struct Agent {
             cache, directory: directory, leaseSeconds: plan.settings.images.leaseSeconds, blocking: blocking)
     }
 
-    /// Creates the cache directory. Its mode lets clients in the agent's group reach the images. The cache creates
-    /// everything below it.
+    /// Creates the cache directory. Its mode lets clients in the agent's group reach the images. The image cache
+    /// creates everything below that directory.
     private static func makeDirectory(above path: String) throws {
         let cache = directory(of: path)
         try LocalFileSystem().createDirectory(directory(of: cache))

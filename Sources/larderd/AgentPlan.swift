@@ -16,7 +16,7 @@ struct AgentPlan: Sendable {
     var settings: Settings
     /// When the settings were read. Later changes of the file are not included.
     private let settingsReadAt = Timestamp(milliseconds: WallClock.system.now)
-    /// The path of the socket; a failure if there is no default path. A socket from systemd does not need it.
+    /// The path of the socket; a failure if there is no default path. Not used if systemd passed a socket.
     var socketPath: Result<String, SettingsError>
     var stateDirectory: String
     /// The directory of the images; nil if the settings disable the image cache.
@@ -37,7 +37,8 @@ struct AgentPlan: Sendable {
         }
     }
 
-    /// The settings file: the one from the command line, or the default one, which need not exist.
+    /// The path of the settings file: the one from the command line, or the default path, at which there need not be a
+    /// file. Nil if there is no default path.
     static func settingsPath(_ command: Larderd) -> String? {
         command.settings ?? (try? DefaultPaths(environment: environment, userID: getuid()).settingsFile)
     }
@@ -72,8 +73,8 @@ struct AgentPlan: Sendable {
     /// agent could neither write a change to disk nor fetch from a source.
     var limits: ConnectionLimits {
         var limits = settings.limits
-        // Each download needs a socket and a file. Files that are passed to clients are open, too. If descriptors are
-        // scarce, connections take precedence, because an image can be requested again.
+        // Each download needs a socket and a file. Files whose descriptors are passed to clients are open too. If
+        // descriptors are scarce, connections take precedence, because an image can be requested again.
         let images =
             imageDirectory == nil ? 0 : min(256 + 2 * settings.images.flights.total, Process.descriptorLimit / 4)
         let reserved = 64 + 4 * namespaces.count + images
@@ -96,7 +97,7 @@ struct AgentPlan: Sendable {
         return next
     }
 
-    /// The declared namespaces. The default directory is the host layer of `default`.
+    /// The declared namespaces. `hostDirectory` is the default directory for the host layer of the namespace `default`.
     private static func namespaces(
         _ settings: Settings, _ settingsPath: String?, hostDirectory: String?
     ) -> [NamespaceConfiguration] {

@@ -11,7 +11,7 @@ struct IdleExit: Sendable {
     let idleTimeout: Duration
     /// The time since the last client disconnected; nil while a client is connected.
     let idleTime: @Sendable () -> Duration?
-    /// Describes the work that is due within a time; nil if none is.
+    /// Describes the work that is due within the given time; nil if none is due.
     let work: @Sendable (_ within: Duration) async -> String?
     /// Stops accepting connections unless a client is connected. Returns true if it stopped. Later clients wait in the
     /// backlog of the socket for the next agent.

@@ -23,7 +23,7 @@ final class ServiceStatus: Sendable {
         /// The line that was sent last.
         var reported: String?
         var isReadyDue = false
-        /// The last state of each namespace other than `refreshing`; `initializing` at first.
+        /// The last state of each namespace that was not `refreshing`; `initializing` at first.
         var settled: [String: Freshness] = [:]
         var publications: [String: ConfigPublication] = [:]
     }

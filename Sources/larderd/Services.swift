@@ -49,7 +49,8 @@ struct CopyService: AgentService {
     }
 }
 
-/// Periodically returns free memory to the system. By itself, glibc returns only memory at the end of an arena.
+/// Periodically returns free memory to the system. Without this service, glibc would return only memory at the end of
+/// an arena (malloc_trim(3)).
 struct MemoryService: AgentService {
     var interval = Duration.seconds(10)
     var trim: @Sendable () -> Void = { larder_trim_memory() }

@@ -9,7 +9,7 @@ int larder_memfd_create(const char *name);
 enum {
     /// F_SEAL_SEAL: no further seals.
     LARDER_SEAL_SEAL = 0x0001,
-    /// F_SEAL_SHRINK: the file cannot become shorter. A reader's mapping never faults then.
+    /// F_SEAL_SHRINK: the file cannot become shorter. So a reader's mapping never faults.
     LARDER_SEAL_SHRINK = 0x0002,
     /// F_SEAL_GROW: the file cannot become longer.
     LARDER_SEAL_GROW = 0x0004,

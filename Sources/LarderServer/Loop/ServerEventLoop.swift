@@ -10,8 +10,8 @@ protocol ServerEventLoop: EventLoop {
     func deferWork(_ work: @escaping () -> Void)
 
     /// Creates an executor whose tasks run on the loop.
-    /// - Parameter runsInPlace: returns whether a step of such a task runs at once if a step of another task makes it
-    ///   ready. Called on the loop.
+    /// - Parameter runsInPlace: returns whether a step of such a task runs immediately, within the step of another task
+    ///   that made it ready, instead of after earlier work. Called on the loop.
     func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor
 }
 

@@ -17,8 +17,8 @@ extension Subscription {
     /// The state of one subscription: the revision that its client has, and the events that are due. It performs no
     /// I/O: each method returns an action.
     ///
-    /// Events are numbered consecutively. Each event counts the revisions published since the previous event that the
-    /// client was not offered.
+    /// Events are numbered consecutively. Each event also counts the revisions that were published since the previous
+    /// event but not sent to the client (`skipped`).
     struct State {
         /// An event with the current snapshot.
         struct Event: Equatable {
@@ -27,7 +27,7 @@ extension Subscription {
             var skipped: Int
             /// The revision that the client has; 0 for none.
             var base: Int
-            /// Why the event has the whole value; nil for a change.
+            /// The reason why the event contains the whole value; nil for an ordinary change.
             var reason: ConfigEvent.Reason?
         }
 
@@ -36,12 +36,13 @@ extension Subscription {
             case send(Event)
             /// Call ``outputDrained(current:lastChanged:canWrite:)`` when pending output has drained.
             case postpone
-            /// Send the last event.
+            /// Send the `end` event, which is the last one.
             case sendEnd(ConfigEvent.Reason, sequence: Int)
         }
 
         private enum Phase {
-            /// The reply has not been written; it may wait for the rest of a batch. Events follow the reply.
+            /// The reply has not been written; it may wait for the rest of a batch. Events follow the reply. `end` is
+            /// the reason to end the subscription after the reply; nil to start it.
             case opening(end: ConfigEvent.Reason?)
             case active
             case ended
@@ -56,7 +57,7 @@ extension Subscription {
         private var firstMissed: Int?
         /// Whether the subscription waits for pending output to drain.
         private var isLagging = false
-        /// Why the next event must have the whole value; nil for a change.
+        /// The reason why the next event must contain the whole value; nil for an ordinary change.
         private var pendingReason: ConfigEvent.Reason?
 
         /// - Parameters:
@@ -105,7 +106,7 @@ extension Subscription {
             return send(current, after: current, true)
         }
 
-        /// Ends the subscription with an event, which follows the reply.
+        /// Ends the subscription with an `end` event. The event waits until the reply was written.
         mutating func end(_ reason: ConfigEvent.Reason) -> Action {
             switch phase {
             case .opening:

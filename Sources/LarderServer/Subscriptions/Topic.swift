@@ -15,17 +15,18 @@ final class Topic {
     private(set) var subscriptions: [Subscription] = []
     /// The last revision in which the value at the path changed.
     private(set) var lastChanged: Int
-    /// The value before the change that is being delivered; nil at other times.
+    /// The snapshot before the change that is being delivered; nil at other times.
     private var base: Base?
     private var bodies: [BodyKey: ByteBuffer] = [:]
     /// The last body that was used, because most subscriptions need the same one.
     private var lastBody: (key: BodyKey, body: ByteBuffer)?
     /// The body of a change in the mode `snapshot`, which is needed most often.
     private var changeBody: ByteBuffer?
-    /// The version of the publication that the bodies were encoded from. It changes without a snapshot too, when the
-    /// state of the namespace changes, which the bodies include.
+    /// The version of the publication that the bodies were encoded from. The version changes also without a new
+    /// snapshot, when the state of the namespace changes. The bodies include that state.
     private var bodiesVersion = 0
-    /// The revision that the bodies were encoded from. The channel advances to a snapshot before its topics do.
+    /// The revision that the bodies were encoded from. The version is not enough, because the channel advances to a
+    /// snapshot before each topic drops its bodies.
     private var bodiesRevision = 0
 
     /// A snapshot, and the first revision with the same value at the path.
@@ -87,7 +88,7 @@ final class Topic {
         return .outdated(revision: since, isPatchable: isPatchable)
     }
 
-    /// The shared part of an event.
+    /// The part of an event that all subscriptions in the same mode share.
     func body(of event: Subscription.State.Event, _ mode: ConfigSubscribe.Mode) -> ByteBuffer {
         let (version, revision) = (channel.publication.version, channel.snapshot.revision)
         if version != bodiesVersion || revision != bodiesRevision {
@@ -132,14 +133,15 @@ final class Topic {
         changeBody = nil
     }
 
-    /// A snapshot whose value at the path equals that of a revision; nil if none is retained. The patch base serves for
-    /// all revisions with the same value.
+    /// A snapshot whose value at the path equals that of a revision; nil if none is retained. The patch base (``base``)
+    /// serves for all revisions with the same value.
     private func snapshot(withValueAt revision: Int) -> ConfigSnapshot? {
         if let base, base.since <= revision, revision <= base.snapshot.revision { return base.snapshot }
         return channel.publication.recent(revision: revision)
     }
 
-    /// Whether the value at the path is the same as in a revision that is still retained.
+    /// Whether the value at the path is the same as in `revision`; false if the snapshot of that revision is no longer
+    /// retained. Always false for the root.
     private func isUnchanged(since revision: Int) -> Bool {
         if path.isRoot { return false }
         guard let base = channel.publication.recent(revision: revision) else { return false }

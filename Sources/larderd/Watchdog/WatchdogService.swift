@@ -21,7 +21,7 @@ struct WatchdogService: AgentService {
     let logger: Logger
 
     func run() async {
-        // This thread ends with the process, because a late response needs its event loop.
+        // This thread is not stopped, because a late response needs its event loop. It ends with the process.
         let eventLoop = MultiThreadedEventLoopGroup(numberOfThreads: 1).next()
         let feeder = NIOLoopBoundBox.makeBoxSendingValue(makeFeeder(on: eventLoop), eventLoop: eventLoop)
         eventLoop.execute { feeder.value.start() }
@@ -55,7 +55,7 @@ struct WatchdogService: AgentService {
     /// not contain it.
     struct DeadlockSwitch: AgentService {
         let namespaces: ConfigNamespaces
-        /// Delivers each SIGUSR2.
+        /// The SIGUSR2 signals that arrive.
         let signals: UnixSignalsSequence
 
         func run() async throws {
