@@ -31,7 +31,7 @@ package struct ConfigStatusReport: Sendable {
         package var at: Int
     }
 
-    /// A document that was refused because it would remove more than the settings allow.
+    /// A document that was refused because it would remove more members than the settings allow.
     package struct Quarantine: Sendable {
         /// Its upstream version; nil if it had none.
         package var version: String?
@@ -39,16 +39,16 @@ package struct ConfigStatusReport: Sendable {
         package var at: Int
     }
 
-    /// The hold of a rollback.
+    /// The hold of a rollback: documents of an earlier revision are served instead of the live ones.
     package struct Hold: Sendable {
         /// The revision whose documents are served.
         package var revision: Int
-        /// The upstream version that the rollback refused; nil if it had none.
+        /// The upstream version of the remote document that the rollback replaced; nil if it had none.
         package var refusedVersion: String?
         package var since: Int
         /// The layers that are held, lowest first.
         package var layers: [ConfigLayer]
-        /// The documents that end the hold.
+        /// Which documents end the hold.
         package var rule: HoldRule
         /// Why the hold has this rule, as text.
         package var reason: String
@@ -77,10 +77,12 @@ package struct ConfigStatusReport: Sendable {
         package var isPresent: Bool
         /// The size of its document in bytes.
         package var bytes: Int
-        /// The location of its source; for experiments, the names of those that this host takes part in.
+        /// The location of the layer's source; for the experiment layer, the names of the overlays that apply on this
+        /// host.
         package var origin: String
         package var updatedAt: Int?
-        /// Why the last read failed; for experiments, why those of the remote document are left out.
+        /// Why the last read of the layer failed, or why its changes are not watched; for the experiment layer, why the
+        /// experiments of the remote document are left out. Nil for no problem.
         package var problem: String?
 
         init(
@@ -117,14 +119,15 @@ package struct ConfigStatusReport: Sendable {
     package var awaitsSource = false
     /// The last refused document; nil once another document is accepted.
     package var refused: Refusal?
-    /// The last document refused for what it would remove; nil once another document is accepted.
+    /// The last document that was refused because it would remove too many members; nil once another document is
+    /// accepted.
     package var quarantine: Quarantine?
     /// The hold of a rollback; nil for none.
     package var hold: Hold?
     /// The remote source; nil for none.
     package var upstream: Upstream?
-    /// When the remote document was last known to be current: the time of the last successful request or, before the
-    /// first one after a start, of the last change of the document.
+    /// When the remote document was last known to be current: at the last successful request or, before the first one
+    /// after a start, at the last change of the document.
     package var confirmedAt: Int?
     /// The upstream version of the remote document.
     package var upstreamVersion: String?

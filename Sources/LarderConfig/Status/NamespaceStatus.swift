@@ -4,13 +4,14 @@ import LarderHTTPSemantics
 import LarderJSON
 import LarderUpstream
 
-/// The part of a namespace's status that is not in its layers. Times are milliseconds since 1970.
+/// The part of a namespace's status that does not follow from its layers. Times are milliseconds since 1970.
 struct NamespaceStatus: Sendable {
     /// The kind and location of the remote source; nil if the namespace has none.
     var source: (kind: String, location: String)?
     /// The locations of the file layers that the namespace has.
     var files: [FileLayer: String]
-    /// How long the remote document is stale instead of failed after its last confirmation; nil for no limit.
+    /// How long after its last confirmation the remote document is stale when refreshes fail. After that time, the
+    /// namespace's freshness is failed. Nil for no limit.
     private var staleIfError: Duration?
     /// Why the last read of a file layer failed.
     private(set) var fileProblems: [FileLayer: String] = [:]
@@ -43,7 +44,7 @@ struct NamespaceStatus: Sendable {
 
     var freshness: Freshness { isRefreshing ? .refreshing : freshnessAtRest }
 
-    /// The freshness if no refresh is in progress.
+    /// The freshness, ignoring a refresh in progress.
     private var freshnessAtRest: Freshness { settled == .fresh && !fileProblems.isEmpty ? .stale : settled }
 
     private var since: Int { isRefreshing ? refreshingSince : settledSince }
@@ -56,8 +57,8 @@ struct NamespaceStatus: Sendable {
         return status
     }
 
-    /// The status for new settings, continued from the previous one. If the source is another one, its freshness and
-    /// its last results start over.
+    /// The status for new settings, continued from the previous status. If the settings name another source, the
+    /// freshness and the last results are reset.
     func continuing(_ previous: NamespaceStatus, layers: Layers, now: Int) -> NamespaceStatus {
         var status = previous
         status.source = source
@@ -110,7 +111,7 @@ struct NamespaceStatus: Sendable {
         }
     }
 
-    /// Whether the last confirmation of the remote document is recent enough.
+    /// Whether there is a remote document whose last confirmation is at most ``staleIfError`` ago.
     private func isServiceable(_ documentSince: Int?, _ now: Int) -> Bool {
         guard let documentSince else { return false }
         guard let staleIfError else { return true }
@@ -217,7 +218,7 @@ struct SharedStatus: Sendable {
 
     func awaitsSource(holding layers: Layers) -> Bool { box.status.awaitsSource(holding: layers) }
 
-    /// Whether the status is the same. The number of publications may differ.
+    /// Whether the status is the same as in an earlier copy. The number of publications may differ.
     func isUnchanged(since earlier: SharedStatus) -> Bool { box === earlier.box }
 
     mutating func change(_ body: (inout NamespaceStatus) -> Void) {

@@ -7,7 +7,7 @@ struct RefreshRecord: Sendable {
     /// The last refused document; nil once another document is accepted.
     private(set) var refused: ConfigStatusReport.Refusal?
     private(set) var quarantine: ConfigStatusReport.Quarantine?
-    /// When the last successful refresh showed that the document was current.
+    /// The time at which the document was current according to the last successful refresh.
     private(set) var confirmedAt: Int?
     private(set) var lastAttemptAt: Int?
     private(set) var lastSuccessAt: Int?
@@ -21,8 +21,8 @@ struct RefreshRecord: Sendable {
         counters.attempted += 1
     }
 
-    /// - Parameter isLongPoll: whether the request was a long poll. Its response arrives long after the request and
-    ///   shows that the document is current on arrival.
+    /// - Parameter isLongPoll: whether the request was a long poll. Its response may arrive long after the request, and
+    ///   shows that the document is current when the response arrives.
     mutating func succeeded(changed: Bool, isLongPoll: Bool, now: Int) {
         lastSuccessAt = now
         confirmedAt = isLongPoll ? now : lastAttemptAt

@@ -12,7 +12,8 @@ package final class ConfigPublication: Sendable {
         /// The newest snapshot; revision 0 with `{}` before the first publication.
         package var snapshot: ConfigSnapshot
         package var freshness: Freshness
-        /// Whether there is a remote source but no remote document yet. Until then, a missing value may still appear.
+        /// Whether there is a remote source but no remote document yet. While this is true, a missing value may still
+        /// arrive with that document.
         package var awaitsSource: Bool
         /// Whether the namespace was removed from the settings. No more snapshots follow.
         package var hasEnded = false
@@ -28,12 +29,12 @@ package final class ConfigPublication: Sendable {
         var history: RecentSnapshots
         /// One for each stream of snapshots.
         var slots: [SnapshotSlot] = []
-        /// Raised at each publication and at the end.
+        /// Raised at each publication, and when the namespace ends.
         var changes: Signal?
         var freshnessObservers: [@Sendable (Freshness) -> Void] = []
     }
 
-    /// Ends the delivery to a stream that is no longer used.
+    /// Removes the slot of a stream when the stream is no longer used.
     private final class Subscriber: Sendable {
         let slot: SnapshotSlot
         private let publication: ConfigPublication
@@ -91,14 +92,15 @@ package final class ConfigPublication: Sendable {
         state.withLock { state in state.slots.removeAll { $0 === slot } }
     }
 
-    /// Raises `changes` now, at each publication and at the end.
+    /// Raises `changes` now, at each publication, and when the namespace ends.
     func raise(_ changes: Signal) {
         state.withLock { $0.changes = changes }
         changes.raise()
     }
 
-    /// Reports the freshness of the namespace now, and every change of it until the namespace ends.
-    /// - Parameter report: called on the publishing thread, one call at a time; it must return within microseconds
+    /// Reports the freshness of the namespace now, and again after every change until the namespace ends.
+    /// - Parameter report: called now on the current thread, later on the publishing thread, one call at a time; must
+    ///   return within microseconds
     package func observeFreshness(_ report: @escaping @Sendable (Freshness) -> Void) {
         let freshness = state.withLock { state in
             if !state.current.hasEnded { state.freshnessObservers.append(report) }
@@ -119,7 +121,7 @@ package final class ConfigPublication: Sendable {
             changed(&state)
             return (state.slots, state.changes, freshnessObservers)
         }
-        // Outside the lock, because a consumer may run synchronously when it is resumed, and takes the lock.
+        // Outside the lock, because `put` may run a consumer synchronously, and the consumer takes the lock.
         for slot in slots { slot.put(snapshot) }
         changes?.raise()
         for report in freshnessObservers { report(status.freshness) }

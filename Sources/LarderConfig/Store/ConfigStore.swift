@@ -12,7 +12,7 @@ import Logging
 ///
 /// Changes wait in a queue, and a single committer commits them, one batch at a time. The committer, not the actor,
 /// keeps batches apart: the actor is reentrant while it waits for the disk. A batch is resolved into one snapshot. If
-/// the snapshot needs a journal record or a reservation of revisions, this is written first. Then the snapshot is
+/// the snapshot needs a journal record or a reservation of revisions, that is written first. Then the snapshot is
 /// published in one step, without a suspension point. Changes that wait together share one disk write.
 package actor ConfigStore {
     /// The current snapshot. Reading it does not wait for this actor.
@@ -50,7 +50,8 @@ package actor ConfigStore {
         self.clocks = clocks
     }
 
-    /// Opens a store and reserves revisions on disk. If that fails, the store uses an epoch that ends with the process.
+    /// Opens a store and reserves revisions on disk. If the reservation fails, the store uses an epoch that ends with
+    /// the process.
     static func open(
         _ recovered: RecoveredState, storage: NamespaceStorage, rules: LayerRules = LayerRules(), limits: StoreLimits,
         status: NamespaceStatus, clocks: StoreClocks, logger: Logger
@@ -101,7 +102,7 @@ package actor ConfigStore {
 
     /// Submits a change without waiting for it.
     /// - Parameters:
-    ///   - executor: runs the committer, which takes all changes submitted before that; nil for any thread
+    ///   - executor: runs the committer, which takes all changes submitted before it starts; nil for any thread
     ///   - completion: receives the result; must not block
     package nonisolated func submit(
         _ change: LayerChange, on executor: (any TaskExecutor)?,
@@ -215,7 +216,8 @@ package actor ConfigStore {
         }
     }
 
-    /// Publishes a commit whose needs are on disk, without suspension. Subscribers receive the status with the snapshot.
+    /// Publishes a commit whose ``CommitNeed`` is on disk, without suspension. Subscribers receive the status with the
+    /// snapshot.
     private func finish(
         _ commit: PendingCommit, _ resolution: Resolution, _ causes: [ChangeCause], met need: CommitNeed, now: Int
     ) {
@@ -274,7 +276,8 @@ package actor ConfigStore {
 
     // MARK: History
 
-    /// The history, including the snapshots on disk. The first call that needs generations before the newest reads them.
+    /// The history, including the snapshots on disk. The first call that needs generations from before the start reads
+    /// them from disk.
     /// - Parameter revision: the only snapshot that the caller needs; nil for all
     package func history(of revision: Int? = nil) async -> SnapshotHistory {
         let isKnown = revision.map { core.history[$0] != nil } ?? false
@@ -289,9 +292,10 @@ package actor ConfigStore {
     }
 
     /// Publishes the content of an earlier snapshot again, as a new snapshot. Overrides that have expired since then
-    /// are not restored; the others keep their expiry. Documents that differ from the live ones are held until
+    /// are not restored; all others keep their expiry. Restored documents that differ from the live ones are held until
     /// ``release(by:)``, a forced refresh or push, or a document that ends the hold by its rule.
-    /// - Parameter rule: nil: ``HoldRule/untilNewer`` if source versions can be ordered, else ``HoldRule/untilReleased``
+    /// - Parameter rule: what ends the hold; nil for ``HoldRule/untilNewer`` if source versions can be ordered, else
+    ///   ``HoldRule/untilReleased``
     /// - Throws: `notFound`, naming the revisions that are known; `storageFailed`, `cancelled`, `stopped`.
     package func rollBack(
         toRevision revision: Int, hold rule: HoldRule? = nil, by peer: Peer?
@@ -307,7 +311,7 @@ package actor ConfigStore {
         try await commit(.release(by: peer))
     }
 
-    /// The effect of each layer at a path, and since when.
+    /// The effect of each layer at a path, and when each effect began.
     func provenance(of path: [String]) async -> PathProvenance {
         _ = await history()
         return await PathProvenance.find(path, in: core.snapshot, of: core.layers, after: core.history.generations)
@@ -319,7 +323,7 @@ package actor ConfigStore {
     var shownLayers: Layers { core.layers.shown }
     /// Whether there is a document from the remote source or a push.
     var hasRemoteDocument: Bool { core.layers.hasRemote }
-    /// Whether experiments of the remote document are left out. Its source may have corrected them since.
+    /// Whether invalid experiments of the remote document are left out. The source may have corrected them since.
     var lacksExperiments: Bool { core.layers.experiment.problem != nil }
 
     /// The validator of the remote document; nil if the document has another origin, such as a push.
@@ -374,7 +378,7 @@ package actor ConfigStore {
         return nil
     }
 
-    /// Returns when the actor executes the call. The watchdog measures how long that takes.
+    /// Does nothing. The watchdog measures how long the actor takes to execute the call.
     package func probe() {}
 
     #if DEBUG
@@ -382,12 +386,14 @@ package actor ConfigStore {
         package func blockForever() -> Never { while true { pause() } }
     #endif
 
-    /// Refuses further changes, waits for those that were accepted, and leaves everything on disk with exact revisions.
+    /// Refuses further changes, waits for those that were accepted, and writes everything to disk. The next start then
+    /// continues with the current revision.
     func stop() async {
         changes.stop()
         armExpiry()
         await changes.waitUntilIdle()
-        // Nothing is published after this, so the last generation settles every reservation.
+        // Nothing is published after this, so no reserved revision above the current one will be published. The last
+        // generation records that.
         log.flush()
         core.settleReservations()
         _ = await olderGenerations.reading?.value

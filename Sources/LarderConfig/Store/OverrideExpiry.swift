@@ -38,8 +38,8 @@ struct OverrideExpiry {
         return true
     }
 
-    /// The time for which to set a timer: when the next override expires or, after a failure, the next attempt. A timer
-    /// for any other time is cancelled.
+    /// Returns the time for which to set the timer: when the next override expires or, after a failure, the next
+    /// attempt. Cancels a timer that is set for any other time.
     /// - Returns: nil if no timer is needed, or if it is already set
     mutating func next(in overrides: OverrideLayer, isStopping: Bool) -> ExpiryQueue.Moment? {
         queue.dropStale(comparedTo: overrides)
@@ -61,10 +61,11 @@ struct OverrideExpiry {
     /// Removes and returns the overrides that have expired.
     mutating func popExpired(at now: ExpiryQueue.Moment) -> [ExpiringOverride] { queue.popExpired(at: now) }
 
-    /// Queues overrides again that had expired and could not be removed.
+    /// Queues expired overrides again, because they could not be removed.
     mutating func restore(_ expired: [ExpiringOverride], at now: ExpiryQueue.Moment, in overrides: OverrideLayer) {
         for override in expired { queue.insert(override, uptime: now.uptime) }
-        // If only one of the two times of an override had come, it is queued twice now. The rebuild corrects this.
+        // An override is queued by time of day and by uptime. If it had expired by only one of them, it is now queued
+        // twice by the other. The rebuild corrects this.
         queue.rebuild(from: overrides, now: now)
     }
 
@@ -87,7 +88,7 @@ struct ExpiryTime: Sendable {
         ExpiryQueue.Moment(timeOfDay: clocks.wallClock.now, uptime: uptime().milliseconds)
     }
 
-    /// Waits for a moment.
+    /// Waits until either clock reaches `moment`.
     /// - Returns: false if the task is cancelled
     func sleep(until moment: ExpiryQueue.Moment) async -> Bool {
         while true {

@@ -47,7 +47,7 @@ struct PendingCommit {
     /// Completes the changes.
     /// - Parameters:
     ///   - revision: the current revision, which contains the changes
-    ///   - isNew: whether it was published for them
+    ///   - isNew: whether the revision was published for these changes
     func complete(revision: Int, isNew: Bool) {
         for (pending, result) in accepted {
             let outcome = CommitOutcome(

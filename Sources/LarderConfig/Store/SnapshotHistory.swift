@@ -37,7 +37,7 @@ package struct SnapshotHistory: Sendable {
         return await generation.layers.resolvedConcurrently()
     }
 
-    /// A kept snapshot. Memory may contain other ones, which this does not find.
+    /// A kept snapshot. Snapshots that are still in memory but no longer kept are not found.
     /// - Throws: `notFound`, naming the revisions that are known.
     func generation(ofRevision revision: Int) async throws(ConfigError) -> Generation {
         if await keptFiles().contains(where: { $0.revision == revision }) {
@@ -76,8 +76,8 @@ package struct SnapshotHistory: Sendable {
         }
     }
 
-    /// Encodes a snapshot for a backup. A state directory that contains only this file starts with it, so the file does
-    /// not refer to the journal and the reserved revisions of this directory.
+    /// Encodes a snapshot for a backup. An agent can start from a state directory that contains only this file.
+    /// Therefore the file does not refer to the journal and the reserved revisions of the current directory.
     /// - Parameter revision: nil for the current one
     /// - Throws: `notFound`, naming the revisions that are known.
     package func saved(revision: Int?) async throws(ConfigError) -> SavedGeneration {
@@ -109,8 +109,8 @@ final class ArchivedSnapshots: Sendable {
 
     init(storage: NamespaceStorage) { self.storage = storage }
 
-    /// Describes the snapshots of these revisions, and forgets all others. Calls may overlap and ask for different
-    /// revisions, so each works on its own copy.
+    /// Describes the snapshots of these revisions, and forgets all other descriptions. Calls may overlap and ask for
+    /// different revisions, so each works on its own copy of ``known``.
     func snapshots(ofRevisions revisions: [Int]) async -> [PastSnapshot] {
         var known = known.withLock { $0 }
         let found = await storage.generations(ofRevisions: revisions.filter { known[$0] == nil })

@@ -31,10 +31,10 @@ final class StoreLog {
                 revision: snapshot.revision, digest: snapshot.contentDigest, bytes: snapshot.bytes, causes: causes))
     }
 
-    /// Writes the pending line about publications.
+    /// Writes the line about publications that waits for the end of its second, if there is one.
     func flush() { publications.flush() }
 
-    /// Logs the differences between a status and the last one.
+    /// Logs the differences between a status and the one of the previous call.
     func note(_ status: SharedStatus, now: Int) {
         if let compared, status.isUnchanged(since: compared) { return }
         compared = status

@@ -1,7 +1,7 @@
 import LarderConfigModel
 import LarderConfigStorage
 
-/// The initial state of a store. It follows from the recovered state, without I/O.
+/// The initial state of a store, computed from the recovered state without I/O.
 struct StoreOpening: Sendable {
     let layers: Layers
     /// The resolved layers.
@@ -10,13 +10,13 @@ struct StoreOpening: Sendable {
     private(set) var numbering: RevisionNumbering
     /// The epoch of the revisions.
     private(set) var epoch: String
-    /// The bound to reserve on disk before the first snapshot is served; nil for none.
+    /// The highest revision to reserve on disk before the first snapshot is served; nil to reserve none.
     let reservation: Int?
     /// Whether the first snapshot has a new revision.
     let isNew: Bool
     /// Whether the generation of the first snapshot must be written.
     let isUnwritten: Bool
-    /// The generations that are only in the journal. The journal starts over once they are written.
+    /// The generations that are only in the journal. The journal starts over once they are written to files.
     private(set) var onlyInJournal: [Generation]
     /// The files of the generations that have not been read, newest first.
     private(set) var olderFiles: [String]
@@ -42,8 +42,8 @@ struct StoreOpening: Sendable {
             value: value, revision: first, digest: digest,
             publishedAt: isNew || first == 0 ? now : recovered.publishedAt)
         history = recovered.history
-        // If a file changed before the last journal record, the history lacks the snapshot of that record. The snapshot
-        // is still certain if the current files resolve to its digest.
+        // If the files of a layer changed before the last journal record, the history lacks the snapshot of that
+        // record. The snapshot is still certain if the current files resolve to its digest.
         let isReconfirmed = !isNew && first > 0 && history.current?.revision != first
         isUnwritten = isNew || isReconfirmed
         numbering = RevisionNumbering(after: numbers, first: first)
@@ -63,8 +63,8 @@ struct StoreOpening: Sendable {
         olderFiles = recovered.olderFiles
     }
 
-    /// Starts an epoch that ends with the process, because no revision can be reserved on disk. Earlier snapshots have
-    /// no revision in it.
+    /// Starts an epoch that ends with the process, because no revision can be reserved on disk. Only the current
+    /// snapshot has a revision in this epoch.
     mutating func endWithProcess(in epoch: String) {
         self.epoch = epoch
         numbering.endWithProcess()
