@@ -1,4 +1,4 @@
-/// The local process that made a change, as the kernel and `/proc` identified it when it connected.
+/// The local process that made a change, as the kernel and `/proc` identified the process when it connected.
 package struct Peer: Sendable, Hashable {
     /// Process ID; 0 if the kernel does not provide it.
     package var pid: Int

@@ -50,8 +50,8 @@ package struct SecretPatterns: Sendable, Hashable {
 
     /// Replaces the secrets in a value with ``mask``.
     ///
-    /// A null is not masked, because it shows only that there is no value. A null inside a secret array or object
-    /// disappears with it.
+    /// A null is not masked, because it shows only that there is no value. A null inside a secret array or object is
+    /// masked with it.
     /// - Parameter path: the path of the value in the document
     /// - Returns: the masked value, and whether it contained a secret
     package func masked(_ value: JSONValue, at path: JSONPath) -> (JSONValue, Bool) {

@@ -57,7 +57,7 @@ extension [ChangeCause] {
     /// The maximum number of causes of one snapshot.
     package static let maxCount = 64
 
-    /// The distinct causes, in the order of the changes. If there are more than ``most``, only the last ones.
+    /// The distinct causes, in the order of the changes. If there are more than ``maxCount``, only the last ones.
     package func joined() -> [ChangeCause] {
         if count < 2 { return self }
         var known: Set<ChangeCause> = []

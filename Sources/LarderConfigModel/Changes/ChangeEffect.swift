@@ -13,7 +13,7 @@ struct ChangeContext: Sendable {
 
 /// The effect of a ``LayerChange`` on the layers.
 struct ChangeEffect: Sendable {
-    /// The operation to record in the journal; nil if it is not recorded.
+    /// The operation to record in the journal; nil if the journal does not record the change.
     var operation: LayerOperation?
     var difference = ResolvedDifference.any
     /// The lifetime of the override that was set; nil for other changes.
@@ -22,7 +22,7 @@ struct ChangeEffect: Sendable {
     var restoresOverrides = false
 }
 
-/// How the resolved configuration changes, as far as the changes themselves show it.
+/// How changes affect the resolved configuration, as far as this is known without resolving the layers.
 enum ResolvedDifference: Sendable {
     case none
     /// One scalar is replaced by another one.

@@ -31,9 +31,9 @@ package indirect enum LayerChange: Sendable {
     package func mayChangeContainers(above path: [String]) -> Bool {
         guard path.count > 1 else { return false }
         switch self {
-        // Any other `set` has only objects on the part of the path that both share, and leaves them as they are.
+        // Any other `set` finds only objects on the part of the path that both share, and they remain objects.
         case .set(let other, _, _, _): return other.count < path.count && path.begins(withNames: other)
-        // Removing an override under the same first name can uncover an array above the path.
+        // Removing an override under the same top-level name can uncover an array above the path.
         case .unset(let other, _): return other.isEmpty || other[0] == path[0]
         case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
         }
@@ -91,7 +91,8 @@ package indirect enum LayerChange: Sendable {
             let ended = overrides.filter { layers.override.expire($0.path, expiringAt: $0.expiresAt) }
             guard let last = ended.lazy.map(\.expiresAt).max() else { return nil }
             if last <= now { return ChangeEffect(operation: .expire(at: last)) }
-            // A replay of `expire` would keep an override that has expired by uptime but not yet by time of day.
+            // A replay of `expire` would keep an override that has expired by uptime but not yet by time of day. The
+            // journal therefore records the remaining overrides.
             return ChangeEffect(
                 operation: .rollback(overrides: layers.override, layers.hold), restoresOverrides: true)
         case .files(let layer, let content):
@@ -132,11 +133,11 @@ package indirect enum LayerChange: Sendable {
     private static func difference(
         at path: [String], from old: OverrideNode?, to value: JSONValue
     ) -> ResolvedDifference {
-        // An object is merged with the value of the lower layers, and null removes it.
+        // An object is merged with the value of the lower layers, and null removes that value.
         guard let old, old.isLeaf, let current = old.value, current.isPlainScalar, value.isPlainScalar else {
             return .any
         }
-        // Overrides are the highest layer and locked paths cannot be set, so this is the resolved value.
+        // Overrides are the highest layer and locked paths cannot be set, so `value` is also the resolved value.
         return .scalar(JSONValue.Replacement(at: path, by: value), differs: current != value)
     }
 

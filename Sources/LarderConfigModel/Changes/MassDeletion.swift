@@ -13,8 +13,8 @@ package struct MassDeletion: Sendable, Hashable {
     /// Whether the other document has a value that is neither null nor empty.
     private var hasReplacement: Bool
 
-    /// In a smaller document every change affects a large share of the members. There, only the removal of all members
-    /// is too much.
+    /// The minimum number of members for which the percentage counts. In a smaller document every change affects a
+    /// large share of the members, so only the removal of all members is too much.
     static let minMembers = 10
 
     init(from old: JSONValue, to new: JSONValue) {
@@ -24,7 +24,7 @@ package struct MassDeletion: Sendable, Hashable {
     }
 
     /// Whether the share of removed members exceeds a percentage. With fewer than ``minMembers`` members, only the
-    /// removal of all of them counts. The removal of a single member does not count if the other document has any
+    /// removal of all of them counts. The removal of the only member does not count if the other document has any
     /// content.
     package func exceeds(percent: Int) -> Bool {
         let isGuarded = members >= Self.minMembers || removed == members && (members > 1 || !hasReplacement)

@@ -1,7 +1,7 @@
 import LarderJSON
 
 /// The versions of the documents that a namespace has accepted. They are used to reject older documents, and documents
-/// without a version from a source that has sent one.
+/// without a version from a source that has sent versions.
 package struct SeenVersions: Sendable, Equatable {
     /// Later documents must not be older than this version; nil if no document had one.
     package var highest: UpstreamVersion?

@@ -3,8 +3,8 @@
 package struct UpstreamVersion: Sendable, Hashable, CustomStringConvertible {
     package let text: String
 
-    /// Identifies the counter of the version, such as an etcd cluster ID; nil if unknown. Versions of different
-    /// counters cannot be ordered, because each counter starts over.
+    /// Identifies the counter from which the version comes, such as an etcd cluster ID; nil if unknown. Versions of
+    /// different counters cannot be ordered, because each counter starts over.
     package let series: String?
 
     package init(_ text: String) {

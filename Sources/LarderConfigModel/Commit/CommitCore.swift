@@ -1,10 +1,11 @@
 import LarderJSON
 
-/// The state of a namespace that commits change: layers, current snapshot, history and numbering. It performs no I/O.
+/// The part of a namespace's state that its commits change: layers, current snapshot, history and numbering. It
+/// performs no I/O.
 ///
 /// Only the committer changes it. It is a class for two reasons. A struct could be copied before an `await` and written
 /// back after it, which would lose additions to the history. And calls from another module copy a struct: seven copies
-/// took 1,700 of the 68,700 instructions of a relaxed set.
+/// took 1,700 of the 68,700 instructions of a `set` with relaxed durability.
 package final class CommitCore {
     /// The effects of a commit.
     package struct Effects: Sendable {
@@ -15,7 +16,7 @@ package final class CommitCore {
         package let experimentProblem: String?
     }
 
-    /// Above this size, resolving the layers takes too long for a thread that serves clients.
+    /// The size in bytes above which resolving the layers takes too long for a thread that serves clients.
     private static let expensiveBytes = 64 * 1024
 
     package private(set) var layers: Layers
@@ -77,7 +78,8 @@ package final class CommitCore {
         if snapshot.revision == 0, batch.layers.isEmpty, !mayPublishEmpty { return nil }
         return SnapshotBuilder(
             layers: batch.layers,
-            // If the resolved layers have another order of members, an edit of the snapshot would keep the wrong order.
+            // If the resolved layers have another order of members than the snapshot, an edit of the snapshot would
+            // keep the wrong order.
             difference: snapshot.contentDigest === resolvedDigest ? batch.difference : .any,
             current: snapshot,
             isRemoteDocument: layers.sharesRemoteDocument(with: snapshot.value) && layers.isRemoteAlone

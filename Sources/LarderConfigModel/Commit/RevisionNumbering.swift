@@ -1,15 +1,15 @@
 /// Assigns revisions to snapshots, so that no revision ever stands for two contents, even after a crash.
 ///
-/// A revision may be published once a journal record with it is on disk, or once a bound that is not below it has been
+/// A revision may be published once a journal record with it is on disk, or once a bound at or above it has been
 /// reserved on disk. After a crash, numbering continues after every revision that may have been published.
 package struct RevisionNumbering: Sendable, Equatable {
-    /// The numbers that a start finds on disk.
+    /// The numbers that are read from disk at the start of the agent.
     package struct Recovered: Sendable {
         /// The revision of the last state that is known with certainty; 0 for none.
         package var revision: Int
         /// The sequence number of the last journal record in that state.
         package var journalSequence: Int
-        /// The highest bound that was ever reserved.
+        /// The highest bound (last reserved revision) that was ever reserved.
         package var reservedBound: Int
         /// Reservations up to this bound are settled: no revision above ``revision`` was published under them.
         package var settledBound: Int
@@ -32,7 +32,8 @@ package struct RevisionNumbering: Sendable, Equatable {
         }
 
         /// The first revision after the start.
-        /// - Parameter isCertain: whether the content at the start is certainly what ``revision`` was published with
+        /// - Parameter isCertain: whether the content at the start is certainly the content that was published as
+        ///   ``revision``
         package func firstRevision(isCertain: Bool) -> Int {
             if isCertain, revision > 0, revision >= highestPossiblyPublished { return revision }
             return max(revision, highestPossiblyPublished) + 1

@@ -17,7 +17,7 @@ package struct ExperimentLayer: Sendable {
 
     /// The overlays, lowest first.
     package var overlays: [Overlay] = []
-    /// When they last changed, in milliseconds since 1970.
+    /// When the overlays last changed, in milliseconds since 1970.
     package var updatedAt: Int?
     /// Why the experiments of the remote document are left out; nil if they are not. A new document with invalid
     /// experiments is rejected, so this happens only to a document that was accepted under other settings. The problem

@@ -37,9 +37,10 @@ package struct ExperimentOverlay: Sendable, Equatable {
         }
     }
 
-    /// The name of the overlay. It is unique in its list and shown in provenance.
+    /// The name of the overlay. It is unique in its list, and explanations of a value show it.
     package var name: String
-    /// Determines, together with the unit, the unit's position. The arms of one experiment have the same salt.
+    /// The text that determines a unit's position, together with the unit. The arms of one experiment have the same
+    /// salt.
     package var salt: String
     /// The share of units to include; nil to include only ``units``.
     package var share: Share?

@@ -36,7 +36,7 @@ extension Layers {
     /// Replaces the experiment layer with the overlays of the remote document that is shown and those of the settings.
     /// - Parameters:
     ///   - live: the overlays that the live remote document declares
-    ///   - problem: why `live` lacks overlays that the document declares
+    ///   - problem: why `live` lacks overlays that the document declares; nil if it has all of them
     private mutating func takeExperiments(ofLive live: [ExperimentOverlay], problem: String? = nil, now: Int) {
         var (shown, problem) = (live, problem)
         if let held = hold?.remote {
@@ -69,7 +69,7 @@ extension RemoteDocument {
         if experiments == nil, member.map({ document[$0] == nil }) ?? true { return }
         if let experiments, experiments.member == member { return }
         if let (former, list) = experiments {
-            // At the end, because the order of members has no meaning.
+            // The member is added at the end, because the order of members has no meaning.
             document = .object(document.members.map { ($0.name, $0.value) } + [(former, list)])
             experiments = nil
         }

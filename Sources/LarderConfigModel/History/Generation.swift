@@ -10,7 +10,7 @@ package final class Generation: Sendable {
     package let publishedAt: Int
     /// The sequence number of the last journal record whose changes are in the layers.
     package let journalSequence: Int
-    /// Reservations of revisions up to this bound are settled.
+    /// Reservations up to this bound are settled: no revision above ``revision`` was published under them.
     package let released: Int
     /// The size of the snapshot's text in bytes; nil if an older version of this program did not record it.
     package let bytes: Int?

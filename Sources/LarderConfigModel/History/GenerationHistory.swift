@@ -44,7 +44,8 @@ package struct GenerationHistory: Sendable {
     /// Replaces the layers of the newest snapshot with layers that resolve to the same value.
     /// - Parameters:
     ///   - digest: the digest of the resolved layers, whose members may be in another order
-    ///   - revision: the revision of the current snapshot; nothing changes if the newest snapshot here has another one
+    ///   - revision: the revision of the current snapshot; nothing changes if the newest snapshot here has another
+    ///     revision
     ///   - layersChanged: whether a layer has other content than before
     package mutating func update(
         _ layers: Layers, digest: SnapshotDigest, ofRevision revision: Int, layersChanged: Bool

@@ -5,13 +5,13 @@ package struct PastSnapshot: Sendable {
     package var revision: Int
     /// SHA-256 of the compact text, in lowercase hex.
     package var digest: String
-    /// The size of the compact text.
+    /// The size of the compact text in bytes.
     package var bytes: Int
     /// In milliseconds since 1970.
     package var publishedAt: Int
     /// The upstream version of the remote document in the snapshot; nil for none.
     package var upstreamVersion: String?
-    /// Why it was published; empty if an older version of this program published it.
+    /// Why the snapshot was published; empty if an older version of this program published it.
     package var causes: [ChangeCause]
     package var isPinned = false
 

@@ -22,7 +22,7 @@ package enum FileLayer: String, Sendable, Hashable, CaseIterable {
     /// The administrator's files.
     case host
 
-    /// The same layer among all layers.
+    /// This layer as a ``ConfigLayer``.
     package var layer: ConfigLayer {
         switch self {
         case .defaults: .defaults

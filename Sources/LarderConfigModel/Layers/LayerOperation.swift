@@ -11,7 +11,8 @@ package indirect enum LayerOperation: Sendable {
     /// Replaces all overrides and the hold of a rollback; nil for no hold.
     case rollback(overrides: OverrideLayer, RollbackHold?)
     case release
-    /// Replaces the experiment layer with its content after the operations before this one.
+    /// Replaces the experiment layer with the result of the operations before this one. A replay cannot compute that
+    /// result, because it does not have the settings.
     case experiment(ExperimentLayer)
 
     package func apply(to layers: inout Layers) {

@@ -1,7 +1,7 @@
 package import LarderJSON
 
-/// Paths at which only the `defaults` and `host` layers count. If these two have no value at a locked path, there is
-/// none.
+/// Paths at which only the `defaults` and `host` layers count. If these two have no value at a locked path, the
+/// configuration has none.
 ///
 /// A path names members of objects. Elements of arrays cannot be locked individually.
 package struct LockedPaths: Sendable, Equatable {
@@ -35,7 +35,7 @@ package struct LockedPaths: Sendable, Equatable {
     /// - Parameters:
     ///   - document: the value in the merge of all layers; nil for none
     ///   - base: the value in the merge of the file layers; nil for none
-    ///   - locks: the remaining names of the locked paths that lead here; an empty rest locks this value itself
+    ///   - locks: the rests, from here on, of the locked paths that lead here; an empty rest locks this value itself
     private static func write(
         _ document: JSONValue?, _ base: JSONValue?, _ locks: [ArraySlice<String>], to writer: inout JSONWriter
     ) {

@@ -2,10 +2,10 @@ import LarderJSON
 
 /// Which document ends the hold of a rollback. A release, a forced refresh and a forced push always end it.
 package enum HoldRule: String, Sendable, CaseIterable {
-    /// A document of the source or a push that is newer than the refused one. If the version of the refused document
-    /// cannot be ordered, any other document counts as newer.
+    /// A document of the source or a push that is newer than the refused one, which was live when the rollback began.
+    /// If the version of the refused document cannot be ordered, any other document counts as newer.
     case untilNewer
-    /// None.
+    /// No document.
     case untilReleased
 }
 
@@ -13,7 +13,7 @@ package enum HoldRule: String, Sendable, CaseIterable {
 /// that of the restored revision. Live documents are still recorded in ``Layers`` and are shown again when the hold
 /// ends.
 package struct RollbackHold: Sendable {
-    /// A held layer. Its content is nil if the layer had none at that revision.
+    /// A held layer. Its content is nil if the layer had none at the restored revision.
     package struct Layer<Content: Sendable>: Sendable {
         package var content: Content?
 
@@ -70,7 +70,8 @@ package struct RollbackHold: Sendable {
         guard let version = refused?.version else {
             return "the refused document has no version, so a later document is not known to be newer"
         }
-        // If no other document is shown, there is no other version to compare with.
+        // If no held document is shown, the version is compared with itself, to find out whether it can be ordered at
+        // all.
         let shown = remote?.content.map(\.version) ?? version
         if let shown, version.isOrdered(with: shown) { return nil }
         return "version \"\(version)\" cannot be ordered, so a later document is not known to be newer"

@@ -73,7 +73,7 @@ package struct ExpiryQueue: Sendable {
         Self.pop(&byTimeOfDay) { $0.time <= now.timeOfDay } + Self.pop(&byUptime) { $0.time <= now.uptime }
     }
 
-    /// Removes overrides from the front that have been replaced or removed in the meantime.
+    /// Removes overrides from the front of the queue that have been replaced or removed in the layer.
     package mutating func dropStale(comparedTo layer: OverrideLayer) {
         let isStale = { (timed: Timed) in
             layer.entry(at: timed.override.path)?.expiresAt != timed.override.expiresAt
@@ -82,7 +82,8 @@ package struct ExpiryQueue: Sendable {
         _ = Self.pop(&byUptime, while: isStale)
     }
 
-    /// Replaces the queue with exactly the overrides of a layer. Those that were queued keep their uptime.
+    /// Replaces the queue with exactly the overrides of a layer. Those that were queued keep the uptime at which they
+    /// expire.
     package mutating func rebuild(from layer: OverrideLayer, now: Moment) {
         let known = Dictionary(byUptime.unordered.map { ($0.override.expiresAt, $0.time) }, uniquingKeysWith: min)
         self = ExpiryQueue()

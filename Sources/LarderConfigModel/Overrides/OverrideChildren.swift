@@ -9,7 +9,7 @@ enum OverrideChildren: Sendable {
     case table([OverrideChildren])
 
     private static let bitsPerTable = 5
-    /// A longer list becomes a table, unless no bits of the hash are left.
+    /// The maximum length of a list. A longer list becomes a table, unless no bits of the hash are left.
     private static let maxListed = 32
 
     init() { self = .list([]) }

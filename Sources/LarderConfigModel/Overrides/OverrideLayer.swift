@@ -60,8 +60,8 @@ package struct OverrideLayer: Sendable {
         case refused(bytes: Int)
     }
 
-    /// Sets an entry. If it replaces a single entry at the same path, it keeps that entry's place among its siblings,
-    /// so that equal values have equal text. Otherwise it becomes the last sibling.
+    /// Sets an entry. If it replaces an entry at the same path without entries below, it keeps that entry's place among
+    /// its siblings, so that equal values have equal text. Otherwise it becomes the last sibling.
     /// - Parameter maximumBytes: the limit for all entries together
     mutating func set(_ entry: OverrideEntry, maximumBytes: Int) -> Placement {
         var replaced: OverrideNode?
@@ -113,8 +113,8 @@ package struct OverrideLayer: Sendable {
     }
 
     /// Merges lower layers, lowest first, and applies the entries to the result. A null entry removes the member at its
-    /// path. If there is no such member, it changes nothing: unlike a merge patch, it does not create the objects above
-    /// it.
+    /// path. If there is no such member, the entry changes nothing: unlike a null in a merge patch, it does not create
+    /// the objects above it.
     func applied(to documents: [JSONValue]) -> JSONValue {
         guard let root, root.totals.nulls > 0 else { return MergePatch.merge(documents + patches()) }
         let target = MergePatch.merge(documents)

@@ -26,7 +26,8 @@ final class OverrideNode: Sendable {
         }
     }
 
-    /// The name of a member. JSON names are compared by their UTF-8, but `String` compares them after normalization.
+    /// The name of a member. Names are compared by their UTF-8, because `==` of `String` ignores differences in Unicode
+    /// normalization.
     struct Name: Equatable {
         let text: String
         let hash: Int

@@ -11,7 +11,7 @@ extension OverrideEntry {
 }
 
 extension Layers {
-    /// The effect of a layer at a path. Must be called on layers as they are shown.
+    /// The effect of a layer at a path. Must be called on layers as they are shown; see ``shown``.
     package func effect(of layer: ConfigLayer, at path: [String]) -> PatchEffect {
         switch layer {
         case .defaults: defaults?.content.effect(at: path) ?? .unchanged

@@ -40,7 +40,7 @@ extension Layers {
         remote == nil && isRemoteAlone
     }
 
-    /// Whether each file layer has the same content, and both or neither have a remote document.
+    /// Whether each file layer has the same content in both values, and both or neither have a remote document.
     package func hasSameDocuments(as other: Layers) -> Bool {
         FileLayer.allCases.allSatisfy { self[$0]?.content == other[$0]?.content } && hasRemote == other.hasRemote
     }

@@ -1,10 +1,10 @@
 package import LarderJSON
 
-/// The effect of each layer at a path, and since when.
+/// The effect of each layer at a path, and when each effect began.
 package struct PathProvenance: Sendable {
     /// When a layer's effect at the path began, as far as known.
     package struct Since: Sendable, Hashable {
-        /// The first snapshot with the effect.
+        /// The revision of the first snapshot with the effect.
         package var revision: Int
         /// When the effect began, in milliseconds since 1970: the publication of that snapshot, or a later change of
         /// the layer that published nothing.

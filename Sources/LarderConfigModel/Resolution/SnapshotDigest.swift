@@ -14,8 +14,8 @@ package final class SnapshotDigest: Sendable {
         case known(String)
     }
 
-    /// A document that takes more memory is large: sixteen of them take 64 MiB. Hashing a smaller one takes less than
-    /// 10 ms.
+    /// The memory in bytes above which a document is large. Sixteen documents of this size take 64 MiB, and hashing a
+    /// smaller one takes less than 10 ms.
     private static let largeBytes = 4 << 20
 
     private let state: Mutex<State>
