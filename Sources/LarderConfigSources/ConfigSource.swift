@@ -49,12 +49,14 @@ extension ConfigSource {
 package enum FetchOccasion: Sendable, Hashable {
     /// A start, a scheduled poll, or a refresh by a client. The source sends a request.
     case asked
-    /// A forced refresh: as `asked`, but the document is applied even if its version is older.
+    /// A forced refresh. The source sends a request, and the document is applied without the checks of its version and
+    /// of the members that it removes.
     case forced
     /// The source has signalled a change. A source with a connection sends no request: it returns the document that it
     /// has received, or throws the error of its connection.
     case signalled
-    /// A long poll: as `asked`, but the origin may wait for a change. Any other command of the refresh flow cancels it.
+    /// A long poll. The source sends a request, and the origin may wait for a change before it responds. Any other
+    /// refresh or push cancels the long poll.
     case awaiting
 }
 
@@ -62,6 +64,6 @@ package enum FetchOccasion: Sendable, Hashable {
 package enum SourceAnswer: Sendable {
     /// The document has not changed.
     case notModified
-    /// A document that passed all checks that do not involve the current one.
+    /// A document that passed all checks that do not involve the current document.
     case document(SourceDocument)
 }

@@ -135,8 +135,8 @@ final class EtcdClient: Sendable {
         writer.endObject()
         let token = try await gateway.authorization(at: endpoint)
         var request = try await gateway.request("/v3/watch", writer.bytes, to: endpoint, token: token)
-        // With this header, etcd ends the watch if the member loses its leader. Otherwise the watch would stay open
-        // without events.
+        // With this header, etcd ends the watch if the member that serves it loses contact with the leader. Without the
+        // header, the watch would stay open without events.
         request.headers.append((name: "Grpc-Metadata-hasleader", value: "true"))
         request.timeouts = FetchTimeouts(idle: Self.maxSilence, whole: configuration.timeout)
         return request

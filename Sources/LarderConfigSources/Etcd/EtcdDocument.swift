@@ -3,9 +3,9 @@ import LarderJSON
 
 /// Builds a configuration from the keys and values of a source.
 ///
-/// Under a prefix, each key is one value. The rest of the key is its path, with `/` between the segments. The same keys
-/// always produce the same document. If one key cannot be used, the whole document is rejected with an error that names
-/// the key.
+/// Under a prefix, each key is one value. The part of the key after the prefix is its path, with `/` between the
+/// segments. The same keys always produce the same document. If one key cannot be used, the whole document is rejected
+/// with an error that names the key.
 struct EtcdDocument: Sendable {
     let keys: EtcdSourceSettings.Keys
     let format: EtcdSourceSettings.Format
@@ -19,7 +19,7 @@ struct EtcdDocument: Sendable {
 
     /// Builds the document.
     /// - Parameter mayBeEmpty: whether an empty configuration is accepted if there are no keys
-    /// - Throws: `rejected`, naming the key
+    /// - Throws: `rejected`, naming the key that cannot be used
     func value(of entries: [[UInt8]: [UInt8]], mayBeEmpty: Bool) throws(ConfigError) -> JSONValue {
         switch keys {
         case .key(let key):
@@ -45,8 +45,8 @@ struct EtcdDocument: Sendable {
             return nil
         }
         for segment in path {
-            // A name with a slash cannot be a segment. The key whose value contains the name would have been returned
-            // above.
+            // No key has a segment with a slash. A member with such a name can only be inside the value of a key, which
+            // would have been returned below in an earlier iteration.
             if segment.contains("/") { return nil }
             key += segment
             if entries[Array(key.utf8)] != nil { return key }
@@ -55,7 +55,7 @@ struct EtcdDocument: Sendable {
         return entries.keys.contains { $0.starts(with: key.utf8) } ? key : nil
     }
 
-    /// Whether no key under the prefix has a value.
+    /// Whether there are no keys except those that only mark directories.
     func isEmpty(_ entries: [[UInt8]: [UInt8]]) -> Bool { entries.allSatisfy { Self.isMark($0.key, $0.value) } }
 
     /// Whether a key only marks a directory, as some tools create it: it ends with `/` and has no value.

@@ -9,7 +9,7 @@ struct EtcdError: Error, Sendable, Equatable {
         case unavailable
         /// The token is missing or has expired.
         case unauthenticated
-        /// The requested revision does not exist. All keys have to be read again.
+        /// The requested revision is no longer available. All keys have to be read again.
         case compacted
         /// The request is not allowed or not valid. Every endpoint would respond the same.
         case refused
@@ -27,7 +27,7 @@ struct EtcdError: Error, Sendable, Equatable {
         self.message = message
     }
 
-    /// The error for the refresh flow.
+    /// The error as a fetch throws it.
     var configError: ConfigError {
         switch kind {
         case .cancelled: ConfigError(.cancelled, message)
@@ -39,9 +39,9 @@ struct EtcdError: Error, Sendable, Equatable {
 
 /// An error in the format of etcd's gateway, which depends on the version and the call:
 ///
-/// - a call, 3.4 and 3.5: `{"error":"TEXT","message":"TEXT","code":11}`; 3.6:
+/// - a call, etcd 3.4 and 3.5: `{"error":"TEXT","message":"TEXT","code":11}`; 3.6:
 ///   `{"code":11,"message":"TEXT","details":[]}`
-/// - a watch, 3.4: `{"error":{"grpc_code":14,"http_code":503,"message":"TEXT","http_status":"…"}}`; later:
+/// - a watch, etcd 3.4: `{"error":{"grpc_code":14,"http_code":503,"message":"TEXT","http_status":"…"}}`; later:
 ///   `{"error":{"code":14,"message":"TEXT","details":[]}}`
 struct EtcdComplaint: Sendable, Equatable {
     /// The gRPC status code; nil if it is missing.

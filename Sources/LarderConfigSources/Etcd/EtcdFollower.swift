@@ -5,8 +5,8 @@ import LarderUpstream
 /// methods take events and return what the source has to do.
 ///
 /// First all keys are read at one revision. Then a watch reports every later change. When a watch ends for any reason,
-/// all keys are read again, for two reasons: etcd may have compacted the changes since, and a cluster restored from a
-/// backup may have reached the known revision with other keys.
+/// all keys are read again, for two reasons: etcd may have compacted (discarded) the changes since then, and a cluster
+/// restored from a backup may have reached the known revision with other keys.
 struct EtcdFollower: Sendable {
     /// The current task of the source, until it ends or another step replaces it.
     struct Step: Sendable, Equatable {
@@ -31,11 +31,11 @@ struct EtcdFollower: Sendable {
         static let signal = Effects(rawValue: 1)
         /// A new step replaces the current one.
         static let newStep = Effects(rawValue: 2)
-        /// The watch may be dead. It counts as dead if it stays silent.
+        /// The watch may be dead. The source must end it if it stays silent.
         static let suspicion = Effects(rawValue: 4)
     }
 
-    /// The revision that was known when a read began.
+    /// The cluster and the revision that were known when a read began.
     struct ReadStart: Sendable {
         fileprivate let cluster: String?
         fileprivate let revision: Int
@@ -151,7 +151,7 @@ struct EtcdFollower: Sendable {
             throw EtcdError(.compacted, "the watch is connected to another cluster than the keys were read from")
         }
         if message.isCreated {
-            // On a member that lags behind, the watch could wait for a revision that it never reaches.
+            // On a member that lags behind, the watch could wait for a revision that the member never reaches.
             guard message.header.revision >= after else {
                 throw EtcdError(.compacted, "the watch begins at a revision before \(after)")
             }
@@ -173,7 +173,8 @@ struct EtcdFollower: Sendable {
         return hasChanged ? .signal : []
     }
 
-    /// Called when the watch has ended. If it had begun, the cluster works, because a complete read came before it.
+    /// Called when the watch has ended. If it had begun, the next attempt follows after the delay for a success,
+    /// because a complete read came before the watch.
     /// - Parameter error: why it ended; nil if the endpoint closed it properly or was silent for too long, which are
     ///   not failures
     mutating func watchEnded(

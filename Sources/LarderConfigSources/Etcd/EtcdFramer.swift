@@ -1,5 +1,5 @@
-/// Splits the response to a watch into its messages, which are JSON objects. However the input is cut, the messages are
-/// the same.
+/// Splits the response to a watch into its messages, which are JSON objects. The messages do not depend on how the
+/// input is cut into pieces.
 ///
 /// etcd ends each message with a line feed. The framer counts brackets instead. It therefore accepts messages without a
 /// line feed or with line feeds inside, and a message is complete with its last byte.

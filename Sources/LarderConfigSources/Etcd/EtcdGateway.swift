@@ -39,8 +39,8 @@ final class EtcdGateway: Sendable {
         do throws(EtcdError) {
             return try await post(path, body, to: endpoint, token: token)
         } catch {
-            // A token expires after some minutes without use, after each change of users or roles, and when its member
-            // restarts.
+            // A token expires after some minutes without use, after each change of users or roles, and when the member
+            // that issued it restarts.
             guard error.kind == .unauthenticated, configuration.user != nil else { throw error }
             forgetToken()
             return try await post(path, body, to: endpoint, token: try await authorization(at: endpoint))
@@ -78,7 +78,7 @@ final class EtcdGateway: Sendable {
             timeouts: FetchTimeouts(idle: configuration.timeout, whole: configuration.timeout))
     }
 
-    /// Converts a response with an error status.
+    /// Converts a response with an error status to an error.
     func complaint(
         _ head: StreamHead, _ body: inout StreamBody, from endpoint: String
     ) async throws(UpstreamError) -> EtcdError {

@@ -7,7 +7,7 @@ package import LarderJSON
 package struct EtcdKeys: Sendable, Equatable {
     /// The first key of the range.
     package let first: [UInt8]
-    /// The key after the last one; nil for a range of one key.
+    /// The end of the range, which is not part of it; nil for a range of one key.
     package let end: [UInt8]?
 
     /// One key, or all keys with a prefix.

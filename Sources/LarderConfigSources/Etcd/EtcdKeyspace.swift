@@ -34,7 +34,7 @@ struct EtcdKeyspace: Sendable {
         changedAt = header.revision
     }
 
-    /// Whether the keyspace is too large for a document of this size. It may have twice the size of the document,
+    /// Whether the keyspace is too large for a document of `documentBytes`. It may have twice the size of the document,
     /// because each key contains the prefix and the names of all its parents.
     func exceeds(_ documentBytes: Int) -> Bool { bytes > 2 * documentBytes }
 
@@ -61,7 +61,7 @@ struct EtcdKeyspace: Sendable {
         return hasChanged
     }
 
-    /// Whether the keyspace would be too large for a document of this size after these events.
+    /// Whether the keyspace would be too large for a document of `documentBytes` after these events.
     func exceeds(_ documentBytes: Int, after events: [EtcdEvent]) -> Bool {
         var last: [[UInt8]: Int] = [:]
         for event in events where event.pair.modified > revision {
@@ -87,7 +87,7 @@ struct EtcdKeyspace: Sendable {
         return same
     }
 
-    /// Whether a prefix of the key that ends before a slash is itself a key.
+    /// Whether a parent of the key (a prefix that ends before a slash) is itself a key.
     func hasKey(above key: [UInt8]) -> Bool {
         key.indices.contains { key[$0] == UInt8(ascii: "/") && values[Array(key[..<$0])] != nil }
     }
@@ -148,7 +148,8 @@ private struct EtcdDigestSum {
 
 /// The most recently changed keys, in the order of the changes.
 private struct EtcdChanges {
-    /// More changes between two documents are rare. The document is then built from all keys.
+    /// The maximum number of stored changes. If there are more between two documents, which is rare, the second
+    /// document is built from all keys.
     private static let capacity = 1024
 
     private var keys: [[UInt8]] = []

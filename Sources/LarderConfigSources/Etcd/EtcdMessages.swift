@@ -2,8 +2,8 @@ import LarderJSON
 
 /// The header of every response of etcd.
 struct EtcdHeader: Sendable, Equatable {
-    /// The ID of the cluster. A cluster that was restored from a backup with another token has a new ID and counts
-    /// revisions from the start.
+    /// The ID of the cluster. A cluster that was restored from a backup with another `--initial-cluster-token` has a
+    /// new ID and counts revisions from the start.
     var cluster: String
     /// The revision of the member that sent the response.
     var revision: Int
@@ -35,7 +35,7 @@ enum EtcdNumber {
     static func bool(_ value: JSONValue?) -> Bool { value?.bool ?? false }
 }
 
-/// A key in a response or an event.
+/// A key with its value, in a response or an event.
 struct EtcdPair: Sendable, Equatable {
     var key: [UInt8]
     /// Empty for a deletion.
@@ -88,7 +88,7 @@ struct EtcdEvent: Sendable, Equatable {
     init?(_ value: JSONValue) {
         guard let pair = value["kv"].flatMap({ EtcdPair($0) }) else { return nil }
         self.pair = pair
-        // PUT is 0 and omitted.
+        // PUT has the value 0, which the gateway omits.
         isDeletion = value["type"]?.string == "DELETE" || value["type"]?.int == 1
     }
 }
@@ -101,7 +101,7 @@ struct EtcdWatchMessage: Sendable, Equatable {
     var cancelReason: String?
     /// The oldest available revision, if the requested one has been compacted; otherwise 0.
     var compactRevision = 0
-    /// Whether the next message continues these events.
+    /// Whether the next message continues the events of this one.
     var isFragment = false
     /// -1 in a message that does not belong to a watch.
     var watchID = 0

@@ -4,7 +4,8 @@ import LarderUpstream
 package struct EtcdSourceSettings: Sendable, Equatable {
     /// The keys of the document.
     package enum Keys: Sendable, Equatable {
-        /// Each key with this prefix is one value. The rest of the key is its path, with `/` between the segments.
+        /// Each key with this prefix is one value. The part of the key after the prefix is its path, with `/` between
+        /// the segments.
         case prefix(String)
         /// One key contains the whole document.
         case key(String)
@@ -39,11 +40,11 @@ package struct EtcdSourceSettings: Sendable, Equatable {
     package var format: Format
     /// The user; nil for a cluster without authentication.
     package var user: User?
-    /// Certificates and keys.
+    /// The certificates and the private key for TLS.
     package var tls: TLSFiles
     /// The maximum time until a response or a watch begins, and the maximum time without data in a response.
     package var timeout: Duration
-    /// The time between two reads of all keys. They detect changes that a watch has missed.
+    /// The time between two reads of all keys. The reads detect changes that a watch has missed.
     package var interval: Duration
     /// The time over which hosts without a document spread their first requests.
     package var firstFetchWindow = SourceDefaults.firstFetchWindow
@@ -79,7 +80,7 @@ package struct EtcdSourceSettings: Sendable, Equatable {
 
     /// The index of the first endpoint of a host. Hosts begin with different endpoints to spread the load.
     func firstEndpoint(hostIdentity: String) -> Int {
-        // The phase of a schedule with an interval of one second per endpoint.
+        // A schedule with an interval of one second per endpoint has a phase whose whole seconds are an index.
         let schedule = PollSchedule(interval: .seconds(endpoints.count), seed: hostIdentity + "\u{0}endpoint")
         return Int(schedule.phase.components.seconds)
     }

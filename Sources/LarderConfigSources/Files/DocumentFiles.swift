@@ -19,8 +19,8 @@ package struct DocumentFiles: Sendable {
 
     /// Reads a file or the files of a directory, whichever exists now. Blocks on disk I/O.
     ///
-    /// - Throws: ``FileReadError``. An empty file and a directory without files are errors, because a file that is
-    ///   about to be written and an unmounted directory look the same.
+    /// - Throws: ``FileReadError``. An empty file and a directory without files are errors: the file may be about to be
+    ///   written, and the file system of the directory may not be mounted.
     package static func read(at path: String, maximumBytes: Int) throws(FileReadError) -> DocumentFiles {
         guard fileStatus(path.cPath)?.fileType == S_IFDIR else {
             return try DocumentFile(path: path, maximumBytes: maximumBytes).read()
@@ -111,8 +111,7 @@ struct DocumentFile: Sendable, Hashable {
 
     /// Reads the file. Tries again a few times if it changes during the read.
     ///
-    /// - Throws: ``FileReadError``. An empty file is an error, because a file that is about to be written looks the
-    ///   same.
+    /// - Throws: ``FileReadError``. An empty file is an error, because it may be about to be written.
     func read() throws(FileReadError) -> DocumentFiles {
         let reading = try StableFileReader(name: path.cPath, path: path, maximumBytes: maximumBytes).read()
         guard !reading.bytes.isEmpty else {

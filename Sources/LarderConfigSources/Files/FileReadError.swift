@@ -17,7 +17,7 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
         package static let notFound = Code(.notFound)
         /// Neither the directory nor its parent exists. The path is wrong, or a file system is not mounted.
         package static let parentMissing = Code(.parentMissing)
-        /// The agent may not read it.
+        /// The agent is not allowed to read it.
         package static let permissionDenied = Code(.permissionDenied)
         /// It is not a regular file, or not a directory if one is expected.
         package static let notAFile = Code(.notAFile)
@@ -31,7 +31,7 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
         package static let invalidJSON = Code(.invalidJSON)
         /// It is JSON, but not an object.
         package static let notAnObject = Code(.notAnObject)
-        /// It changed each time while it was read.
+        /// It changed during every attempt to read it.
         package static let unstable = Code(.unstable)
         /// It contains a secret, and other users can read or change it.
         package static let exposed = Code(.exposed)

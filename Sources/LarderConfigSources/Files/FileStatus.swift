@@ -9,7 +9,7 @@ extension Descriptor {
     }
 }
 
-/// The status of a name (stat(2), lstat(2)); nil with errno set if the call fails.
+/// The status of a file by name (stat(2), lstat(2)); nil with errno set if the call fails.
 func fileStatus(_ name: [CChar], in directory: CInt = AT_FDCWD, followingLinks: Bool = true) -> stat? {
     var status = stat()
     return fstatat(directory, name, &status, followingLinks ? 0 : AT_SYMLINK_NOFOLLOW) == 0 ? status : nil

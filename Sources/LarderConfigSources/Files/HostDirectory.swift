@@ -7,7 +7,7 @@ import LarderPlatform
 /// The directory of the administrator's files: the `host` layer.
 ///
 /// If the directory has never existed, the layer is empty. If it existed before and is missing now, that is an error,
-/// because it may be unmounted or about to be replaced. The layer must not become empty then.
+/// because it may be unmounted or about to be replaced. In that case the layer must not become empty.
 package final class HostDirectory: Sendable {
     package let path: String
     /// Whether the settings name the directory. Otherwise it is the default directory, whose parent may be missing,

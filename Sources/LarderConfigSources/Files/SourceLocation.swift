@@ -13,8 +13,8 @@ package struct SourceLocation: Sendable, Hashable {
     ///   - location: the file or directory of the layer
     ///   - effect: the effect of the layer at the path
     ///   - merge: builds the layer from the documents of the files
-    /// - Returns: the location in the last file that affects the path, because it overrides the others. Nil if no file
-    ///   affects the path, or if the files cannot be read or have changed.
+    /// - Returns: the location in the last file that affects the path, because it overrides the other files. Nil if no
+    ///   file affects the path, or if the files cannot be read or have changed.
     package static func find(
         _ path: [String], in location: String, maximumBytes: Int, effect: PatchEffect,
         merge: ([JSONValue]) -> ComposedPatch

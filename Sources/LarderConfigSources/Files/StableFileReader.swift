@@ -42,7 +42,7 @@ struct StableFileReader {
             do {
                 file = try Descriptor(name, in: directory, flags: 0)
             } catch {
-                // The link may be about to be replaced.
+                // The symbolic link may be about to be replaced.
                 dangling = try danglingLink(error.number)
                 continue
             }
@@ -51,8 +51,8 @@ struct StableFileReader {
             try check(before)
             let bytes = try contents(of: file.number, expected: Int(before.st_size))
             let identity = FileIdentity(before)
-            // The second comparison detects a file that was replaced by a rename. Its bytes would be complete, but
-            // outdated.
+            // The second comparison detects that another file was renamed over this one. The bytes that were read would
+            // be complete, but outdated.
             guard let after = file.status(), identity == FileIdentity(after),
                 let named = fileStatus(name, in: directory), identity == FileIdentity(named)
             else { continue }

@@ -34,7 +34,7 @@ struct GraphQLErrors: Sendable {
         let number = count == 1 ? "an error" : "\(count) errors"
         guard var message else { return "\(number) without a message" }
         for secret in secrets {
-            // For "Bearer TOKEN" the message may also quote only the token.
+            // If the secret is "Bearer TOKEN", the message may quote only the token.
             for part in [secret[...]] + secret.split(separator: " ") where part.count > 3 {
                 message = message.replacing(part, with: "…")
             }

@@ -25,7 +25,7 @@ struct GraphQLRequest: Sendable, Equatable {
     /// The value of `Accept`.
     static let accept = "\(mediaType), application/json"
 
-    /// Nil for a GET, and for a POST without `extensions.persistedQuery`.
+    /// The bodies of a persisted query; nil for a GET, and for a POST without `extensions.persistedQuery`.
     let persisted: Persisted?
 
     /// Returns nil if the request is not a GraphQL request. A GraphQL request has a `query` in its body or URL, or

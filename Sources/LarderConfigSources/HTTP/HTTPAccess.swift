@@ -2,14 +2,14 @@ package import LarderConfigModel
 package import LarderUpstream
 package import LarderPlatform
 
-/// The credentials of an HTTP source and the authorities that it trusts. Header values may be secrets, so they do not
-/// appear in messages.
+/// The credentials for an HTTP source and the certificate authorities that are trusted for it. Header values may be
+/// secrets, so they do not appear in messages.
 package struct HTTPAccess: Sendable, Equatable {
     /// Header fields of every request.
     package var headers: [String: String]
-    /// Sent as `Authorization: Bearer` (RFC 6750).
+    /// The token that is sent as `Authorization: Bearer` (RFC 6750); nil for none.
     package var token: Credential?
-    /// Certificates and keys.
+    /// The certificates and the private key for TLS.
     package var tls: TLSFiles
 
     package init(headers: [String: String] = [:], token: Credential? = nil, tls: TLSFiles = TLSFiles()) {
@@ -61,6 +61,6 @@ extension HTTPAccess: CustomStringConvertible, CustomDebugStringConvertible {
         return "HTTPAccess(headers: [\(names)], token: \(token.map(Self.name) ?? "none"), tls: \(tls))"
     }
 
-    /// The same as ``description``. Printing a value that contains this one uses it.
+    /// The same as ``description``. It is also used when a value that contains this one is printed.
     package var debugDescription: String { description }
 }

@@ -62,7 +62,7 @@ extension HTTPSourceSettings.LongPoll {
 
 extension HTTPFetcher {
     /// Fetches on behalf of a source.
-    /// - Returns: nil if a long poll ended without a change
+    /// - Returns: nil if a long poll ended with an empty response, which means that nothing has changed
     package func fetch(_ request: FetchRequest, isLongPoll: Bool) async throws(ConfigError) -> FetchResponse? {
         do {
             return try await fetch(request)

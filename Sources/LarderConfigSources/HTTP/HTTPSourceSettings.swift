@@ -46,7 +46,7 @@ package struct HTTPSourceSettings: Sendable, Equatable {
     package var versionPath: JSONPath?
     /// Whether a document without a version is rejected.
     package var versionRequirement: VersionRequirement
-    /// Credentials and trusted authorities.
+    /// The credentials and the trusted certificate authorities.
     package var access: HTTPAccess
     /// The maximum size of a response, in bytes.
     package var maximumBytes: Int

@@ -115,16 +115,16 @@ final class SSEConnection: Sendable {
     }
 
     /// Obtains the document to which patches apply: from the poll URL, or from the previous connection.
-    /// - Returns: false if the stream has to deliver it
+    /// - Returns: false if the stream has to deliver the document
     private func begin(_ body: StreamBody) async throws(ConfigError) -> Bool {
         if let url = source.configuration.pollURL {
-            // Polls after the connection has been established, so that no change in between is lost.
+            // Polls only after the connection has been established, so that no change between the two is lost.
             while true {
                 let (count, validator) = source.state.withLock {
                     ($0.documents.count, $0.documents.newest?.validator)
                 }
-                // Another fetch has changed the document, so this response may be older than the connection. Poll
-                // again.
+                // If another fetch has changed the document since, this response may be older than the connection. In
+                // that case, the loop polls again.
                 guard let document = try await source.poll(url, ifChangedFrom: validator) else {
                     if resume(after: count) { return true } else { continue }
                 }

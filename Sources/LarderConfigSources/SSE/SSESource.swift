@@ -85,7 +85,7 @@ final class SSESource: ConfigSource {
 
     /// Reads a whole document from a new connection.
     private func readWhole() async throws(ConfigError) -> SourceDocument {
-        // At the start, the first fetch comes before the consumer, so it makes its own connection.
+        // At the start, the first fetch comes before ``changes()`` has a consumer, so it makes its own connection.
         let own = state.withLock { $0.hasConsumer } ? nil : connections()
         defer { own?.end() }
         let id = Mutex<Int?>(nil)
@@ -152,7 +152,7 @@ final class SSESource: ConfigSource {
             case .failed(let error, let hasDelivered):
                 let (isEstablished, retry) = state.withLock { ($0.isEstablished, $0.retry) }
                 fail(error, isParked: false, consumer)
-                // A new connection may deliver the rejected event again, so this counts as a failure even after
+                // A new connection may deliver the rejected event again, so a rejection counts as a failure even after
                 // documents were delivered.
                 let isWorking = hasDelivered || isEstablished && duration >= Self.minWorkingDuration
                 let end: ReconnectPlan.End = isWorking && error.code != .rejected ? .delivered : .failed
@@ -177,7 +177,7 @@ final class SSESource: ConfigSource {
         }
     }
 
-    /// Runs a body that a fetch can interrupt; nil if it was interrupted.
+    /// Runs a body that a fetch can interrupt. Returns nil if it was interrupted.
     private func interruptible(
         _ consumer: Int, _ body: @escaping @Sendable () async -> SSEStreamEnd?
     ) async -> SSEStreamEnd? {

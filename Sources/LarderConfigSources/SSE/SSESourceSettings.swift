@@ -8,7 +8,7 @@ package struct SSESourceSettings: Sendable, Equatable {
     package var url: String
     /// The URL of the whole document; nil if each new stream begins with it.
     package var pollURL: String?
-    /// The time between two polls of the whole document. They detect changes that the stream has lost.
+    /// The time between two polls of the whole document. The polls detect changes that the stream has lost.
     package var interval: Duration
     /// The time over which hosts without a document spread their first requests.
     package var firstFetchWindow = SourceDefaults.firstFetchWindow
@@ -26,7 +26,7 @@ package struct SSESourceSettings: Sendable, Equatable {
     package var versionPath: JSONPath?
     /// Whether a document without a version is rejected.
     package var versionRequirement: VersionRequirement
-    /// Credentials and trusted authorities.
+    /// The credentials and the trusted certificate authorities.
     package var access: HTTPAccess
     /// The maximum size of the document and of an event, in bytes.
     package var maximumBytes: Int

@@ -59,15 +59,15 @@ struct SSEStreamState: Sendable {
     /// The minimum time between two connections, as requested by the origin.
     private(set) var retry: Duration?
 
-    /// Identifies the current consumer. The connection of the previous consumer may end a little later.
+    /// Identifies the current consumer. The connection of the previous consumer may still be ending.
     private(set) var consumer = 0
-    /// Nil without a consumer.
+    /// Signals changes to the consumer; nil without one.
     private var signal: AsyncStream<Void>.Continuation?
     /// The running connection or pause.
     private var current: Task<SSEStreamEnd?, Never>?
     /// Whether ``current`` should end early for a new connection.
     private var isInterrupted = false
-    /// Whether the origin has refused further connections.
+    /// Whether the origin has refused further connections (status 204).
     private var isParked = false
     /// Whether the current connection has to deliver a whole document.
     private var isReading = false
@@ -141,7 +141,8 @@ struct SSEStreamState: Sendable {
         return Effects(signal: signal)
     }
 
-    /// Stores the values for the next connection. It does not resume after an ID that is not a valid header value.
+    /// Stores the event ID and the delay for the next connection. That connection does not resume if the ID is not a
+    /// valid header value.
     mutating func remember(_ lastEventID: String, _ retry: Duration?, for consumer: Int) {
         guard consumer == self.consumer else { return }
         self.lastEventID = lastEventID.isEventIDForHeader ? lastEventID : ""
@@ -152,7 +153,7 @@ struct SSEStreamState: Sendable {
     /// - Parameter count: ``Documents/count`` when the document was derived from the previous one
     /// - Returns: nil if there has been another document since, to which the event must be applied instead
     mutating func deliver(_ document: SourceDocument, after count: Int, for consumer: Int) -> Effects? {
-        // An interrupted connection may deliver documents that are older than the cause of the interruption.
+        // An interrupted connection may deliver documents that are older than the fetch that interrupted it.
         guard consumer == self.consumer, !isInterrupted else { return Effects() }
         guard count == documents.count else { return nil }
         documents.delivered(document)

@@ -19,9 +19,9 @@ package final class FileWatcher: Sendable {
         package var settle: Duration
         /// The maximum duration of a burst, as a multiple of `settle`.
         package var maxBurst: Int
-        /// The time between two signals without events.
+        /// The time between two signals while there are no events.
         package var poll: Duration
-        /// The time between two signals while the kernel refuses watches. They are requested again each time.
+        /// The time between two signals while the kernel refuses watches. The watches are requested again each time.
         package var retry: Duration
 
         package init(

@@ -3,8 +3,8 @@ import Glibc
 import Synchronization
 package import LarderPlatform
 
-/// The inotify(7) queue of the process, shared by all watches. By default, a user can have only 128 instances over all
-/// programs.
+/// The inotify(7) queue of the process, shared by all watches. By default, all programs of a user together can have
+/// only 128 inotify instances.
 ///
 /// A separate thread reads the queue. A blocking read must not occupy one of the few threads that run Swift tasks, a
 /// dispatch source would add a second event library to the process, and this module does not depend on the event loops
@@ -69,8 +69,8 @@ package final class Inotify: Sendable {
         var stopWaiters: [CheckedContinuation<Void, Never>] = []
     }
 
-    /// The system calls that fail at the limits of a user. Tests can replace them. They return -1 and set errno on
-    /// failure.
+    /// The system calls that fail when a user has reached a limit. Tests can replace them. They return -1 and set errno
+    /// on failure.
     package struct System: Sendable {
         var makeQueue: @Sendable () -> Int32 = { inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)) }
         var addWatch: @Sendable (_ queue: Int32, _ path: String, _ mask: UInt32) -> Int32 = {
@@ -136,7 +136,7 @@ package final class Inotify: Sendable {
         }
     }
 
-    /// Replaces the interests of a subscriber and removes its other watches.
+    /// Replaces the interests of a subscriber, and removes its watches that are not among them.
     func keepOnly(_ interests: [Int32: Interest], for id: Int) {
         state.withLock { state in
             guard let subscriber = state.subscribers[id] else { return }
@@ -173,8 +173,8 @@ package final class Inotify: Sendable {
             // The queue overflowed, so events of any watch may be lost.
             if mask & UInt32(IN_Q_OVERFLOW) != 0 { return state.subscribers.values.map(\.signal) }
             let interests = state.interests[watch] ?? [:]
-            // The kernel removed the watch because the watched object was removed or unmounted. The number is not
-            // reused.
+            // The kernel removed the watch because the watched object was removed or unmounted. The kernel does not
+            // reuse the number.
             if mask & UInt32(IN_IGNORED) != 0 {
                 state.interests[watch] = nil
                 for id in interests.keys { state.subscribers[id]?.watches.remove(watch) }

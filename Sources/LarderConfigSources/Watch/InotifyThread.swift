@@ -16,14 +16,14 @@ enum InotifyThread {
 
     /// Starts the detached thread. It calls ``Inotify/threadEnded(queue:stop:)`` at its end.
     ///
-    /// - Parameter stop: a socket; the thread ends when its peer is closed
+    /// - Parameter stop: one end of a socket pair; the thread ends when the other end is closed
     /// - Returns: false if the thread cannot be created
     static func start(_ inotify: Inotify, queue: Int32, stop: Int32) -> Bool {
         // The new thread inherits this mask. It must not receive signals that other threads handle.
         var all = sigset_t()
         var before = sigset_t()
         sigfillset(&all)
-        // Signals for crashes stay unblocked, and those that crash reporters and profilers send to the thread.
+        // Crash signals stay unblocked, and so do those that crash reporters and profilers send to the thread.
         for own in [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS, SIGQUIT, SIGPROF] {
             sigdelset(&all, own)
         }
@@ -71,7 +71,7 @@ enum InotifyThread {
     }
 
     /// Names the thread for top and gdb. Swift's Glibc module lacks pthread_setname_np(3), a GNU extension. Without
-    /// proc(5), the thread has no name.
+    /// /proc, the thread keeps the name of the process.
     private static func nameThread() {
         guard let file = fopen("/proc/thread-self/comm", "we") else { return }
         fputs("larder-inotify", file)

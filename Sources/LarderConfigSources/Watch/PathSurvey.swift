@@ -22,7 +22,7 @@ struct PathSurvey {
     /// The maximum number of symbolic links that the kernel follows in one lookup.
     private static let maxLinks = 40
     /// The maximum number of directory entries that are watched themselves, because users have few watches. Changes of
-    /// the others are detected by polling.
+    /// further entries are detected by polling.
     private static let maxEntries = 1024
 
     private enum Goal {
