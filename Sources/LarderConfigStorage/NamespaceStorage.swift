@@ -56,8 +56,8 @@ package final class NamespaceStorage: Sendable {
     // MARK: Commits
 
     /// Writes a change to the journal and waits until it is on disk.
-    /// - Parameter current: the state before the change. If the journal is too long, it is written first, so that the
-    ///   journal can start over.
+    /// - Parameter current: the state before the change. If the journal is too long, this state is written first, so
+    ///   that the journal can start over.
     package func append(_ entry: JournalEntry, after current: Generation) async throws(FileError) {
         let journal = archive.journal
         if journal.isTooLong() { await writeNow(current) }
@@ -73,7 +73,7 @@ package final class NamespaceStorage: Sendable {
         try await blocking.run { () throws(FileError) in try reservation.reserve(bound) }
     }
 
-    /// Queues the newest generation, or a newer state of the previous one. It is written soon.
+    /// Queues the current generation, which is either new or a newer state of the last one queued. It is written soon.
     package func writeInBackground(_ generation: Generation) { writer.note(generation) }
 
     /// Writes this generation and all pending ones now.

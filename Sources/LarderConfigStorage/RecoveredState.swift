@@ -1,6 +1,6 @@
 package import LarderConfigModel
 
-/// The state of a namespace that a start finds on disk.
+/// The state of a namespace as read from disk at the start of the agent.
 package struct RecoveredState: Sendable {
     package var layers = Layers()
     /// The newest snapshots that are known with certainty: the newest intact generation and those that the journal adds
@@ -16,13 +16,13 @@ package struct RecoveredState: Sendable {
     package var digest = ""
     /// In milliseconds since 1970.
     package var publishedAt = 0
-    /// Why that revision was published, as far as recorded.
+    /// Why ``revision`` was published, as far as recorded.
     package var causes: [ChangeCause] = []
-    /// The last journal record whose changes are in the layers.
+    /// The sequence number of the last journal record whose changes are in the layers.
     package var journalSequence = 0
-    /// The highest bound that was ever reserved.
+    /// The highest bound (last reserved revision) that was ever reserved.
     package var reservedBound = 0
-    /// Reservations up to this bound are settled.
+    /// Reservations up to this bound are settled: no revision above ``revision`` was published under them.
     package var released = 0
     /// The highest revision in the name of a generation file, readable or not.
     var highestName = 0
@@ -74,8 +74,8 @@ package struct RecoveredState: Sendable {
         } else {
             highestPossiblyPublished = max(revision, reservedBound) + journal.lost
         }
-        // Documents of sources are not in the journal. If one has changed before a record, these layers do not resolve
-        // to the digest of the record.
+        // Documents of sources are not in the journal. If such a document changed before a record was written, the
+        // replayed layers do not resolve to the digest of that record.
         unwritten = snapshots.generations.compactMap { generation in
             guard generation.layers.resolve(to: generation.digest.text) else { return nil }
             let published = generation.published.flatMap { $0.resolve(to: generation.digest.text) ? $0 : nil }

@@ -15,8 +15,8 @@ package final class StateDirectory: Sendable {
         }
     }
 
-    /// Sixteen hex digits. They change when revisions may stand for other content than before: after the directory was
-    /// created, restored from a backup or moved to another machine.
+    /// Sixteen hex digits. A new epoch begins when revisions may stand for other content than before: after the
+    /// directory was created, restored from a backup or moved to another machine.
     package let epoch: String
     /// Whether the state was found in another location than recorded, so that a new epoch began.
     package let isMoved: Bool
@@ -50,7 +50,7 @@ package final class StateDirectory: Sendable {
             try files.replace(epochPath, with: file.encoded())
         } catch {
             // Without any epoch on disk there is no state to serve yet, so this is an error. With one, the agent can
-            // run: only the record of the location is missing, or the next start begins another epoch.
+            // run: at worst, the record of the location is missing, or the next start begins yet another epoch.
             if known == nil { throw error }
         }
     }

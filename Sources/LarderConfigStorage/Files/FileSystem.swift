@@ -55,7 +55,7 @@ package struct JournalContent: Sendable, Hashable {
     }
 }
 
-/// A system call that failed.
+/// A file operation that failed.
 package struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The operation that failed, as a verb such as `open` or `fsync`.
     package let operation: String

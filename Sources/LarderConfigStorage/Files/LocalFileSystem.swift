@@ -68,8 +68,8 @@ package struct LocalFileSystem: FileSystem {
         return (Array(head.prefix(count)), size)
     }
 
-    /// Reads the file in pieces into the same few pages, so that its zeros take no memory. There are usually 256 KiB of
-    /// them per namespace, and a start reads the journals of all namespaces.
+    /// Reads the file in pieces into the same few pages, so that its zeros take no memory. A journal usually has 256
+    /// KiB of zeros, and a start reads the journals of all namespaces.
     package func readJournal(_ path: String) throws(FileError) -> JournalContent? {
         guard let (descriptor, _) = try openForReading(path) else { return nil }
         defer { close(descriptor) }
@@ -208,7 +208,7 @@ extension LocalFileSystem {
         guard call(parent, name) else { throw failure(operation, path) }
     }
 
-    /// The error of the last system call, by errno. If a symbolic link is the cause, the error names it.
+    /// The error of the last system call, from errno. If a symbolic link is the cause, the error names the link.
     private func failure(_ operation: String, _ path: String) -> FileError {
         let number = errno
         guard number == ELOOP || number == ENOTDIR, let root, let name = Self.relative(path, to: root) else {

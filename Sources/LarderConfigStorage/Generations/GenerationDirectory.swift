@@ -21,7 +21,7 @@ package final class GenerationDirectory: Sendable {
 
     private struct State {
         var limits = HistoryLimits()
-        /// Newest first. Nil until it is first needed, so that a start does not read all files.
+        /// The files on disk, newest first. Nil until they are first needed, so that a start does not read all files.
         var files: [HistoryLimits.File]?
     }
 
@@ -106,7 +106,8 @@ package final class GenerationDirectory: Sendable {
         return nil
     }
 
-    /// Reads a file, and tries a second time after an I/O error. The error of a bad sector repeats, others may not.
+    /// Reads a file, and tries a second time after an I/O error. The error of a bad sector occurs again; other I/O
+    /// errors may not.
     private func readTwice(_ path: String) throws(FileError) -> [UInt8]? {
         do throws(FileError) {
             return try fileSystem.read(path)
@@ -232,7 +233,7 @@ package final class GenerationDirectory: Sendable {
         return files
     }
 
-    /// Padded with zeros, so that names sort like their numbers.
+    /// The name of a revision's file, padded with zeros, so that names sort like their revisions.
     package static func name(revision: Int) -> String {
         let digits = String(revision)
         return String(repeating: "0", count: max(0, 16 - digits.count)) + digits + ".json"

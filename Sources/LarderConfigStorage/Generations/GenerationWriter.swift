@@ -48,7 +48,7 @@ package final class GenerationWriter: Sendable {
     /// Whether a generation is pending or being written.
     package var isAtWork: Bool { state.withLock { $0.task != nil } }
 
-    /// Queues the newest generation, or a newer state of the previous one. It is written soon.
+    /// Queues the current generation, which is either new or a newer state of the last one queued. It is written soon.
     package func note(_ generation: Generation) {
         state.withLock { state in
             state.add(generation)
@@ -57,7 +57,7 @@ package final class GenerationWriter: Sendable {
     }
 
     /// Writes all pending generations and this newest one now, so that the journal can start over. ``note(_:)`` must
-    /// not be called before this returns. Generations that cannot be written are queued again.
+    /// not be called until this returns. Generations that cannot be written are queued again.
     package func catchUp(with generation: Generation) async {
         let rest = await takeAll(with: generation)
         guard let failed = await firstFailure(rest) else { return }
@@ -86,8 +86,8 @@ package final class GenerationWriter: Sendable {
     private func writeUntilNothingIsPending() async {
         var pause = Self.minPause
         while !Task.isCancelled {
-            // Cancellation ends the pause. The task then writes one last batch. The canceller takes whatever is pending
-            // after that.
+            // Cancellation ends the pause. The task then writes one last batch. The caller that cancelled it takes the
+            // generations that are pending after that.
             try? await clock.sleep(for: pause)
             let batch = state.withLock { state in
                 if state.pending.isEmpty { state.task = nil }

@@ -2,7 +2,7 @@ package import LarderConfigModel
 import LarderHTTPSemantics
 package import LarderJSON
 
-// The JSON encoding of layers. A generation contains all of them, the journal single operations.
+// The JSON encoding of layers. A generation contains all layers; the journal contains single operations.
 
 extension Layers {
     package init?(_ value: JSONValue) {

@@ -10,8 +10,8 @@ import Synchronization
 package final class Journal: Sendable {
     /// The initial size of the file in bytes. A longer file is shortened to it.
     private static let defaultSize = 256 * 1024
-    /// If the journal is longer, a generation is written before the next record. The limit is higher if it would hold
-    /// fewer than `minRecords` records of the last size.
+    /// If the journal has more bytes, a generation is written before the next record. The limit is higher if this
+    /// length has room for fewer than `minRecords` records of the size of the last one.
     private static let maxLength = 4 * 1024 * 1024
     private static let minRecords = 8
 
@@ -19,13 +19,13 @@ package final class Journal: Sendable {
         var file: (any JournalFile)?
         /// The offset of the next record.
         var end = 0
-        /// The size of the file, or more.
+        /// The size of the file in bytes, or an upper bound of it.
         var size = 0
         /// The sequence number of the last record written.
         var lastSequence = 0
         /// The size of that record in bytes.
         var lastBytes = 0
-        /// The journal is not reported as too long again up to this length.
+        /// Up to this length, ``isTooLong()`` does not return true again.
         var toleratedLength = 0
     }
 
@@ -48,7 +48,7 @@ package final class Journal: Sendable {
 
     /// Reads the records after a generation. New records are appended after them. If records are damaged or missing,
     /// the problem is logged and a copy of the file is kept.
-    /// - Parameter sequence: the last record that the generation contains; 0 for no generation
+    /// - Parameter sequence: the sequence number of the last record that the generation contains; 0 for no generation
     /// - Returns: nil if there is no journal and none is expected
     func read(after sequence: Int) throws(FileError) -> JournalReader? {
         // If the file is missing, all its records are lost.
@@ -95,7 +95,7 @@ package final class Journal: Sendable {
 
     /// Whether a generation with all records must be on disk before the next record. After it has returned true, it
     /// returns false until the journal has grown by the maximum length again, so that a disk that cannot store a
-    /// generation is not tried again at every change.
+    /// generation does not get another attempt at every change.
     package func isTooLong() -> Bool {
         state.withLock { state in
             let longest = max(Self.maxLength, Self.minRecords * state.lastBytes)
@@ -106,8 +106,8 @@ package final class Journal: Sendable {
     }
 
     /// Writes a record and waits until it is on disk.
-    /// - Parameter containedSequence: the last record that a generation on disk contains; if it is the last one
-    ///   written, the journal starts over
+    /// - Parameter containedSequence: the sequence number of the last record that a generation on disk contains; if no
+    ///   later record was written, the journal starts over
     package func append(_ record: JournalRecord, afterGenerationWith containedSequence: Int) throws(FileError) {
         try state.withLock { (state) throws(FileError) -> Void in
             let file = try open(&state)
@@ -129,14 +129,14 @@ package final class Journal: Sendable {
             state.size = max(state.size, state.end + 1)
             state.lastSequence = record.sequence
             state.lastBytes = bytes.count
-            // Only now, because the part that is cut off must follow an end mark. Otherwise it looks like a write that
-            // a crash cut off.
+            // Not earlier, because an end mark must precede the bytes that are cut off. Otherwise an old record that is
+            // cut in half would look like a write that a crash cut off.
             if beginsAgain { shorten(&state, file) }
         }
     }
 
     /// Shortens the file to its usual size if a generation contains all records.
-    /// - Parameter containedSequence: the last record that a generation on disk contains
+    /// - Parameter containedSequence: the sequence number of the last record that a generation on disk contains
     package func shorten(afterGenerationWith containedSequence: Int) throws(FileError) {
         try state.withLock { (state) throws(FileError) -> Void in
             guard state.size > Self.defaultSize, containedSequence >= state.lastSequence else { return }

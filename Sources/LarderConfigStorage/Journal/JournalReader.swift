@@ -1,6 +1,6 @@
 import Glibc
 
-/// The records that a start finds in a journal.
+/// The records that are read from a journal at the start of the agent.
 ///
 /// A zero byte follows the last record; see ``JournalRecord``. Any other byte there is part of a write that a crash cut
 /// off, which was never acknowledged, or of a damaged record, which may have been acknowledged. The two cannot be
@@ -29,12 +29,12 @@ struct JournalReader: Sendable {
     private static let minRecordBytes = 128
     /// More records than any journal has.
     private static let allRecords = 1 << 20
-    /// More zeros than consecutive end marks can have. They show that a sector was lost.
+    /// The minimum number of consecutive zeros that shows that a sector was lost. Consecutive end marks have fewer.
     private static let minLostZeros = 64
 
     /// - Parameters:
     ///   - zeros: the number of zeros that follow the bytes in the file
-    ///   - sequence: the last record that the generation contains
+    ///   - sequence: the sequence number of the last record that the generation contains
     init(_ journal: [UInt8], zeros: Int = 0, after sequence: Int) {
         var last: Int?
         var position = 0
@@ -65,7 +65,8 @@ struct JournalReader: Sendable {
     ) -> Bool {
         guard position < journal.count else { return zeros > 0 }
         guard journal[position] == 0 else { return false }
-        // The bytes after an end mark are older. They begin with the zeros of one or two end marks at most.
+        // The bytes after an end mark are older than it. They begin with at most the zeros of one or two older end
+        // marks.
         let next = journal[position...].firstIndex { $0 != 0 } ?? journal.endIndex
         if next < journal.endIndex, next - position >= minLostZeros { return false }
         // If the zero replaced the first byte of a newer record, it is damage and not an end mark.
@@ -76,8 +77,8 @@ struct JournalReader: Sendable {
     }
 
     /// Reads the intact records after damage. They begin after a line end, or after zeros, which a disk returns for a
-    /// lost sector. Records of an earlier pass through the file have lower sequence numbers, and refused records have
-    /// lost their first bytes.
+    /// lost sector. Older records, from before the journal last started over, are skipped, because they have lower
+    /// sequence numbers. Refused records are skipped, because they have lost their first bytes.
     private mutating func resynchronize(_ journal: [UInt8], from position: Int, last: Int, after sequence: Int) {
         var last = last
         var position = position
