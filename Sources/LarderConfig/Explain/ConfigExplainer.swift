@@ -111,7 +111,7 @@ struct ConfigExplainer: Sendable {
 
     // MARK: Locks
 
-    /// The lock on `locked`, with the file and line of the locked value in the highest file layer that has one.
+    /// The lock on `locked`, with the file and line of the locked value in the highest file layer with an effect there.
     private func lock(_ locked: JSONPath?, _ layers: Layers) async -> ConfigExplanation.Lock? {
         guard let locked else { return nil }
         var lock = ConfigExplanation.Lock(path: locked, settings: configuration.settingsPath)

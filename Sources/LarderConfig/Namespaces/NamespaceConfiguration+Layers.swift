@@ -57,7 +57,8 @@ extension NamespaceConfiguration {
     /// The reader of the host layer; nil if the settings have no directory.
     ///
     /// If the settings name the directory and the layer had content in the last known good state, the directory must
-    /// still exist. A default directory may be missing even then, because that content may come from another directory.
+    /// still exist. The default directory may be missing even then, because that content may come from another
+    /// directory.
     func hostReader(lastContent: JSONValue?) -> HostDirectory? {
         let wasThere = isHostDirectoryNamed && lastContent.map { $0 != .emptyObject } == true
         return hostDirectory.map { HostDirectory(path: $0, isNamed: isHostDirectoryNamed, wasThere: wasThere) }

@@ -68,7 +68,7 @@ package actor ConfigRefreshService {
     /// - Throws: The errors of ``refreshIfNeeded()``.
     package func forceRefresh() async throws(ConfigError) -> Outcome { try await submit(.forceRefresh) }
 
-    /// Applies a document that a local process has pushed as the remote layer.
+    /// Replaces the remote document with one that a local process has pushed.
     /// - Parameter force: whether to skip the checks of its version and of the members that it removes, and to end the
     ///   hold of a rollback
     /// - Throws: `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed then.

@@ -10,8 +10,8 @@ struct NamespaceStatus: Sendable {
     var source: (kind: String, location: String)?
     /// The locations of the file layers that the namespace has.
     var files: [FileLayer: String]
-    /// How long after its last confirmation the remote document is stale when refreshes fail. After that time, the
-    /// namespace's freshness is failed. Nil for no limit.
+    /// The time since the last confirmation of the remote document during which failed refreshes make the namespace
+    /// `stale`. After that they make it `failed`. Nil for no limit.
     private var staleIfError: Duration?
     /// Why the last read of a file layer failed.
     private(set) var fileProblems: [FileLayer: String] = [:]
@@ -111,7 +111,8 @@ struct NamespaceStatus: Sendable {
         }
     }
 
-    /// Whether there is a remote document whose last confirmation is at most ``staleIfError`` ago.
+    /// Whether there is a remote document and, if ``staleIfError`` is set, its last confirmation is at most that long
+    /// ago.
     private func isServiceable(_ documentSince: Int?, _ now: Int) -> Bool {
         guard let documentSince else { return false }
         guard let staleIfError else { return true }

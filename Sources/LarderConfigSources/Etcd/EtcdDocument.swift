@@ -45,8 +45,8 @@ struct EtcdDocument: Sendable {
             return nil
         }
         for segment in path {
-            // No key has a segment with a slash. A member with such a name can only be inside the value of a key, which
-            // would have been returned below in an earlier iteration.
+            // No key has a segment with a slash. A member with such a name can only be inside the value of a key. An
+            // earlier iteration would have returned that key.
             if segment.contains("/") { return nil }
             key += segment
             if entries[Array(key.utf8)] != nil { return key }

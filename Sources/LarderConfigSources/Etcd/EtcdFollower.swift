@@ -173,7 +173,7 @@ struct EtcdFollower: Sendable {
         return hasChanged ? .signal : []
     }
 
-    /// Called when the watch has ended. If it had begun, the next attempt follows after the delay for a success,
+    /// Called when the watch has ended. If it had begun, the delay before the next attempt is the one after a success,
     /// because a complete read came before the watch.
     /// - Parameter error: why it ended; nil if the endpoint closed it properly or was silent for too long, which are
     ///   not failures

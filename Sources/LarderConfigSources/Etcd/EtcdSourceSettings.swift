@@ -80,7 +80,8 @@ package struct EtcdSourceSettings: Sendable, Equatable {
 
     /// The index of the first endpoint of a host. Hosts begin with different endpoints to spread the load.
     func firstEndpoint(hostIdentity: String) -> Int {
-        // A schedule with an interval of one second per endpoint has a phase whose whole seconds are an index.
+        // The phase of a schedule is shorter than its interval. With one second per endpoint, the whole seconds of the
+        // phase are an index.
         let schedule = PollSchedule(interval: .seconds(endpoints.count), seed: hostIdentity + "\u{0}endpoint")
         return Int(schedule.phase.components.seconds)
     }

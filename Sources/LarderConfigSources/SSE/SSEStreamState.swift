@@ -130,7 +130,7 @@ struct SSEStreamState: Sendable {
     }
 
     /// Records that the connection has been established and resumes from the newest document.
-    /// - Parameter count: ``Documents/count`` when the caller compared the document
+    /// - Parameter count: ``Documents/count`` when the caller compared its document with the newest one
     /// - Returns: nil if there has been another document since
     mutating func resumed(after count: Int, for consumer: Int) -> Effects? {
         guard consumer == self.consumer, documents.newest != nil, !isInterrupted else { return Effects() }

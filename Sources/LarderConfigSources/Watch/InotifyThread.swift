@@ -71,7 +71,7 @@ enum InotifyThread {
     }
 
     /// Names the thread for top and gdb. Swift's Glibc module lacks pthread_setname_np(3), a GNU extension. Without
-    /// /proc, the thread keeps the name of the process.
+    /// /proc, the thread keeps the name of the thread that created it.
     private static func nameThread() {
         guard let file = fopen("/proc/thread-self/comm", "we") else { return }
         fputs("larder-inotify", file)

@@ -129,8 +129,8 @@ package final class Journal: Sendable {
             state.size = max(state.size, state.end + 1)
             state.lastSequence = record.sequence
             state.lastBytes = bytes.count
-            // Not earlier, because an end mark must precede the bytes that are cut off. Otherwise an old record that is
-            // cut in half would look like a write that a crash cut off.
+            // Shortens the file only after the write, because an end mark must precede the bytes that are cut off.
+            // Otherwise an old record that is cut in half would look like a write that a crash cut off.
             if beginsAgain { shorten(&state, file) }
         }
     }
