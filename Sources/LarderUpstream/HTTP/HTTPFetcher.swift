@@ -14,8 +14,8 @@ package final class HTTPFetcher: Sendable {
         package var userAgent: String
         /// The maximum time to open a connection, including TLS.
         package var connectTimeout: Duration
-        /// How long an idle connection is kept. It is shorter than any sensible poll interval, so that an origin does
-        /// not hold an idle connection for each host, and new connections see changed DNS entries.
+        /// How long an idle connection is kept. This is shorter than any sensible poll interval: an origin need not
+        /// hold an idle connection for each host, and each poll uses the current DNS entries.
         package var idleConnectionTimeout: Duration
         /// The maximum number of redirects of one request.
         package var maximumRedirects: Int
