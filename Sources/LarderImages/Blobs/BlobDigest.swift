@@ -20,8 +20,8 @@ package struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
         words = (word(0), word(8), word(16), word(24))
     }
 
-    /// Parses 64 lower-case hexadecimal digits; nil for any other text. No file in `blobs` with another name is ever
-    /// opened or removed.
+    /// Parses 64 lower-case hexadecimal digits; nil for any other text. A file in `blobs` with any other name is
+    /// therefore never opened or removed.
     package init?(hex: String) {
         guard hex.utf8.count == 64, let bytes = [UInt8](hex: hex) else { return nil }
         self.init(bytes)

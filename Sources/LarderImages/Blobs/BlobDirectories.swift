@@ -1,6 +1,6 @@
 /// The disk space of `blobs` and of its 256 shard directories, and the number of leased or pinned blobs in each.
 struct BlobDirectories: Sendable {
-    /// The space of `blobs` itself.
+    /// The disk space of the directory `blobs` itself, in bytes.
     var rootBytes = 0
     private var shards = [UInt32](repeating: 0, count: 256)
     private var retainedBlobs = [UInt32](repeating: 0, count: 256)
@@ -19,6 +19,6 @@ struct BlobDirectories: Sendable {
         retainedBlobs[Int(shard)] = UInt32(clamping: Int(retainedBlobs[Int(shard)]) + change)
     }
 
-    /// The space of `blobs` and of the shard directories that contain leased or pinned blobs.
+    /// The disk space of `blobs` and of the shard directories that contain leased or pinned blobs, in bytes.
     var retainedBytes: Int { rootBytes + (0..<256).reduce(0) { $0 + (retainedBlobs[$1] > 0 ? Int(shards[$1]) : 0) } }
 }

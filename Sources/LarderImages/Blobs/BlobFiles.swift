@@ -11,7 +11,7 @@ final class BlobFiles: Sendable {
     let session = String(UInt64.random(in: .min ... .max), radix: 16)
     /// Never locked during disk I/O, because a cache hit locks it on an event loop.
     private let table: Mutex<BlobTable>
-    /// Locked while names in `blobs/` are added or removed. Lock it before ``table``.
+    /// Locked while names in `blobs/` are added or removed. A method that needs both locks takes it before ``table``.
     private let names = Mutex(())
 
     init(_ files: any CacheFiles, _ table: BlobTable) {
@@ -23,7 +23,7 @@ final class BlobFiles: Sendable {
 
     static func name(_ digest: BlobDigest) -> String { shard(digest.shard) + "/" + digest.description }
 
-    /// Runs `body` with the table locked. It must not do I/O.
+    /// Runs `body` with the table locked. `body` must not do I/O.
     func withTable<T: Sendable, E: Error>(_ body: (inout BlobTable) throws(E) -> T) throws(E) -> T {
         try table.withLock { table throws(E) in try body(&table) }
     }
@@ -71,7 +71,7 @@ final class BlobFiles: Sendable {
         guard let file = try openFile(digest) else { return .missing }
         if !isVerified {
             guard try Self.hash(file) == digest else {
-                // Another thread may have replaced the file by an undamaged one in the meantime.
+                // Another thread may have replaced the damaged file since it was opened.
                 return try names.withLock { _ throws(CacheFileError) in
                     if withTable({ $0.isVerified(digest) }) { return try open(digest, isVerified: true) }
                     _ = try remove(digest)
@@ -96,8 +96,8 @@ final class BlobFiles: Sendable {
 
     // MARK: Adding names
 
-    /// Gives a temporary file the name of its blob, adds a reference to the blob and settles the writer. If it throws,
-    /// no reference was added and the writer is not settled.
+    /// Gives a temporary file the name of its blob, adds a reference to the blob and releases the space that the writer
+    /// reserved. If it throws, no reference was added and the space is still reserved.
     func publish(
         _ temporary: String, _ file: any CacheFile, _ blob: PublishedBlob, reserved: Int
     ) throws(CacheFileError) {
@@ -106,7 +106,7 @@ final class BlobFiles: Sendable {
         let bytes = try file.allocatedBytes()
         try names.withLock { _ throws(CacheFileError) in
             if try !link(temporary, blob.digest) { try useExistingFile(insteadOf: temporary, blob.digest) }
-            // On failure the last measurement stays.
+            // If this fails, the previous measurement of the directory remains in use.
             try? measureDirectory(blob.digest.shard)
             withTable { $0.publish(blob, bytes: bytes, reserved: reserved) }
         }
@@ -124,9 +124,9 @@ final class BlobFiles: Sendable {
         }
     }
 
-    /// Uses the existing file of a blob, which another URL has stored or which is an orphan, and removes the temporary
-    /// file. If the existing file is not verified yet, it is verified now, and replaced if it is damaged or missing.
-    /// The caller must have locked ``names``.
+    /// Keeps the existing file of a blob, which another URL has stored or which is an orphan, and removes the temporary
+    /// file. If the existing file has not been verified yet, it is verified first. If it is damaged or missing, the
+    /// temporary file replaces it. The caller must have locked ``names``.
     private func useExistingFile(insteadOf temporary: String, _ digest: BlobDigest) throws(CacheFileError) {
         if !withTable({ $0.isVerified(digest) }) {
             let file = try openFile(digest)
@@ -154,7 +154,7 @@ final class BlobFiles: Sendable {
         return existed
     }
 
-    /// Removes the entry and the file of a blob, unless the blob is referenced or unknown.
+    /// Removes the entry and the file of a blob, unless the blob is referenced or has no entry.
     ///
     /// - Returns: the disk space that the file took; nil if it was not removed
     func removeUnreferenced(_ digest: BlobDigest) throws(CacheFileError) -> Int? {
@@ -171,7 +171,8 @@ final class BlobFiles: Sendable {
         }
     }
 
-    /// Removes a file of an unreferenced blob, with its entry if an earlier removal failed.
+    /// Removes the file of an unreferenced blob. The blob has an entry only if an earlier removal failed; it is removed
+    /// too.
     ///
     /// - Returns: the size of the file; nil if the blob is referenced or the file was already gone
     func removeOrphan(_ digest: BlobDigest) throws(CacheFileError) -> Int? {
@@ -202,9 +203,9 @@ final class BlobFiles: Sendable {
         withTable { $0.setDirectoryBytes(0, of: shard) }
     }
 
-    /// Marks a blob as unverified if its file is missing. Returns whether it is.
+    /// Returns whether the file of a blob is missing. If so, marks the blob as unverified.
     func markMissing(_ digest: BlobDigest) throws(CacheFileError) -> Bool {
-        // With the lock, because this process may just have removed or published the file.
+        // `names` is locked, because another thread may just be removing or publishing the file.
         try names.withLock { _ throws(CacheFileError) in
             guard try openFile(digest) == nil else { return false }
             withTable { $0.setVerified(digest, false) }

@@ -89,7 +89,8 @@ package final class BlobStore: Sendable {
         }
     }
 
-    /// The disk space of leased blobs, and of those among them that have no row.
+    /// The disk space of leased blobs (those with references other than rows), and of those among them that have no
+    /// row.
     var leases: (bytes: Int, leftoverBytes: Int) { blobs.withTable { ($0.leasedBytes, $0.leftoverBytes) } }
 
     /// The blobs that must not be evicted because they are leased or pinned: their number, and their disk space
@@ -102,7 +103,8 @@ package final class BlobStore: Sendable {
 
     var imageLimits: ImageLimits { blobs.withTable { $0.imageLimits } }
 
-    /// Changes the limits, with effect from the next bytes. The caller evicts the excess: ``excess()``.
+    /// Changes the limits, which then apply to the next bytes written. The caller evicts the images beyond them:
+    /// ``excess()``.
     package func update(limits: SpaceLimits, imageLimits: ImageLimits) {
         blobs.withTable { table in
             table.ledger.limits = limits
@@ -110,8 +112,8 @@ package final class BlobStore: Sendable {
         }
     }
 
-    /// The images and bytes to evict before the limits hold again, because the limits were lowered or other files
-    /// filled the disk. Nil if the limits hold.
+    /// What must be evicted so that the limits hold again, after they were lowered or other files filled the disk. Nil
+    /// if the limits hold.
     ///
     /// - Throws: ``ImageError/Code/storageFailed``
     func excess() throws(ImageError) -> SpaceShortage? {
@@ -130,7 +132,8 @@ package final class BlobStore: Sendable {
     func adopt(_ rows: some Collection<(digest: BlobDigest, size: Int)>) {
         blobs.withTable { table in
             table.reserveCapacity(table.entries.count + rows.count)
-            // A stat(2) of each file would delay the start. ``BlobSweeper/missing(among:)`` corrects the estimate.
+            // The disk space is estimated, because a stat(2) of each file would delay the start.
+            // ``BlobSweeper/missing(among:)`` corrects it.
             for (digest, size) in rows { table.adopt(digest, bytes: blobs.space(of: size)) }
         }
     }
@@ -146,7 +149,7 @@ package final class BlobStore: Sendable {
 
     /// Releases a reference.
     ///
-    /// - Returns: whether it was the last one. Then call ``removeUnreferenced(_:)`` to remove the file.
+    /// - Returns: whether it was the last one. If so, call ``removeUnreferenced(_:)`` to remove the file.
     package func release(_ digest: BlobDigest) -> Bool { blobs.withTable { $0.release(digest, isRow: false) } }
 
     /// Turns one of the caller's references into the reference of a row.
@@ -185,8 +188,8 @@ package final class BlobStore: Sendable {
     ///
     /// - Parameter declaredLength: the length of the body in bytes; nil if the origin does not declare it or a content
     ///   coding changes it
-    /// - Throws: ``ImageError/Code/tooLarge``; ``ImageError/Code/noRoom``, without a shortage, if the declared length
-    ///   does not fit beside the leased and pinned images; ``ImageError/Code/storageFailed``
+    /// - Throws: ``ImageError/Code/tooLarge``; ``ImageError/Code/noRoom``, without a ``SpaceShortage``, if the declared
+    ///   length does not fit beside the leased and pinned images; ``ImageError/Code/storageFailed``
     package func begin(declaredLength: Int? = nil) throws(ImageError) -> BlobWriter {
         try BlobWriter(blobs, declaredLength: declaredLength)
     }

@@ -51,9 +51,9 @@ package struct BlobSweeper: Sendable {
         return Slice(next: next, removed: removed, removedBytes: bytes)
     }
 
-    /// Returns the blobs whose files another program removed, and corrects the disk space of the others. Marks missing
-    /// blobs as unverified, so that they are not served before they have been opened again. The caller deletes the rows
-    /// of missing blobs, unless a blob has been published again in the meantime.
+    /// Returns the blobs whose files another program removed, and corrects the disk space of the other blobs. Marks
+    /// missing blobs as unverified, so that they are not served before they have been opened again. The caller deletes
+    /// the rows of missing blobs, unless a blob has been published again in the meantime.
     ///
     /// - Throws: ``ImageError/Code/storageFailed``
     func missing(among digests: [BlobDigest]) throws(ImageError) -> Set<BlobDigest> {
@@ -61,7 +61,7 @@ package struct BlobSweeper: Sendable {
         do throws(CacheFileError) {
             for digest in digests {
                 if let file = try blobs.openFile(digest) {
-                    // Blobs of an earlier process are counted with an estimate at first.
+                    // The disk space of blobs from an earlier process is an estimate at first.
                     let bytes = try file.allocatedBytes()
                     blobs.withTable { $0.correctSpace(of: digest, bytes: bytes) }
                 } else if try blobs.markMissing(digest) {

@@ -135,8 +135,8 @@ struct BlobTable: Sendable {
     /// - Returns: the number of the writer
     /// - Throws: ``ImageError/Code/noRoom`` if those bytes can never fit
     mutating func addWriter(_ bytes: Int, free: Int) throws(ImageError) -> Int {
-        // Leased blobs without a row do not count: most of them have just been published and can be evicted once they
-        // have a row.
+        // Leased blobs without a row do not count as retained: most of them have just been published, and can be
+        // evicted once they have a row.
         guard ledger.canEverFit(bytes, retained: retainedBytes - leftoverBytes, free: free) else {
             throw noRoom(for: bytes)
         }
@@ -158,7 +158,7 @@ struct BlobTable: Sendable {
 
     // MARK: Files
 
-    /// Adds a reference to a newly written blob, and settles its writer.
+    /// Adds a reference to a newly written blob, and releases the space that its writer reserved.
     ///
     /// - Parameters:
     ///   - bytes: the disk space of the blob

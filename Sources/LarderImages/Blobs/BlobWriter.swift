@@ -23,7 +23,7 @@ package final class BlobWriter: Sendable {
         var reader = ImageHeaderReader()
         var end = TruncationDetector()
         var written = 0
-        /// Reserved bytes. A writer with reserved bytes also counts towards the limit on images.
+        /// Reserved bytes. A writer with reserved bytes also counts as one image towards the maximum number of images.
         var reserved = 0
     }
 
@@ -66,7 +66,7 @@ package final class BlobWriter: Sendable {
             }
             let limit = blobs.withTable { $0.ledger.limits.bytesPerImage }
             guard total <= limit else { throw Self.tooLarge(total, limit: limit) }
-            // Check the header before any byte is written, so that other data never takes disk space.
+            // Check the header before any byte is written, so that bytes that are not an image never take disk space.
             switch state.reader.progress {
             case .needMore:
                 var reader = state.reader
@@ -134,7 +134,7 @@ package final class BlobWriter: Sendable {
             do throws(CacheFileError) {
                 try blobs.synchronizeDirectory(of: digest)
             } catch {
-                // The name may not survive a crash, so no row may refer to it.
+                // The name may not survive a crash, so no row may refer to the blob.
                 if blobs.withTable({ $0.release(digest, isRow: false) }) { _ = try blobs.removeUnreferenced(digest) }
                 throw error
             }

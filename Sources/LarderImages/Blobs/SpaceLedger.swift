@@ -19,7 +19,7 @@ package struct SpaceLimits: Sendable, Hashable {
     }
 }
 
-/// The minimum to evict before a reservation fits.
+/// The minimum that must be evicted before a reservation fits.
 package struct SpaceShortage: Sendable, Hashable {
     /// Disk space of images in bytes.
     package let bytes: Int
@@ -70,7 +70,7 @@ struct SpaceLedger: Sendable {
     func shortage(_ more: Int, writers new: Int, free: Int) -> SpaceShortage? {
         let taken = bytes + directoryBytes + promisedBytes
         let overBytes = taken + new * newDirectoryBytes + more - limits.bytes
-        // A writer that is already counted can continue even if the limit on images was lowered.
+        // A writer that is already counted can continue even if the maximum number of images was lowered.
         let overCount = new > 0 || more == 0 ? count + writers + new - limits.count : 0
         // Bytes that are reserved but not written are still free on the disk.
         let overDisk = limits.freeBytes + (reservedBytes - writtenBytes) + more - free
@@ -80,10 +80,10 @@ struct SpaceLedger: Sendable {
 
     mutating func wrote(_ more: Int) { writtenBytes += more }
 
-    /// Whether an image would fit once all other writers have ended and all evictable images are gone.
+    /// Whether an image would fit once all other writers have ended and all evictable images have been evicted.
     ///
     /// - Parameters:
-    ///   - size: the disk space for its declared length
+    ///   - size: the disk space for the image's declared length
     ///   - retained: the disk space of images that must not be evicted, and of their directories
     ///   - free: the free bytes on the disk
     func canEverFit(_ size: Int, retained: Int, free: Int) -> Bool {
@@ -91,8 +91,8 @@ struct SpaceLedger: Sendable {
         return size <= min(limits.bytes - newDirectoryBytes, onDisk) - retained
     }
 
-    /// Ends a writer. A writer without reserved bytes was never counted. The caller adds the published image with
-    /// ``add(_:)``.
+    /// Releases the reservation of a writer that has ended. A writer without reserved bytes was never counted. The
+    /// caller adds the published image with ``add(_:)``.
     mutating func settle(reserved: Int, written: Int) {
         reservedBytes -= reserved
         writtenBytes -= written

@@ -109,7 +109,7 @@ package actor ImageCache {
     /// Releases a reference. If it was the last one, the file is removed in the background.
     package nonisolated func release(_ digest: BlobDigest) {
         guard blobs.release(digest) else {
-            // Without its last lease the image may be evicted.
+            // If this was the last lease of the image, the image may now be evicted.
             if spaceDemand.exists { Task { await noteRemovable() } }
             return
         }
@@ -156,14 +156,14 @@ package actor ImageCache {
         downloads.update(settings, on: self)
         await maintenance.removeUnreachable()
         await maintenance.enforceLimits(on: self)
-        // The new limits may be higher.
+        // The new limits may be higher, so that a waiting transfer fits.
         reclaimer.spaceFreed()
     }
 
     /// Whether images are being downloaded or evicted, or transfers are waiting for space.
     package var isAtWork: Bool { !downloads.table.isEmpty || reclaimer.queue.isReclaiming || !reclaimer.queue.isEmpty }
 
-    /// Returns as soon as the actor is free. A watchdog calls it.
+    /// Returns as soon as the actor is free. A watchdog calls it to detect a blocked actor.
     package func probe() async {}
 
     /// Runs the background work of the cache until the task is cancelled.

@@ -63,7 +63,7 @@ final class ImageDownloads {
             now: clock.now)
     }
 
-    /// Clears the failure of a URL, because its image has been put.
+    /// Clears the recorded failure of a URL, because a client has put its image.
     func succeeded(_ url: String, at location: CacheLocation) { failures.succeeded(location.exactKey(of: url)) }
 
     // MARK: Waiting
@@ -75,7 +75,7 @@ final class ImageDownloads {
         let waiter = table.makeWaiterID()
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                // A cancellation before this point did not find the waiter.
+                // A cancellation before this point had no waiter to resume.
                 guard !Task.isCancelled else { return continuation.resume(returning: .failed(ImageCache.cancelled)) }
                 join(waiter, request, location, unconditionally, continuation, on: cache)
             }
@@ -149,7 +149,7 @@ final class ImageDownloads {
             _ = table.end(id, wasCancelled: false)
             return startNext(on: cache)
         }
-        // The cached image may turn out to be the answer, so it must not be evicted to make room.
+        // The cached image may become the response, so it must not be evicted to make room for the download.
         let kept = catalog.entry(download.location.key).flatMap { disk.blobs.retain($0.digest) ? $0.digest : nil }
         let cached = download.isUnconditional ? nil : await rowToRevalidate(download, on: cache)
         let result: Result<DownloadOutcome, ImageError>

@@ -73,7 +73,7 @@ final class ImageMaintenance {
         }
     }
 
-    /// Removes images of credentials that have been removed from the settings. No request can find these images.
+    /// Removes images that were fetched with credentials that are no longer in the settings. No request can find them.
     func removeUnreachable() async {
         plan.needsCredentialCheck = false
         let resolver = catalog.keys

@@ -8,7 +8,8 @@ internal import Logging
 /// Its methods are isolated to the ``ImageCache`` actor. Each change of the catalog and the submission of the same
 /// change to the disk are one step without suspension, so both change in the same order.
 final class ImageRows {
-    /// The number of rows that are removed in one transaction. The reserve of ``ImageIndex`` must suffice for it.
+    /// The number of rows that are removed in one transaction. The disk space that ``ImageIndex`` reserves must suffice
+    /// for it.
     static let removalSlice = 48
     /// The number of rows to read at once when searching for a prefix.
     private static let listSlice = 500
@@ -102,7 +103,7 @@ final class ImageRows {
         }
     }
 
-    /// Loads the details of an image into the catalog, which has none after a start.
+    /// Loads the details of an image into the catalog, which contains no details after a start.
     func loadDetails(_ entry: ImageEntry) async {
         guard catalog.details(of: entry) == nil else { return }
         // If the row cannot be read, the image is still served, without details.

@@ -20,7 +20,7 @@ package struct ImageStatistics: Sendable, Hashable {
     package var entries = 0
     /// Disk space of all image files and their directories in bytes, including files that only a lease keeps.
     package var bytes = 0
-    /// Disk space of the index, its log and its copy, in bytes. It is not limited.
+    /// Disk space of the index, its log and its copy, in bytes. No setting limits it.
     package var indexBytes = 0
     package var files = 0
     /// Bytes reserved for images that are being written.

@@ -1,6 +1,6 @@
 /// Decides which maintenance is due in a period.
 struct MaintenancePlan: Sendable {
-    /// An hour of periods of ten seconds. Sweeps find files that other programs added or removed.
+    /// One hour, as a period lasts ten seconds. Sweeps find files that other programs added or removed.
     private static let periodsBetweenSweeps = 360
 
     /// Whether images of credentials that were removed from the settings may exist.

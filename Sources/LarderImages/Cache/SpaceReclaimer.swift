@@ -5,7 +5,7 @@ internal import Synchronization
 /// Its methods are isolated to the ``ImageCache`` actor: an image is removed from the catalog and its removal submitted
 /// to the disk in one step.
 final class SpaceReclaimer {
-    /// How long a transfer waits for another one to end.
+    /// The maximum time that a transfer waits for another transfer to end.
     private static let maxWait = Duration.seconds(30)
 
     private let catalog: ImageCatalog
@@ -165,18 +165,18 @@ final class SpaceReclaimer {
         }
     }
 
-    /// Adds a waiter. It is a separate method because a closure is isolated to an actor parameter only if it captures
-    /// it: passing `cache` isolates the closures in ``wait(_:for:_:retainedBytes:on:)``.
+    /// Adds a waiter. This is a separate method so that the closures in ``wait(_:for:_:retainedBytes:on:)`` pass
+    /// `cache` to it. A closure is isolated to an actor parameter only if it captures the parameter.
     private func add(
         _ waiter: SpaceWaiterID, _ reason: SpaceReclaimQueue<CheckedContinuation<Bool, Never>>.Reason,
         for id: TransferID?, _ shortage: SpaceShortage?, retainedBytes: Int,
         _ continuation: CheckedContinuation<Bool, Never>, on cache: isolated ImageCache
     ) {
         cache.preconditionIsolated()
-        // A cancellation before this point did not find the waiter.
+        // A cancellation before this point had no waiter to resume.
         guard !Task.isCancelled else { return continuation.resume(returning: false) }
         queue.add(waiter, reason, for: id, shortage, continuation)
-        // A release before this point did not find the waiter.
+        // A release before this point had no waiter to resume.
         if disk.blobs.retained.bytes < retainedBytes { queue.remove(waiter, isResumed: true)?.resume(returning: true) }
     }
 

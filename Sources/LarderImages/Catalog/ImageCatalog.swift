@@ -195,7 +195,7 @@ final class ImageCatalog: Sendable {
 
     var pinned: PinnedBlobs { state.withLock { $0.pinned } }
 
-    /// The total bytes of pinned images if `entry` replaced the image with the same key.
+    /// The total bytes that pinned images would have if `entry` replaced the image with the same key.
     func pinnedBytes(with entry: ImageEntry) -> Int {
         state.withLock { state in
             if let old = state.table.slot(of: entry.key).flatMap({ state.table[$0] }) { state.pinned.remove(old) }
@@ -303,7 +303,8 @@ extension ImageCatalog.State {
             pinned.remove(old)
         }
         pinned.add(entry)
-        // A new body may have another size. A new response for the same body counts as a use.
+        // A new response for the same body counts as a use. A new body may have another size, so it enters the queues
+        // anew.
         if old?.digest == entry.digest {
             order.touch(slot)
         } else {
@@ -342,7 +343,7 @@ struct PinnedBlobs: Sendable {
         images[entry.digest, default: 0] += 1
     }
 
-    /// The value of ``bytes`` with another pinned image.
+    /// The value that ``bytes`` would have with another pinned image.
     func bytes(with entry: ImageEntry) -> Int {
         images[entry.digest] == nil ? bytes + store.blobs.space(of: entry.size) : bytes
     }

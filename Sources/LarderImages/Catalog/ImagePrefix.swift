@@ -4,7 +4,7 @@ package struct ImagePrefix: Sendable, Hashable {
     private let text: String
     private let isOrigin: Bool
 
-    /// Parses an absolute `http` or `https` URL. Without a path it selects all images of the origin.
+    /// Parses an absolute `http` or `https` URL. A URL without a path selects all images of the origin.
     ///
     /// - Throws: ``ImageError/Code/invalidURL``
     package init(_ url: String) throws(ImageError) {

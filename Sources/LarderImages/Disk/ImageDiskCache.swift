@@ -168,7 +168,7 @@ final class ImageDiskCache: Sendable {
         try await blocking.run { [blobs] () throws(ImageError) in try OutdatedImages(blobs).takeContents() }
     }
 
-    /// Waits for all work that was submitted before.
+    /// Waits for all work that was submitted before this call.
     func settle() async {
         try? await removals.submit { () throws(ImageError) in }.value()
         try? await indexQueue.submit { () throws(ImageError) in }.value()

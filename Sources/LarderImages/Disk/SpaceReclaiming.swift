@@ -14,8 +14,8 @@ protocol SpaceReclaiming: Sendable {
 
 /// Retries the steps of a writer until disk space is available.
 struct SpaceRetry: Sendable {
-    /// The maximum number of times that space is freed for one step before it fails. Other writers may take the freed
-    /// space.
+    /// The maximum number of times that space is freed for one step. Once may not suffice, because other writers may
+    /// take the freed space. After the last time the step fails.
     private static let maxRequests = 64
 
     let id: TransferID

@@ -11,7 +11,8 @@ struct DownloadAttempt: Sendable {
         case complete
         /// The body was rejected, because it is not an acceptable image or there is no room for it.
         case refused(ImageError)
-        /// The response does not match the cached image or the partial download. Start again without a condition.
+        /// The response does not match the cached image or the partial download. The download must start again without
+        /// a condition.
         case restart(UpstreamError)
     }
 
@@ -64,8 +65,8 @@ struct DownloadAttempt: Sendable {
         }
     }
 
-    /// The fields of a range request for the rest of a partial download. If the image has changed, the origin sends all
-    /// of it.
+    /// The fields of a range request for the rest of a partial download; empty if it cannot be resumed. If the image
+    /// has changed, the origin sends all of it.
     private static func range(_ part: PartialDownload.Part?) -> [(name: String, value: String)] {
         guard let part, let tag = part.tag else { return [] }
         return [("Range", "bytes=\(part.writer.written)-"), ("If-Range", tag)]

@@ -10,7 +10,7 @@ package struct DownloadLimits: Sendable, Hashable {
     package let perUser: Int
     /// The minimum rate in bytes per second, measured over ten seconds. Slower downloads are aborted.
     package let minimumRate: Int
-    /// The minimum rate of a download while another user waits for its slot.
+    /// The minimum rate in bytes per second of a download while another user waits for its slot.
     package let minimumRateWhileAwaited: Int
 
     /// Creates limits. Values below 1 count as 1.
@@ -43,9 +43,11 @@ package struct DownloadLimits: Sendable, Hashable {
     /// waiting requests. If `total` is 5 or less, a prefetch starts only while no download is running.
     var prefetches: Int { max(1, total - 4) }
 
-    /// The same limit for one origin, where two slots stay free.
+    /// A prefetch starts only while fewer downloads than this are running from its origin. This leaves two slots of the
+    /// origin.
     var prefetchesPerOrigin: Int { max(1, perOrigin - 2) }
 
-    /// The same limit for one user, whose own requests keep two slots.
+    /// A prefetch starts only while fewer downloads than this are running for its user. This leaves two slots for the
+    /// user's own requests.
     var prefetchesPerUser: Int { max(1, perUser - 2) }
 }

@@ -173,8 +173,8 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         return users[id.user]?.running ?? 0 < limits.perUser && lane.running < limits.perOriginAndUser
     }
 
-    /// The highest priority in a lane. Nil if the lane is empty, or if it has only prefetches and the remaining slots
-    /// are not for them.
+    /// The highest priority in a lane. Nil if the lane is empty, or if it has only prefetches and the free slots are
+    /// reserved for other downloads.
     private func highestPriority(_ id: LaneID, _ lane: Lane) -> ImagePriority? {
         guard let priority = ImagePriority.allCases.reversed().first(where: { !lane.waiting[Int($0.rawValue)].isEmpty })
         else { return nil }
@@ -202,7 +202,7 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         fileprivate var atOrigin: [String: Set<UInt32?>] = [:]
     }
 
-    /// The demand. Call it after ``next()`` has returned nil.
+    /// The users that wait now. Read it only after ``next()`` has returned nil.
     var demand: Demand {
         var demand = Demand()
         guard queued > 0 else { return demand }

@@ -26,7 +26,7 @@ struct ImageDownloader: ImageOriginClient {
             return try await run(order, progress, partial, owner)
         } catch {
             await partial.replace(with: nil, blocking)
-            // The error of a cancelled download would depend on the step in which it was cancelled.
+            // Always `cancelled`: the caught error depends on the step in which the download was cancelled.
             throw Task.isCancelled ? Self.cancelled : error.with(lifetime: partial.lifetime)
         }
     }

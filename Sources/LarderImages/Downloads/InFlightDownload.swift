@@ -39,7 +39,7 @@ struct InFlightDownload: Sendable {
 enum DownloadWaitResult: Sendable {
     case image(CachedImage)
     case failed(ImageError)
-    /// The result concerns only the download's own URL. The request must be repeated with its own URL.
+    /// The result concerns only the URL of the download. A waiting request with another URL must be repeated.
     case retry
 }
 

@@ -49,7 +49,7 @@ struct NegativeCache: Sendable {
     /// The maximum times that a response can specify, in seconds: a day by its freshness, ten minutes by `Retry-After`.
     static let (maxLifetime, maxRetryAfter) = (86_400, 600)
 
-    /// - Parameter capacity: the maximum number of images, and of origins
+    /// - Parameter capacity: the maximum number of cached failures of images, and of cached outages of origins
     init(capacity: Int = 4096, lifetimes: FailureLifetimes = FailureLifetimes()) {
         self.capacity = capacity
         self.lifetimes = lifetimes

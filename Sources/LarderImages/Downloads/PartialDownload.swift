@@ -3,7 +3,7 @@ internal import LarderPlatform
 internal import LarderUpstream
 internal import Synchronization
 
-/// The received part of an image, which is kept between the attempts of a download, and the reuse time of the last
+/// The received part of an image, which is kept between the attempts of a download, and the ``lifetime`` of the last
 /// response. One attempt uses it at a time.
 final class PartialDownload: Sendable {
     struct Part: Sendable {

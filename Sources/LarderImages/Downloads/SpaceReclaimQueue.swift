@@ -24,9 +24,9 @@ struct SpaceWaiterID: Sendable, Hashable {
 /// The queue has no side effects: its owner resumes the continuations that its methods return.
 struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
     enum Reason: Sendable {
-        /// Wait until the caller that evicts images has finished.
+        /// Another caller is evicting images and must finish first.
         case eviction
-        /// Wait until another download ends. This download may have to discard its bytes.
+        /// Another download must end first. The waiting download may have to discard its bytes.
         case space
         /// Like `space`, for a transfer that must not discard its bytes: a download that has already done so, or a put.
         case restart
@@ -60,7 +60,7 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
         /// Retry, because space may have become free.
         case retry
         case fail
-        /// Wait. If there is a continuation, another download must discard its bytes: first resume it with false.
+        /// Wait. If `yielding` is not nil, another download must discard its bytes: first resume it with false.
         case wait(Reason, yielding: Continuation?)
     }
 
@@ -134,7 +134,7 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
         let isPut = !running.contains(id)
         if hasWorking(running, excluding: id) { return .wait(isPut ? .restart : .space, yielding: nil) }
         guard !isPut else { return .fail }
-        // All downloads wait. Those whose reason is `restart` have no bytes to discard.
+        // At this point all running downloads wait. Those whose reason is `restart` have no bytes to discard.
         var youngest: (waiter: SpaceWaiterID, transfer: TransferID)?
         for (waiter, holder) in waiters where holder.reason == .space {
             guard let transfer = holder.transfer, transfer > youngest?.transfer ?? TransferID(number: 0) else {

@@ -1,8 +1,8 @@
 /// Fingerprints of images that were recently evicted from the small queue, oldest first. If such an image returns, it
 /// goes to the main queue.
 ///
-/// Different keys may have the same 32-bit fingerprint. With 100,000 entries, one key in 40,000 matches another's. The
-/// only effect is that its image is kept longer.
+/// Different keys may have the same 32-bit fingerprint. With 100,000 entries, one key in 40,000 has the fingerprint of
+/// another key. The only effect is that its image is kept longer.
 struct GhostQueue: Sendable {
     private struct Ghost: Sendable {
         let fingerprint: UInt32
@@ -23,9 +23,9 @@ struct GhostQueue: Sendable {
 
     var count: Int { places.count }
 
-    /// Adds an entry, then removes the oldest entries until all have at most `maximumBytes` together.
+    /// Adds an entry, then removes the oldest entries until the remaining ones have at most `maximumBytes` together.
     mutating func append(_ fingerprint: UInt32, size: UInt32, maximumBytes: Int) {
-        // A different key may have the same fingerprint.
+        // Removes an entry with this fingerprint, which may belong to a different key.
         _ = take(fingerprint)
         let size = max(size, Self.minSize)
         places[fingerprint] = ghosts.count

@@ -9,7 +9,7 @@ internal import LarderImageFormats
 final class IndexDatabase {
     /// The version of the tables and of the directory layout, stored as SQLite's `user_version`. Version 2 had a
     /// recovery file per row and two levels of blob directories; see ``OutdatedImages``. A change of the format
-    /// requires a new version, a migration, and a test that reads a cache of this version.
+    /// requires a new version, a migration, and a test that reads a cache of the old version.
     static let version = 3
 
     /// Whether the tables were created by this instance.
@@ -22,7 +22,7 @@ final class IndexDatabase {
 
     /// Opens the database, and creates the tables if it is empty.
     ///
-    /// - Throws: an error whose ``SQLiteError/isDamage`` is true also if the database has other tables, because table
+    /// - Throws: ``SQLiteError``. ``SQLiteError/isDamage`` is true even if the database has other tables, because table
     ///   definitions can be corrupted like any other data.
     convenience init(path: String) throws(SQLiteError) {
         do throws(SQLiteError) {
@@ -115,7 +115,7 @@ final class IndexDatabase {
 
     func abandonCopy() { backup = nil }
 
-    /// Moves the contents of the log into the file.
+    /// Moves the contents of the write-ahead log into the database file.
     func checkpoint() throws(SQLiteError) { try database.run("PRAGMA wal_checkpoint(TRUNCATE)") }
 
     /// Rewrites the database without its free pages, if they are more than half of it and no copy is in progress.

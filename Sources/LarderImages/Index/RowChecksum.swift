@@ -7,8 +7,8 @@ internal import LarderImageFormats
 struct RowChecksum {
     private var hash = FNV1a()
 
-    /// The checksum of the columns that the start reads, except for the last use. That column is updated separately,
-    /// and a wrong time affects only the order of eviction.
+    /// The checksum of the columns in table `entry`, except for the time of last use. That column is updated
+    /// separately, and a wrong time affects only the order of eviction.
     static func of(_ entry: ImageEntry) -> Int {
         var checksum = RowChecksum()
         checksum.add(entry.key.bytes)
@@ -23,7 +23,7 @@ struct RowChecksum {
         return Int(bitPattern: UInt(checksum.hash.value))
     }
 
-    /// The checksum of the other table's columns, with texts and numbers as stored.
+    /// The checksum of the columns in table `detail`, with texts and numbers as stored.
     static func of(texts: [String], numbers: [Int?]) -> Int {
         var checksum = RowChecksum()
         for text in texts { checksum.add(text) }

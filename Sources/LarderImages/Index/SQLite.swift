@@ -92,8 +92,8 @@ final class SQLiteDatabase {
     }
 }
 
-/// A copy of a database in progress, made a few pages at a time (sqlite.org/backup.html). One thread may use the copy
-/// and its source at a time. Writes on the source connection during the copy are included.
+/// An unfinished copy of a database, made a few pages at a time (sqlite.org/backup.html). One thread may use the copy
+/// and its source at a time. Writes on the source connection before the copy is complete are included.
 final class SQLiteBackup {
     private let source: SQLiteDatabase
     private let copy: SQLiteDatabase

@@ -52,7 +52,7 @@ extension ImageCache {
                 let index = next
                 var request = requests[index]
                 request.priority = .prefetch
-                // A prefetched image may be evicted to make room for the next one.
+                // No reference is taken, because a prefetched image may be evicted to make room for the next one.
                 request.takesReference = false
                 next += 1
                 group.addTask { [request] in
