@@ -208,7 +208,7 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("writes keep `freeBytes` of the disk free, and a declared length reserves nothing")
+    @Test("writes leave `freeBytes` free on the disk, and a declared length reserves nothing")
     func freeDisk() throws {
         try withDirectory { path in
             let files = try FaultyCacheFiles(path)

@@ -182,7 +182,7 @@ struct CacheDownloadTests {
         fixture.cache.release(image.digest)
     }
 
-    @Test("64 stalled downloads of a user take half of the slots, and another user is served")
+    @Test("64 stalled downloads of a user take only half of the slots, and another user is served")
     func userShare() async throws {
         try await withCache { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }

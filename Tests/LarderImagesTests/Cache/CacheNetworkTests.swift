@@ -82,7 +82,7 @@ struct CacheNetworkTests {
         }
     }
 
-    @Test("responses that declare 64 MB and send 14 bytes evict nothing")
+    @Test("responses that declare 64 MB but send only 14 bytes evict no image")
     func declaredOnly() async throws {
         let start = Array(picture(1).prefix(14))
         let script: RawOrigin.Script = { _, request in

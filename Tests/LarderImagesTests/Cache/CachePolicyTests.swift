@@ -9,7 +9,7 @@ import Testing
 struct CachePolicyTests {
     /// Runs a body with a cache that has a stale image for the first URL.
     ///
-    /// - Parameter control: its `Cache-Control`, with a lifetime of less than 100 seconds
+    /// - Parameter control: the `Cache-Control` field of the image, with a lifetime of less than 100 seconds
     private func withStaleImage(
         _ control: String, etag: String? = nil, _ body: (CacheFixture) async throws -> Void
     ) async throws {
@@ -148,7 +148,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("a URL that times out does not affect others of its origin")
+    @Test("a URL that times out does not affect other URLs of its origin")
     func timeout() async throws {
         try await withCache { fixture in
             fixture.origin.answer { $0.url == url(1) ? .failure(.silent) : .image(picture(2), []) }
@@ -207,7 +207,7 @@ struct CachePolicyTests {
     }
 
     @Test(
-        "an uncacheable image is shared by the requests that waited and removed with their last reference")
+        "an uncacheable image is shared by the requests that waited, and removed when the last of them releases it")
     func noStore() async throws {
         try await withCache { fixture in
             for fields in [[("Cache-Control", "no-store")], [("Vary", "*"), ("Cache-Control", "max-age=60")]] {
@@ -284,7 +284,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("a cache key replaces the URL within its origin")
+    @Test("within an origin, a cache key identifies an image instead of its URL")
     func cacheKeys() async throws {
         try await withCache { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }

@@ -88,7 +88,7 @@ struct CacheRoomTests {
         }
     }
 
-    @Test("an image that does not fit beside pinned images evicts nothing; shared files count once")
+    @Test("an image that does not fit beside pinned images evicts none; a file of several pinned images counts once")
     func pinnedBytes() async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 10_000, freeBytes: 0) }) { fixture in
             fixture.origin.answer { order in
@@ -142,7 +142,7 @@ struct CacheRoomTests {
         }
     }
 
-    @Test("declared bytes that do not arrive evict nothing")
+    @Test("a response that declares many bytes but does not send them evicts no image")
     func declaredOnly() async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 64_000, count: 60, freeBytes: 0, bytesPerImage: 64_000) }) {
             fixture in

@@ -151,7 +151,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test("clear counts a shared file once, and not while another image still has it")
+    @Test("clear counts a file of several images once, and only if no other image still uses it")
     func clearSameBytes() async throws {
         try await withCache { fixture in
             fixture.origin.answer(picture(1))
@@ -164,7 +164,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test("at most three quarters of the cache can be pinned, and shared files count once")
+    @Test("at most three quarters of the cache can be pinned, and a file of several images counts once")
     func pinLimit() async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 8000, count: 100, freeBytes: 0) }) { fixture in
             fixture.serveMany()

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Images stored by clients")
 struct ImagePutTests {
-    @Test("a put image is a hit until its lifetime ends, also after a restart")
+    @Test("a put image is a hit until its lifetime ends, even after a restart")
     func put() async throws {
         try await withPath { path in
             do {
@@ -47,7 +47,7 @@ struct ImagePutTests {
         }
     }
 
-    @Test("a put rejects the same bytes as a download and leaves nothing behind")
+    @Test("a put rejects the same content as a download and leaves nothing behind")
     func refusals() async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 10_000, freeBytes: 0, bytesPerImage: 5000) }) { fixture in
             func code(_ bytes: [UInt8], url: String = url(1), digest: BlobDigest? = nil) async -> ImageError.Code? {

@@ -53,7 +53,8 @@ struct DownloadTableTests {
         #expect(areNew == [true, false, true])
         let ids = start(&table)
         #expect(ids.count == 2 && table.counts == (running: 2, queued: 0))
-        // A request for a new response does not join a conditional download, but later requests join its download.
+        // A request for a new response does not join a conditional download. Later requests join the download that it
+        // starts.
         let isForcedNew = try join(&table, request(1), 4, unconditionally: true).isNew
         #expect(isForcedNew)
         guard case .removed(let removed) = table.end(ids[0], wasCancelled: false) else { Issue.record(); return }
@@ -138,7 +139,7 @@ struct DownloadTableTests {
         #expect(left == nil)
     }
 
-    @Test("an origin is reachable if it has sent bytes to the download or a later response to another one")
+    @Test("an origin is reachable if it sent bytes to the download, or a response to another one since the download began")
     func reachable() throws {
         var table = table()
         try join(&table, request(1), 1)

@@ -104,7 +104,7 @@ struct ImageDownloaderTests {
                 #expect(resolver.lookups == 3)
                 #expect(server.requests.count == 2)
                 #expect(fixture.isEmpty)
-                // Changed networks apply from the next request on.
+                // The changed list of allowed networks applies from the next request on.
                 fixture.fetcher.update(allowedNetworks: [])
                 let late = await #expect(throws: ImageError.self) { try await fixture.download(server.url).run() }
                 #expect(late?.code == .forbiddenAddress)
@@ -323,7 +323,7 @@ struct ImageDownloaderTests {
         }
     }
 
-    @Test("a download fails if reclaiming repeatedly succeeds without enough space")
+    @Test("a download fails if space is reclaimed repeatedly but never suffices")
     func noRoom() async throws {
         let limits = SpaceLimits(bytes: 4000, freeBytes: 0, bytesPerImage: 6000)
         try await RawOrigin.serve({ _, _ in [.ok(Self.image)] }) { server in

@@ -93,7 +93,7 @@ struct SpaceReclaimQueueTests {
         wait(&queue, .space, for: 1, 1)
         wait(&queue, .restart, for: 5, 5)
         let running = Set([1, 2, 5].map(id))
-        // The youngest is the caller itself.
+        // The caller itself is the youngest, so it fails.
         guard case .fail = queue.decide(shortage, for: id(2), full, changesBefore: 0, running: running) else {
             Issue.record()
             return
@@ -101,7 +101,7 @@ struct SpaceReclaimQueueTests {
         var restarts = (0..<2).map { _ in queue.restart(id(2)) }
         #expect(restarts == [true, false])
         wait(&queue, .space, for: 2, 2)
-        // The caller is older than another one.
+        // Another download is younger than the caller.
         let others = Set([0, 1, 2, 5].map(id))
         guard
             case .wait(.space, yielding: 2) = queue.decide(
@@ -134,7 +134,7 @@ struct SpaceReclaimQueueTests {
         #expect(queue.oldestShortage?.waiter == oldest && queue.oldestShortage?.shortage.bytes == 2)
     }
 
-    @Test("random sequences of operations leave no transfer waiting and resume each once", arguments: UInt64(0)..<20)
+    @Test("random sequences of operations leave no transfer waiting and resume each waiter once", arguments: UInt64(0)..<20)
     func randomWalk(_ seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var queue = Queue()

@@ -76,7 +76,7 @@ struct EvictionTests {
         #expect(checks <= batches * 8 * 16)
     }
 
-    @Test("counts and sums stay correct when slots are removed, touched and reused")
+    @Test("the counts and byte sums of the queues stay correct when slots are removed, touched and reused")
     func model() {
         var generator = SeededGenerator(seed: 3)
         var queues = S3FIFO()
@@ -106,7 +106,7 @@ struct EvictionTests {
         #expect(Set(drain(&queues)) == Set(sizes.keys))
     }
 
-    @Test("sizes beyond 4 GiB and unknown slots are handled")
+    @Test("sizes beyond 4 GiB are limited, and unknown slots are ignored")
     func extremes() {
         var queues = S3FIFO()
         queues.touch(5)

@@ -23,7 +23,7 @@ struct IndexCopyTests {
         try data.write(to: URL(filePath: path))
     }
 
-    /// Damages the pages with URLs, which are not read at the start.
+    /// Damages the pages of table `detail`, which is not read at the start.
     private static func damageDetails(_ path: String) throws {
         let data = try Data(contentsOf: URL(filePath: path))
         for offset in stride(from: 4096, to: data.count, by: 4096)
@@ -47,7 +47,7 @@ struct IndexCopyTests {
         return rows
     }
 
-    /// Rows as they are after a restore.
+    /// The rows as a restore at `now` returns them: stale.
     private static func stale(_ rows: some Sequence<ImageRow>) -> [ImageRow] {
         rows.map { row in
             var row = row
@@ -100,7 +100,7 @@ struct IndexCopyTests {
         }
     }
 
-    @Test("a copy whose details are damaged does not prevent the cache from starting")
+    @Test("a copy whose table of details is damaged does not prevent the cache from starting")
     func damagedCopy() throws {
         try withDirectory { path in
             _ = try Self.makeCopiedIndex(path, rows: 60)
@@ -114,7 +114,7 @@ struct IndexCopyTests {
         }
     }
 
-    @Test("an index whose details are damaged does not replace a good copy")
+    @Test("an index whose table of details is damaged does not replace a good copy")
     func damagedDetails() throws {
         try withDirectory { path in
             func open() throws -> ImageIndex { try ImageIndex.open(in: BlobStore(path: path)).index }

@@ -19,7 +19,7 @@ struct ImageDetailsTests {
         #expect(details.etag == "\"a\"")
     }
 
-    @Test("a miss, a hit, a list and an explanation have the same details, also after a restart")
+    @Test("a miss, a hit, a list and an explanation have the same details, even after a restart")
     func everywhere() async throws {
         try await withPath { path in
             for isFirst in [true, false] {
