@@ -114,7 +114,8 @@ extension ImageError {
             case .shutDown: .shuttingDown
             default: .upstreamFailed
             }
-        // Other users of the HTTP client append this text, but an image may never have been cached.
+        // This ending of the HTTP client's messages is meant for documents. It would be wrong for an image that is not
+        // cached.
         let kept = "; the last good document stays in use"
         let message = cause.message.hasSuffix(kept) ? String(cause.message.dropLast(kept.count)) : cause.message
         self.init(code, message, cause: cause)

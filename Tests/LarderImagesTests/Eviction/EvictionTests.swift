@@ -106,7 +106,7 @@ struct EvictionTests {
         #expect(Set(drain(&queues)) == Set(sizes.keys))
     }
 
-    @Test("sizes beyond 4 GiB are limited, and unknown slots are ignored")
+    @Test("sizes beyond 4 GiB and unknown slots do not corrupt the counts")
     func extremes() {
         var queues = S3FIFO()
         queues.touch(5)

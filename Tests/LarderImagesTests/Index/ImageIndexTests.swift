@@ -153,7 +153,7 @@ struct ImageIndexTests {
         #expect(ImageKey(hex: "+" + ImageKey("x").description.dropFirst()) == nil)
     }
 
-    @Test("an entry compares the fingerprint of a request only if its response has Vary, and never matches with Vary: *")
+    @Test("an entry compares a request's fingerprint only if its response has Vary, and never matches with Vary: *")
     func fingerprints() {
         let sent = [(name: "Accept", value: "image/webp"), (name: "User-Agent", value: "larder")]
         let number = Variant.fingerprint(of: sent)
