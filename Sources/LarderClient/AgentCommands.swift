@@ -35,8 +35,8 @@ public struct AgentCommands: Sendable {
         try await client.call(AgentStats.self, NoParameters())
     }
 
-    /// Returns all connections of the agent in ascending order of ID. Each has its process, its traffic and the
-    /// snapshots that it acknowledged.
+    /// Returns the clients that are connected to the agent, in ascending order of ID, each with its process, its
+    /// traffic and the snapshots that it acknowledged.
     ///
     /// Needs the right `administer`.
     public func clients() async throws(LarderClientError) -> [AgentClients.Client] {

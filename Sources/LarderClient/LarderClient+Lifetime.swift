@@ -22,7 +22,8 @@ extension LarderClient {
         return try await body(client)
     }
 
-    /// Keeps the client connected until the task is cancelled, then closes it. Services use this form.
+    /// Keeps the client connected until the task is cancelled, then closes the client. Long-running services use this
+    /// method.
     ///
     /// ```swift
     /// let client = LarderClient()
@@ -38,9 +39,9 @@ extension LarderClient {
     /// }
     /// ```
     ///
-    /// If the connection breaks, it is re-established after a delay with full jitter. Calls do not wait for that delay,
-    /// nor for `run()` to start: a call that finds no connection makes one. After `run()` returns, every call fails
-    /// with `closed`.
+    /// If the connection breaks, the client reconnects after a random delay (``Configuration/backoff``). Calls do not
+    /// wait for that delay, nor for `run()` to start: a call that finds no connection makes one. After `run()` returns,
+    /// every call fails with `closed`.
     public func run() async {
         defer { slot.close() }
         var failures = 0

@@ -6,7 +6,8 @@
 
 /// A client of the local agent.
 ///
-/// A program that needs the configuration once, or whose work fits into one closure, uses the scoped form:
+/// A program that needs the configuration once, or whose work fits into one closure, uses
+/// ``withConnection(socket:configuration:_:)``:
 ///
 /// ```swift
 /// try await LarderClient.withConnection { client in
@@ -15,14 +16,14 @@
 /// }
 /// ```
 ///
-/// A service uses the long-running form; see ``run()``.
+/// A service creates a client and runs ``run()``.
 ///
 /// A client has one connection, which any number of tasks share. It connects on the first call. After a disconnect, the
 /// next call reconnects.
 ///
 /// If the connection breaks during a call, for example because the agent restarts, the client retries the call once if
-/// it only reads. Other calls fail with `disconnected`, because the agent may have executed them. ``ConfigSnapshots``
-/// resumes automatically.
+/// its method only reads. Other calls fail with `disconnected`, because the agent may have executed them.
+/// ``ConfigSnapshots`` resumes automatically.
 public final class LarderClient: Sendable {
     /// The options of a client.
     ///
@@ -135,8 +136,8 @@ public final class LarderClient: Sendable {
     ) async throws(LarderClientError) -> (result: JSONValue, connection: Connection) {
         var canRetry = false
         if case .answer = purpose { canRetry = Self.retryableMethods.contains(method) }
-        // The connection may close after it is chosen and before the request is written. Then nothing was sent, and the
-        // next attempt uses another connection.
+        // The connection may close after it was chosen but before the request is written. The request was then not
+        // sent, and the next attempt uses another connection.
         for _ in 0..<3 {
             if Task.isCancelled { throw .cancelled }
             let connection = try await slot.connection()

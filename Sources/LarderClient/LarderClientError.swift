@@ -33,9 +33,9 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         public static let decodingFailed = Self(kind: .decodingFailed)
         /// The agent returned an error; see ``LarderClientError/remoteError``.
         public static let remote = Self(kind: .remote)
-        /// The client was used after its scope or its `run()` had ended.
+        /// The client was used after it was closed, because its `withConnection` or `run()` had ended.
         public static let closed = Self(kind: .closed)
-        /// The path is malformed, or the value or file cannot be sent.
+        /// A path is malformed, or a value or file cannot be sent.
         public static let invalidArgument = Self(kind: .invalidArgument)
 
         /// The name of the kind.

@@ -4,7 +4,7 @@ import Glibc
 /// A file in memory that can be passed to the agent. The agent refuses other files, because reading them could block
 /// the agent.
 final class MemoryFile: Sendable {
-    /// The limit for copies. The agent's default limit for an image is 64 MiB.
+    /// The maximum size of a copy. For comparison, the agent's default limit for an image is 64 MiB.
     private static let maxBytes = 1 << 30
 
     let descriptor: CInt
@@ -15,7 +15,7 @@ final class MemoryFile: Sendable {
     deinit { if isOwn { close(descriptor) } }
 
     /// Returns the file itself if it is in memory, else a copy of its content from the current position on. Copying
-    /// blocks a thread of the task pool.
+    /// blocks one of the threads that run tasks.
     @concurrent
     static func containing(_ file: CInt) async throws(LarderClientError) -> MemoryFile {
         if larder_get_seals(file) >= 0 { return MemoryFile(file, isOwn: false) }

@@ -1,8 +1,9 @@
 public import LarderProtocol
 
-/// Layers, history, rollback and backup.
+/// Methods for layers, history, rollback and backup.
 extension ConfigCommands {
-    /// Returns the value that each layer has at a path, where each value comes from, and which layer wins.
+    /// Returns the value that each layer has at a path, the source of each value, and the layer whose value takes
+    /// effect.
     ///
     /// ```swift
     /// let explanation = try await client.config.explain("search.limit")
@@ -42,7 +43,7 @@ extension ConfigCommands {
     /// - Parameters:
     ///   - from: the revision to compare from.
     ///   - to: the revision to compare with; nil for the current one.
-    ///   - path: compares only the values at this path; empty for the whole document.
+    ///   - path: the path of the values that are compared; empty for the whole document.
     /// - Throws: `remote` with `notFound` if the history no longer has one of the revisions.
     public func diff(
         from: Int, to: Int? = nil, at path: String = "", namespace: String = defaultNamespace
@@ -59,13 +60,14 @@ extension ConfigCommands {
     /// if change.held { print("newer content of the source is held back") }
     /// ```
     ///
-    /// If the sources currently have different content, the agent holds that content back. The hold ends with
-    /// ``releaseRollback(namespace:)`` or with a forced refresh or push. With ``ConfigRollback/Hold/untilNewer`` it
-    /// also ends when the source has a document that is newer than the one held back.
+    /// If the sources currently have other content, the agent holds that content back: it does not take effect. The
+    /// hold ends with ``releaseRollback(namespace:)``, or with a forced refresh or push. With
+    /// ``ConfigRollback/Hold/untilNewer`` it also ends when the remote source has a document that is newer than the one
+    /// held back.
     /// - Parameters:
     ///   - revision: the revision to roll back to.
-    ///   - hold: when the hold ends. Nil means `untilNewer` if only the remote layer is held and its versions can be
-    ///     ordered, else `untilReleased`.
+    ///   - hold: when the hold ends. Nil means `untilNewer` if only the remote layer is held back and its versions can
+    ///     be ordered, else `untilReleased`.
     /// - Throws: `remote` with `notFound` if the history no longer has the revision.
     @discardableResult
     public func rollback(

@@ -1,6 +1,6 @@
 public import LarderProtocol
 
-/// Waiting for a condition, and acknowledging snapshots.
+/// Methods that wait for a condition or acknowledge snapshots.
 extension ConfigCommands {
     /// Waits until a condition holds in the current snapshot. Returns at once if it already holds.
     ///
@@ -8,7 +8,7 @@ extension ConfigCommands {
     /// try await client.config.wait(for: .equals(true), at: "search.enabled", timeout: .seconds(30))
     /// ```
     ///
-    /// A value that is replaced immediately after it was published can be missed.
+    /// The agent checks only snapshots, so a value that is replaced immediately after it was set can be missed.
     /// - Parameters:
     ///   - condition: what to wait for: a value, any other value, the presence or absence of a value, or a revision.
     ///   - path: the path whose value is checked; empty for the whole document.
@@ -23,7 +23,8 @@ extension ConfigCommands {
         let parameters = ConfigWait.Parameters(
             condition, path: try JSONPath(argument: path), namespace: namespace,
             timeoutMilliseconds: timeout?.milliseconds)
-        // The agent enforces the timeout. The added time covers an agent that does not respond at all.
+        // The agent enforces the timeout. The client waits longer, and its own timeout is only for an agent that does
+        // not respond at all.
         let maxTimeout = Duration.milliseconds(ConfigWait.Parameters.longestTimeoutMilliseconds)
         let replyTimeout = min(timeout ?? maxTimeout, maxTimeout) + (client.configuration.timeout ?? maxTimeout)
         let result = try await client.call(ConfigWait.self, parameters, timeout: replyTimeout)

@@ -7,8 +7,9 @@ public import LarderProtocol
 /// A path is written with dots (`"search.limit"`) or, if it begins with `/`, as a JSON Pointer (RFC 6901). The empty
 /// path is the whole document. `namespace` is the name of a namespace that the settings declare.
 ///
-/// All methods throw ``LarderClientError``. An error of the agent is `remote`, for example with `unknownNamespace`, or
-/// with `denied` if this process lacks the right for the operation. A malformed path is `invalidArgument`.
+/// All methods throw ``LarderClientError``. An error that the agent returns has the code `remote`. Its
+/// ``LarderClientError/remoteError`` is, for example, `unknownNamespace`, or `denied` if this process lacks the right
+/// for the operation. A malformed path is the error `invalidArgument`.
 ///
 /// Reading and refreshing need the right `read` in the namespace. Changing overrides needs `write`. Pushing a document
 /// and forced refreshes need `push`. Rollbacks, pins and backups need `administer`.
@@ -26,7 +27,7 @@ public struct ConfigCommands: Sendable {
     /// - Parameters:
     ///   - path: the path; empty for the whole document.
     ///   - type: the type to decode.
-    ///   - decoder: decodes every type but `Int`, `Bool` and `String`, which are read directly.
+    ///   - decoder: decodes the value, unless the type is `Int`, `Bool` or `String`, which are read without it.
     /// - Throws: `remote` with `notFound` if there is no value at the path, or with `unavailable` while the remote
     ///   source has not delivered a document yet; `decodingFailed` if the value does not match the type.
     public func value<T: Decodable>(
@@ -45,10 +46,10 @@ public struct ConfigCommands: Sendable {
     /// ```
     /// - Parameters:
     ///   - path: the path; empty for the whole document.
-    ///   - maximumAge: the longest acceptable time since the remote source last confirmed the value. If it is exceeded,
-    ///     the agent polls the source first. Nil returns the current value at once.
-    ///   - staleIfError: with a maximum age, the longest acceptable time since the last confirmation if that poll
-    ///     fails. Nil makes a failed poll an error.
+    ///   - maximumAge: the maximum time since the remote source last confirmed the value. If more time has passed, the
+    ///     agent first polls the source. Nil returns the current value at once.
+    ///   - staleIfError: the maximum time since the last confirmation if the poll for `maximumAge` fails. Nil makes a
+    ///     failed poll an error.
     /// - Throws: `remote` with `notFound` if there is no value at the path, with `unavailable` while the remote source
     ///   has not delivered a document yet, or with `upstreamFailed` or `rejected` if a value within the maximum age
     ///   cannot be obtained.
@@ -78,8 +79,8 @@ public struct ConfigCommands: Sendable {
     ///   - path: the path; empty for the whole document.
     ///   - mode: what the agent sends. With `.patch` it sends only the changes (RFC 7396), and the client applies them.
     ///     This saves traffic for large documents with small changes. With `.revision` the snapshots have no value.
-    ///   - onInterruption: called each time the stream loses the agent, with the error and the delay before the next
-    ///     attempt. It runs in the task that iterates.
+    ///   - onInterruption: called each time the stream loses the connection to the agent or cannot connect, with the
+    ///     error and the delay before the next attempt. It runs in the task that iterates.
     public func snapshots(
         at path: String = "", namespace: String = defaultNamespace, mode: ConfigSubscribe.Mode = .snapshot,
         onInterruption: @escaping @Sendable (ConfigInterruption) -> Void = { _ in }
@@ -100,7 +101,8 @@ public struct ConfigCommands: Sendable {
     /// ``replaceAll(with:ttl:namespace:)`` sets the whole document.
     /// - Parameters:
     ///   - path: the path of an object member. It must not be empty.
-    ///   - value: the value. An object is merged with the values of the lower layers; null hides them.
+    ///   - value: the value. An object is merged with the values of the lower layers (RFC 7396); null hides these
+    ///     values.
     ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
     /// - Returns: the revision that contains the change.
     /// - Throws: `remote` with `invalidParams` if the path is empty or leads into an array, or with `denied` if the
@@ -114,7 +116,7 @@ public struct ConfigCommands: Sendable {
         return try await client.call(ConfigSet.self, parameters)
     }
 
-    /// Encodes a value and sets it as an override; see ``set(_:to:ttl:namespace:)``.
+    /// Encodes a value and sets it as an override, as ``set(_:to:ttl:namespace:)`` does.
     ///
     /// ```swift
     /// try await client.config.set("search", encoding: Search(limit: 25, hosts: []))
@@ -160,7 +162,8 @@ public struct ConfigCommands: Sendable {
     }
 
     /// Removes all overrides of the namespace. The values of the other layers take effect again.
-    /// - Returns: the revision without the overrides. It is the current one if the document does not change.
+    /// - Returns: the revision that no longer contains the overrides; the current revision if the document does not
+    ///   change.
     @discardableResult
     public func unsetAll(namespace: String = defaultNamespace) async throws(LarderClientError) -> ConfigChange {
         let parameters = ConfigUnset.Parameters(path: JSONPath([]), namespace: namespace, all: true)
@@ -231,7 +234,7 @@ public struct ConfigCommands: Sendable {
     ///     print(namespace.namespace, namespace.state, namespace.lastError?.message ?? "")
     /// }
     /// ```
-    /// - Parameter namespace: a single namespace; nil for all that this process may read.
+    /// - Parameter namespace: a single namespace; nil for all namespaces that this process may read.
     public func status(namespace: String? = nil) async throws(LarderClientError) -> [ConfigStatus.Namespace] {
         try await client.call(ConfigStatus.self, ConfigStatus.Parameters(namespace: namespace)).namespaces
     }

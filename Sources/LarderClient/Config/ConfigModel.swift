@@ -14,7 +14,7 @@ public final class ConfigModel {
     public private(set) var snapshot: ConfigSnapshot?
     /// Whether ``follow(_:)`` is waiting for the first snapshot, or for the next one after an interruption.
     public private(set) var isLoading = false
-    /// The most recent error; nil once a snapshot arrives after it.
+    /// The most recent error; nil before the first error, and once a snapshot has arrived after an error.
     public private(set) var lastError: LarderClientError?
 
     /// Creates a model without a snapshot.
@@ -22,7 +22,7 @@ public final class ConfigModel {
 
     /// Follows a stream of snapshots. Returns when the task is cancelled, or when the stream ends with an error, which
     /// is then ``lastError``.
-    /// - Parameter snapshots: the stream. Its `onInterruption` is called as well.
+    /// - Parameter snapshots: the stream. Its own `onInterruption` is also called.
     public func follow(_ snapshots: ConfigSnapshots) async {
         let follower = SnapshotFollower(snapshots)
         isLoading = true

@@ -6,19 +6,19 @@ public import LarderProtocol
 public struct ConfigSnapshot: Sendable, Equatable {
     /// The value at the path; nil if it does not exist.
     public let value: JSONValue?
-    /// The revision, which only increases within an epoch.
+    /// The revision. Within an epoch, revisions only increase.
     public let revision: Int
     /// Identifies the lifetime of the state directory. Revisions are comparable only within one epoch.
     public let epoch: String
     /// How up to date the configuration is, for example `fresh` or `stale`.
     public let state: ConfigState
-    /// The number of snapshots that were published since the previously delivered one and were not delivered, because
-    /// this one replaced them.
+    /// The number of snapshots that were published after the previously delivered one, but were not delivered because
+    /// newer ones replaced them.
     public let skipped: Int
     /// The name of the namespace.
     public let namespace: String
 
-    /// Creates a snapshot, for example for tests. The parameters are the properties of the snapshot.
+    /// Creates a snapshot from its properties, for example for tests.
     public init(
         value: JSONValue?, revision: Int, epoch: String, state: ConfigState, skipped: Int = 0,
         namespace: String = defaultNamespace

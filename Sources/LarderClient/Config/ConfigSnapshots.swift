@@ -10,11 +10,11 @@ import LarderProtocol
 /// }
 /// ```
 ///
-/// - The newest snapshot wins. A slow consumer gets the newest snapshot next, with the number of skipped ones in
-///   ``ConfigSnapshot/skipped``. There is no backlog.
+/// - Only the newest snapshot is buffered. A slow consumer gets the newest snapshot next, with the number of skipped
+///   ones in ``ConfigSnapshot/skipped``.
 /// - Revisions only increase within an epoch. No snapshot is delivered twice.
-/// - The stream survives restarts of the agent. If the connection breaks, the stream reconnects after a delay with full
-///   jitter (``LarderClient/Configuration/backoff``) and resumes at the last revision.
+/// - The stream survives restarts of the agent. If the connection breaks, the stream reconnects after a random delay
+///   (``LarderClient/Configuration/backoff``) and resumes at the last revision.
 /// - The stream ends when the task is cancelled. It throws ``LarderClientError`` if a retry cannot succeed, for example
 ///   because the settings do not declare the namespace.
 ///
@@ -61,7 +61,7 @@ public struct ConfigSnapshots: AsyncSequence, Sendable {
 public struct ConfigInterruption: Sendable {
     /// The error that interrupted the stream.
     public let error: LarderClientError
-    /// The number of failed attempts since the last snapshot, including this one.
+    /// The number of failed attempts since the last snapshot, including the one that caused this interruption.
     public let attempt: Int
     /// The delay before the next attempt.
     public let delay: Duration

@@ -17,7 +17,8 @@ final class SnapshotFollower {
     private var failures = 0
     private var pause: Duration?
 
-    /// A subscription at the agent. It ends with the last reference, for example when the consumer leaves its loop.
+    /// A subscription at the agent. It ends when the last reference to it is released, for example when the consumer
+    /// leaves its loop.
     private struct Subscription {
         let open: OpenSubscription
         let age: () -> Duration
@@ -48,8 +49,8 @@ final class SnapshotFollower {
                     failures = 0
                     return .snapshot(snapshot)
                 case .withdrawal:
-                    // The agent is reachable, so this is not an interruption. Its reply to the next attempt shows
-                    // whether the stream can continue.
+                    // The agent is reachable, so this is not an interruption. The agent's reply to the next attempt
+                    // shows whether the stream can continue.
                     subscription = nil
                     _ = planNextAttempt()
                 case .interruption(let error):
@@ -70,7 +71,7 @@ final class SnapshotFollower {
 
     private var configuration: LarderClient.Configuration { snapshots.client.configuration }
 
-    /// Counts a failure. Returns the delay before the next attempt, which ``next()`` observes.
+    /// Counts a failure. Returns the delay that ``next()`` waits before the next attempt.
     private func planNextAttempt() -> Duration {
         let delay = configuration.backoff.delay(beforeAttempt: failures)
         failures += 1

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Buffers the newest snapshot of a subscription until the consumer of ``deliveries()`` takes it.
 ///
-/// A mailbox outlives a connection: the next subscription continues with it.
+/// A mailbox outlives a connection: the subscription on the next connection uses the same mailbox.
 final class SnapshotMailbox: EventReceiver {
     /// An element of the stream.
     enum Delivery: Sendable {
@@ -19,12 +19,13 @@ final class SnapshotMailbox: EventReceiver {
 
     private struct State {
         var receiver: SnapshotReceiver
-        /// How the subscription ended; nil while it is open.
+        /// The end of the subscription, which is delivered after its last snapshot; nil while the subscription is open.
         var end: Delivery?
         var consumer: Consumer?
         var isCancelled = false
 
-        /// Takes the newest snapshot, else the end of the subscription. Returns nil if neither exists.
+        /// Returns the pending snapshot and removes it. Without one, returns the end of the subscription; nil if it is
+        /// open.
         mutating func take() -> Delivery? { receiver.take().map(Delivery.snapshot) ?? end }
     }
 
@@ -37,8 +38,8 @@ final class SnapshotMailbox: EventReceiver {
     /// Returns the stream of snapshots. Each element is the newest snapshot, or the end of a subscription after its
     /// last snapshot. The stream finishes when the task that awaits it is cancelled. It supports one consumer.
     ///
-    /// The mailbox is the buffer of the stream. The buffer of `AsyncStream` could not count the snapshots that a newer
-    /// one replaces as skipped.
+    /// The mailbox is the buffer of the stream, because the buffer of `AsyncStream` could not count the snapshots that
+    /// newer ones replace.
     func deliveries() -> AsyncStream<Delivery> {
         AsyncStream(unfolding: { await self.next() }, onCancel: { self.cancel() })
     }

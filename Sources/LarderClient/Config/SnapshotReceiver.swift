@@ -1,7 +1,7 @@
 import LarderJSON
 import LarderProtocol
 
-/// Turns the events of consecutive subscriptions into snapshots. It performs no I/O.
+/// Turns the events of consecutive subscriptions to the same path into snapshots. It performs no I/O.
 ///
 /// It implements the guarantees of ``ConfigSnapshots``: revisions only increase within an epoch, no snapshot is
 /// delivered twice, and a slow consumer gets only the newest one.
@@ -17,7 +17,7 @@ struct SnapshotReceiver {
         }
     }
 
-    /// The value that the agent assumes this client has. The next patch applies to it.
+    /// The value that this client last received. The agent's next patch applies to it.
     private struct Base {
         var position: Position
         var value: JSONValue?
@@ -80,8 +80,8 @@ struct SnapshotReceiver {
         }
     }
 
-    /// Makes a value the pending snapshot, unless it is not newer than the last one. A pending snapshot that it
-    /// replaces counts as skipped.
+    /// Makes a value the pending snapshot if it is newer than the newest one. A pending snapshot that it replaces
+    /// counts as skipped.
     private mutating func offer(_ value: JSONValue?, _ position: Position, _ event: ConfigEvent) {
         if mode == .patch { base = Base(position: position, value: value) }
         guard position.isNewer(than: newest) else { return }

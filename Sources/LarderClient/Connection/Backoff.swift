@@ -1,5 +1,5 @@
-/// The delays between attempts to connect: exponential with full jitter, so that clients that lost the same agent do
-/// not reconnect at the same time.
+/// The delays between attempts to connect: exponential with full jitter (each delay is a random part of its upper
+/// bound), so that clients that lost the same agent do not reconnect at the same time.
 ///
 /// The delay before retry *n* (0 for the first) is a random fraction of `min(cap, base · 2ⁿ)`.
 ///
@@ -33,13 +33,14 @@ public struct Backoff: Sendable {
     /// Returns the delay before a retry.
     /// - Parameter attempt: the index of the retry, 0 for the first. It must not be negative.
     public func delay(beforeAttempt attempt: Int) -> Duration {
-        // 2³² times any sensible base exceeds any sensible cap. A larger shift could overflow.
+        // The exponent is limited to 32, because a larger one could overflow. 2³² times any sensible base exceeds any
+        // sensible cap.
         min(cap, base * (1 << min(attempt, 32))) * min(max(fraction(), 0), 1)
     }
 }
 
 extension Clock where Duration == Swift.Duration {
-    /// Starts a measurement. The returned closure returns the time since then.
+    /// Starts a measurement. The returned closure returns the time elapsed since this call.
     func stopwatch() -> () -> Duration {
         let start = now
         return { start.duration(to: now) }

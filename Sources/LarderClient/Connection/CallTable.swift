@@ -6,14 +6,14 @@ struct CallTable {
     /// The maximum number of requests in flight. Further calls wait.
     private let maximumInFlight: Int
     private var calls: [Int: PendingCall] = [:]
-    /// The IDs of calls that were not written yet, in order. ``nextLine()`` skips those of abandoned calls.
+    /// The IDs of calls whose requests were not written yet, in order. ``nextLine()`` skips the IDs of abandoned calls.
     private var waiting = CircularBuffer<Int>()
     /// The number of requests that were written and not yet answered, including those of abandoned calls.
     private(set) var inFlight = 0
 
     init(maximumInFlight: Int) { self.maximumInFlight = maximumInFlight }
 
-    /// Returns the call unless it was answered or abandoned.
+    /// Returns the call with an ID; nil if it was answered or abandoned.
     func active(_ id: Int) -> PendingCall? { calls[id].flatMap { $0.isAbandoned ? nil : $0 } }
 
     /// Adds a call whose request is not written yet.
@@ -23,7 +23,7 @@ struct CallTable {
     }
 
     /// Returns the request to write next and counts it as in flight.
-    /// - Returns: nil if no request is waiting or the maximum is in flight
+    /// - Returns: the line of the request; nil if no request is waiting or the maximum number of requests is in flight
     mutating func nextLine() -> ByteBuffer? {
         while inFlight < maximumInFlight, let id = waiting.popFirst() {
             guard let line = calls[id]?.line else { continue }
@@ -34,7 +34,7 @@ struct CallTable {
         return nil
     }
 
-    /// Removes the call that a reply belongs to.
+    /// Removes the call that a reply answers, and returns it.
     /// - Returns: nil if no request with this ID is in flight
     mutating func answer(_ id: Int) -> PendingCall? {
         guard let call = calls[id], call.isSent else { return nil }
@@ -43,14 +43,14 @@ struct CallTable {
         return call
     }
 
-    /// Removes the call in flight whose request is the longest.
+    /// Removes the call in flight with the longest request, and returns it.
     mutating func answerLongest() -> PendingCall? {
         let sent = calls.filter { $0.value.isSent }
         return sent.max { $0.value.byteCount < $1.value.byteCount }.flatMap { answer($0.key) }
     }
 
     /// Abandons a call: its caller no longer gets an outcome. A call in flight stays in the table until its reply.
-    /// - Returns: the call as it was before; nil if it was already answered or abandoned
+    /// - Returns: the call, with its caller; nil if it was already answered or abandoned
     mutating func abandon(_ id: Int) -> PendingCall? {
         guard let call = active(id) else { return nil }
         if call.isSent {

@@ -11,7 +11,7 @@ final class Connection: Sendable {
     private let usable: UseFlag
     private let lastID = Atomic<Int>(0)
 
-    /// All clients of the process share one event loop thread, which is enough for their work.
+    /// All clients in the process share one event loop thread, because their work is small.
     private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
     /// The event loop for promises that are not bound to a connection yet.
@@ -60,7 +60,7 @@ final class Connection: Sendable {
 
     /// Sends a request and waits for its reply.
     ///
-    /// If the task is cancelled or the timeout passes, the call returns at once and the agent is asked to cancel the
+    /// If the task is cancelled or the timeout passes, this method throws at once, and the agent is asked to cancel the
     /// request.
     func call(
         _ method: String, timeout: Duration?, purpose: CallPurpose, params: (inout JSONWriter) -> Void
@@ -70,7 +70,7 @@ final class Connection: Sendable {
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 start(id, line, timeout: timeout, purpose: purpose) { continuation.resume(returning: $0) }
-                // If the task was cancelled before `start`, `onCancel` found no call.
+                // If the task was cancelled before `start`, `onCancel` found no call to cancel.
                 if Task.isCancelled { cancel(id) }
             }
         } onCancel: {
@@ -78,7 +78,7 @@ final class Connection: Sendable {
         }
     }
 
-    /// Sends a request without waiting for its reply. `caller` gets the outcome on the event loop.
+    /// Sends a request without waiting for its reply. `caller` is called with the outcome on the event loop.
     /// - Returns: the ID for ``cancel(_:)``.
     func begin(
         _ method: String, timeout: Duration?, purpose: CallPurpose, params: (inout JSONWriter) -> Void,

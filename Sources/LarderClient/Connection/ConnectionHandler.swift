@@ -15,13 +15,13 @@ final class ConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// The agent accepts documents nested 128 deep and wraps them in a reply. The client need not enforce the exact
-    /// limit.
+    /// The maximum nesting depth of a message. The agent accepts documents nested 128 deep and wraps them in a reply,
+    /// so this limit only has to be clearly larger.
     private static let maximumDepth = 256
 
     private var calls: CallTable
     private var subscriptions: [Int: any EventReceiver] = [:]
-    /// Set to false once new calls must use another connection.
+    /// Whether new calls may use this connection.
     let isUsable: UseFlag
     /// Why the connection ended; nil while it is open.
     private var end: LarderClientError?
@@ -68,14 +68,14 @@ final class ConnectionHandler: ChannelInboundHandler {
         finish(LarderClientError(.disconnected, "the connection to the agent broke: \(Self.describe(error))"))
     }
 
-    /// The text of an error; for system errors, that of strerror(3).
+    /// The text of an error. For a system error it is the text of strerror(3).
     private static func describe(_ error: any Error) -> String {
         // strerror(3) is thread-safe in glibc: it returns constant or thread-local text for every number.
         (error as? IOError).map { String(cString: strerror($0.errnoCode)) } ?? "\(error)"
     }
 
-    /// Ends the connection: all calls and subscriptions fail with the error, and the channel closes. A call that was
-    /// not sent gets `notSent` instead.
+    /// Ends the connection: all calls and subscriptions fail with the error, and the channel closes. A call whose
+    /// request was not written yet gets `notSent` instead.
     func finish(_ error: LarderClientError) {
         guard end == nil else { return }
         end = error
@@ -94,8 +94,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         context.writeAndFlush(wrapOutboundOut(Self.line(id: nil, method: method, params)), promise: nil)
     }
 
-    /// Flushes the output: at once if at most one request is in flight, else at the end of this loop iteration, so that
-    /// calls that start together are sent in one write.
+    /// Flushes the output at once if at most one request is in flight. Otherwise flushes it at the end of this loop
+    /// iteration, so that requests of calls that start together are sent in one write.
     private func flush(_ context: ChannelHandlerContext) {
         if calls.inFlight <= 1 { return context.flush() }
         guard !isFlushScheduled else { return }
@@ -159,7 +159,8 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     // MARK: Calls
 
-    /// Starts a call. Its request is written once the limit of requests in flight and the socket allow it.
+    /// Starts a call. Its request is written once the number of requests in flight is below its limit and the socket is
+    /// writable.
     func start(
         _ id: Int, _ line: ByteBuffer, timeout: Duration?, purpose: CallPurpose,
         _ caller: @escaping @Sendable (CallOutcome) -> Void
@@ -176,7 +177,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         writeWaiting()
     }
 
-    /// Ends a call at once in the client, and asks the agent to cancel the request.
+    /// Fails a call at once, and asks the agent to cancel its request.
     func abandon(_ id: Int, _ error: LarderClientError) {
         guard let call = calls.abandon(id) else { return }
         call.resume(.failure(error))
@@ -185,7 +186,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         writeNotification(RequestCancel.name) { parameters.write(to: &$0) }
     }
 
-    /// Writes waiting requests as far as the limit of requests in flight and the socket allow.
+    /// Writes waiting requests until the limit of requests in flight is reached or the socket is not writable.
     private func writeWaiting() {
         guard end == nil, let context else { return }
         var hasWritten = false
@@ -211,8 +212,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         writeWaiting()
     }
 
-    /// Handles an error without an ID. With the code `lineTooLong`, it means that the agent discarded a request without
-    /// reading its ID. The longest request in flight is assumed to be that request.
+    /// Handles an error reply without an ID. The code `lineTooLong` means that the agent discarded a request without
+    /// reading its ID. It is assumed to be the longest request in flight.
     private func receive(errorWithoutID error: WireError) {
         guard error.code == .lineTooLong, let call = calls.answerLongest() else {
             return violation("the agent could not parse a request: \(error)")
@@ -233,7 +234,8 @@ final class ConnectionHandler: ChannelInboundHandler {
             if call.isAbandoned {
                 if let subscription { writeUnsubscribe(subscription) }
             } else if let subscription {
-                // Register before the next line is parsed: the same bytes may contain the first event.
+                // Register the receiver before the next line is parsed, because that line may already be the first
+                // event.
                 subscriptions[subscription] = receiver
                 call.resume(.result(result))
             } else {
@@ -258,7 +260,8 @@ final class ConnectionHandler: ChannelInboundHandler {
             guard case .end(let reason) = event.content else { return }
             subscriptions[event.subscription] = nil
             if reason == .denied || reason == .namespaceRemoved { return receiver.withdraw() }
-            // Pending replies may still arrive, but new requests would not be answered on this connection.
+            // Replies to earlier requests may still arrive, but the agent does not answer new requests on this
+            // connection.
             if reason == .shutdown { isUsable.value.store(false, ordering: .relaxed) }
             receiver.interrupt(LarderClientError(.disconnected, "the agent ended the subscription (\(reason))"))
         } catch {
@@ -279,7 +282,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     // MARK: Images
 
-    /// Passes progress to its call. Progress of an abandoned call is dropped.
+    /// Passes a progress notification to its call. The progress of an abandoned call is dropped.
     private func receive(progress params: JSONValue) {
         let progress: ImageProgress
         do {

@@ -30,7 +30,7 @@ final class ConnectionSlot: Sendable {
                 return try await connectOnce()
             } catch {
                 // EAGAIN means that the accept queue of the socket is full. Unlike a missing socket, this is usually
-                // temporary, so the connection is retried.
+                // temporary, so connecting is retried.
                 guard error.systemError == EAGAIN, attempt < Self.maxBusyRetries else { throw error }
             }
             do {

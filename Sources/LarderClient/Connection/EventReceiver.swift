@@ -6,14 +6,14 @@ protocol EventReceiver: Sendable {
     /// - Throws: `protocolViolation`. The caller must then close the connection.
     func receive(_ event: ConfigEvent) throws(LarderClientError)
 
-    /// Called when the subscription ended with an error.
+    /// Called when the subscription has ended with an error.
     func interrupt(_ error: LarderClientError)
 
-    /// Called when a change of the settings ended the subscription.
+    /// Called when the agent has ended the subscription because of a change of its settings.
     func withdraw()
 }
 
-/// A subscription at the agent. It ends with the last reference.
+/// A subscription at the agent. It ends when the last reference to this object is released.
 final class OpenSubscription: Sendable {
     private let connection: Connection
     private let number: Int

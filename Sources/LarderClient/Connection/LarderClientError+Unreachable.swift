@@ -8,7 +8,8 @@ extension LarderClientError {
         let (reason, advice): (String, String?)
         switch code {
         case ENOENT, ENOTDIR:
-            // The default path is the system's only if the user's own agent has no socket, so both paths are named.
+            // The system path is the default only if the socket of the user's own agent does not exist. Therefore both
+            // paths are missing, and the message names both.
             let users = socket == LarderSocket.systemPath ? LarderSocket.userPath.map { " or \($0)" } : nil
             reason = "there is no socket at \(socket)\(users ?? "")"
             advice =
@@ -78,7 +79,7 @@ private struct SocketFile {
         }
     }
 
-    /// Uses getpwuid_r(3) for the same reason.
+    /// Uses getpwuid_r(3), because getpwuid(3) returns static memory that other threads may overwrite.
     private static func name(ofUser id: uid_t) -> String? {
         var entry = passwd()
         var found: UnsafeMutablePointer<passwd>?

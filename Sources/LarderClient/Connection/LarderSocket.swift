@@ -22,8 +22,8 @@ public enum LarderSocket {
         return value("XDG_RUNTIME_DIR").map { "\($0)/larder/larder.sock" }
     }
 
-    /// The lookup without global state. An empty variable counts as unset, as the XDG Base Directory Specification
-    /// requires.
+    /// Computes ``defaultPath`` from the given environment and file system. An empty variable counts as unset, as the
+    /// XDG Base Directory Specification requires.
     static func path(environment: (String) -> String?, exists: (String) -> Bool) -> String {
         if let named = environment(environmentVariable), !named.isEmpty { return named }
         if let directory = environment("XDG_RUNTIME_DIR"), !directory.isEmpty {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Runs blocking work on a separate thread. On the task pool, which has few threads, it could delay other tasks.
+/// Runs blocking work on a separate thread. On the few threads that run tasks, it could delay other tasks.
 package func onOwnThread<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
         let box = Unmanaged.passRetained(Work { continuation.resume(returning: work()) })
@@ -13,7 +13,7 @@ package func onOwnThread<Value: Sendable>(_ work: @escaping @Sendable () -> Valu
                 return nil
             }, box.toOpaque())
         guard failure == 0 else {
-            // If no thread can be created, the work runs here and blocks a thread of the task pool.
+            // If no thread can be created, the work runs here and blocks one of the threads that run tasks.
             return box.takeRetainedValue().body()
         }
         pthread_detach(thread)

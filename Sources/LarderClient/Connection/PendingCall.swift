@@ -6,9 +6,9 @@ import NIOCore
 enum CallOutcome: Sendable {
     /// The result of the request.
     case result(JSONValue)
-    /// An error of the agent or of the client.
+    /// An error that the agent returned or the client detected.
     case failure(LarderClientError)
-    /// The connection ended before any of the request was written. The call can be made on another connection.
+    /// The connection ended before any byte of the request was written, so the call can be made on another connection.
     case notSent
 }
 
@@ -18,9 +18,9 @@ enum CallPurpose: Sendable {
     case answer
     /// `config.subscribe`: pass the subsequent events to the receiver.
     case subscription(any EventReceiver)
-    /// `image.get`: release the lease if the call was abandoned.
+    /// `image.get`: if the reply arrives after the call was abandoned, release its lease.
     case lease
-    /// `image.prefetch`: pass progress before the reply to the closure.
+    /// `image.prefetch`: until the reply, pass progress notifications to the closure.
     case prefetch(@Sendable (ImageProgress) -> Void)
 }
 
@@ -31,7 +31,7 @@ struct PendingCall {
     /// The size of the request in bytes.
     let byteCount: Int
     let purpose: CallPurpose
-    /// Gets the outcome. Nil once the call is abandoned; the agent's reply may then still be outstanding.
+    /// Called with the outcome. Nil once the call is abandoned, although the agent's reply may then still arrive.
     var caller: (@Sendable (CallOutcome) -> Void)?
     /// Fires when the timeout of the call passes.
     var timer: Scheduled<Void>?

@@ -3,9 +3,10 @@ public import LarderProtocol
 /// The `image.*` methods: the image cache that all processes of the machine share. Available as
 /// ``LarderClient/images``.
 ///
-/// All methods throw ``LarderClientError``. An error of the agent is `remote`, for example with `offline`,
-/// `imageRefused` or `forbiddenAddress`; its ``WireError/reason`` gives the details. `unavailable` means that the
-/// settings disable the image cache, or that the agent cannot use it.
+/// All methods throw ``LarderClientError``. An error that the agent returns has the code `remote`. Its
+/// ``LarderClientError/remoteError`` is, for example, `offline`, `imageRefused` or `forbiddenAddress`, with details in
+/// its ``WireError/reason``. `unavailable` means that the settings disable the image cache, or that the agent cannot
+/// use it.
 ///
 /// Getting, listing and prefetching images needs the right `images`. Storing images also needs `push`. Pinning and
 /// removing images needs `administer`.
@@ -20,15 +21,15 @@ public struct ImageCommands: Sendable {
     /// }
     /// ```
     ///
-    /// The agent downloads an image once, however many processes request it.
+    /// If several processes request an image at the same time, the agent downloads it once.
     /// - Parameters:
     ///   - url: an absolute `http` or `https` URL.
     ///   - policy: whether a cached image or the network is preferred.
     ///   - maximumAge: the oldest acceptable image, in whole seconds, rounded down; nil to apply only the policy.
     ///   - expectedDigest: the SHA-256 that the image must have; an image with another digest is refused.
-    ///   - cacheKey: identifies the image instead of the URL, within the URL's origin. It lets signed URLs that differ
-    ///     share one cached image.
-    ///   - priority: the order in which downloads of one user start if downloads are queued.
+    ///   - cacheKey: identifies the image instead of the URL, within the URL's origin. It lets URLs that differ only in
+    ///     their signature share one cached image.
+    ///   - priority: the priority of the download among the queued downloads of the same user.
     ///   - deadline: how long the agent may take, in whole milliseconds, rounded up; nil for
     ///     ``LarderClient/Configuration/timeout``.
     ///   - body: reads the file.
@@ -77,24 +78,25 @@ public struct ImageCommands: Sendable {
             ImageReference(url: url, cacheKey: cacheKey), policy: policy, maximumAgeSeconds: maximumAge?.wholeSeconds,
             expectedDigest: expectedDigest, leaseSeconds: 0, priority: priority,
             deadlineMilliseconds: deadline?.milliseconds)
-        // The agent enforces the deadline. The added time covers an agent that does not respond at all.
+        // The agent enforces the deadline. The client waits longer, and its own timeout is only for an agent that does
+        // not respond at all.
         let replyTimeout = deadline.flatMap { deadline in client.configuration.timeout.map { deadline + $0 } }
         let (result, connection) = try await client.send(
             ImageGet.self, parameters, timeout: replyTimeout, purpose: .lease)
         return LeasedImage(result, connection: connection)
     }
 
-    /// Releases the lease on an image. Returns at once and reports no errors.
+    /// Releases the lease on an image, so that its file can be removed. Returns at once and reports no errors.
     ///
-    /// Has no effect after the connection ended, because its leases ended with it.
+    /// Has no effect after the connection to the agent has ended, because all leases end with it.
     /// - Parameter image: the image from ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)``.
     public func release(_ image: LeasedImage) {
         image.connection.release(image.lease)
     }
 
     /// Returns the cached state of an image, and the decision that the agent would make for
-    /// ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)``. It never uses the network and takes no
-    /// lease.
+    /// ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)``. This method never uses the network and
+    /// takes no lease.
     ///
     /// ```swift
     /// let peek = try await client.images.peek("https://img.example.org/logo.png", explain: true)
@@ -286,7 +288,7 @@ public struct ImageCommands: Sendable {
 }
 
 extension LarderClientError {
-    /// The lease of an image ended with its connection before it was released.
+    /// The error for a lease that ended with its connection before it was released.
     fileprivate static func leaseLost(because error: (any Error)?) -> LarderClientError {
         LarderClientError(
             .disconnected,

@@ -3,7 +3,7 @@ public import LarderProtocol
 /// The progress of an `image.prefetch` request as a stream. The last element is the summary.
 ///
 /// Each iteration sends its own request. A slow consumer gets the newest progress next. If the task is cancelled or the
-/// loop is left, the agent stops; images that are complete stay in the cache.
+/// loop is left, the agent stops the prefetch. Images that it has completed stay in the cache.
 public struct ImagePrefetchSteps: AsyncSequence, Sendable {
     /// An element of the stream.
     public enum Element: Sendable, Hashable {
@@ -46,8 +46,8 @@ final class PrefetchRun {
         case ended
     }
 
-    /// A request and the stream of its steps. The request is cancelled with the last reference, for example when the
-    /// consumer leaves its loop.
+    /// A request and the stream of its steps. The request is cancelled when the last reference to this object is
+    /// released, for example when the consumer leaves its loop.
     private final class Call {
         let connection: Connection
         let id: Int
@@ -87,8 +87,8 @@ final class PrefetchRun {
     }
 
     private func step() async throws(LarderClientError) -> ImagePrefetchSteps.Element? {
-        // The connection may close after it is chosen and before the request is written. Then nothing was sent, and the
-        // next attempt uses another connection.
+        // The connection may close after it was chosen but before the request is written. The request was then not
+        // sent, and the next attempt uses another connection.
         for _ in 0..<3 {
             if Task.isCancelled { throw .cancelled }
             let call: Call
@@ -116,7 +116,7 @@ final class PrefetchRun {
     }
 
     private func begin(over connection: Connection) -> Call {
-        // A buffer of one step cannot lose the outcome, because the outcome is the last step.
+        // A buffer for one step is enough: a newer step replaces only progress, because the outcome is the last step.
         let (steps, continuation) = AsyncStream.makeStream(of: Step.self, bufferingPolicy: .bufferingNewest(1))
         // The client's timeout does not apply, because a prefetch may take arbitrarily long.
         let id = connection.begin(

@@ -12,7 +12,7 @@ extension ConfigCommands {
     /// ```
     ///
     /// The client caches the newest snapshot of each namespace. While it is current, this method returns it without a
-    /// request, so it can be called wherever a value is needed. In a tight loop, keep the snapshot and call this method
+    /// request, so you can call it wherever a value is needed. In a tight loop, keep the snapshot and call this method
     /// again when ``MappedSnapshot/isCurrent`` is false. A snapshot stays valid as long as it is referenced.
     /// - Parameters:
     ///   - namespace: the name of the namespace.
@@ -27,8 +27,8 @@ extension ConfigCommands {
         try await snapshot(namespace: namespace, mapped: mapped, since: nil)
     }
 
-    /// Returns the whole current snapshot, mapped into memory. A cached snapshot that is older than `known` is not
-    /// used.
+    /// Returns the whole current snapshot, mapped into memory. Does not use a cached snapshot that is older than
+    /// `known`.
     func snapshot(
         namespace: String, mapped: Bool, since known: SnapshotReceiver.Position?
     ) async throws(LarderClientError) -> MappedSnapshot {
@@ -36,7 +36,7 @@ extension ConfigCommands {
         let token = InvalidationToken()
         let snapshot =
             mapped ? try await opened(namespace, token) : try await copied(namespace, token)
-        // A concurrent call may have subscribed first.
+        // A concurrent call may already have cached a snapshot. Return that one if it is not older.
         let position = SnapshotReceiver.Position(revision: snapshot.revision, epoch: snapshot.epoch)
         if let cached = client.mappedSnapshots.current(namespace, since: position) { return cached }
         let parameters = ConfigSubscribe.Parameters(
@@ -90,8 +90,8 @@ extension ConfigCommands {
         }
     }
 
-    /// Returns a stream of mapped snapshots: the current one, then each new one. A snapshot is opened when it is
-    /// requested.
+    /// Returns a stream of mapped snapshots: the current one, then each new one. The file of a snapshot is opened only
+    /// when the iteration requests the snapshot.
     ///
     /// ```swift
     /// for try await snapshot in client.config.mappedSnapshots() {
@@ -100,8 +100,8 @@ extension ConfigCommands {
     /// ```
     /// - Parameters:
     ///   - namespace: the name of the namespace.
-    ///   - onInterruption: called each time the stream loses the agent, with the error and the delay before the next
-    ///     attempt. It runs in the task that iterates.
+    ///   - onInterruption: called each time the stream loses the connection to the agent or cannot connect, with the
+    ///     error and the delay before the next attempt. It runs in the task that iterates.
     public func mappedSnapshots(
         namespace: String = defaultNamespace,
         onInterruption: @escaping @Sendable (ConfigInterruption) -> Void = { _ in }
@@ -129,17 +129,17 @@ final class MappedSnapshotStore: Sendable {
         return snapshot.epoch == known.epoch && snapshot.revision >= known.revision ? snapshot : nil
     }
 
-    /// Stores a snapshot and its subscription in place of the previous ones.
+    /// Caches a snapshot and its subscription, which replace those cached before for the namespace.
     func keep(_ snapshot: MappedSnapshot, _ subscription: OpenSubscription, of namespace: String) {
-        // The previous values are released outside the lock, because this ends a subscription.
+        // The replaced values are released outside the lock, because that ends a subscription.
         _ = cached.withLock {
             $0.updateValue(CachedSnapshot(snapshot: snapshot, subscription: subscription), forKey: namespace)
         }
     }
 }
 
-/// Invalidates a snapshot at the first event of a subscription that started at its revision, and when the subscription
-/// ends.
+/// Invalidates a snapshot at the first event of a subscription that started at the snapshot's revision, or when the
+/// subscription ends.
 struct InvalidatingReceiver: EventReceiver {
     let token: InvalidationToken
 

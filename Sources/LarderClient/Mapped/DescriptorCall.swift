@@ -3,14 +3,14 @@ import LarderJSON
 import LarderProtocol
 import Glibc
 
-/// One request over a separate connection that passes an open file (unix(7), `SCM_RIGHTS`), or whose reply does. The
-/// client's own connection cannot pass descriptors.
+/// One request that passes an open file, or whose reply does (unix(7), `SCM_RIGHTS`). It uses a separate connection,
+/// because the client's own connection cannot pass descriptors.
 struct DescriptorCall: Sendable {
     let socket: String
     let configuration: LarderClient.Configuration
 
     /// Sends a request and waits for its reply. Stops waiting if the task is cancelled.
-    /// - Parameter passed: a descriptor to send with the first byte. The caller still owns it.
+    /// - Parameter passed: a descriptor to send with the first byte; nil for none. The caller still owns it.
     /// - Returns: the result, and the file that came with it; nil if none did.
     func send<Method: WireMethod>(
         _ method: Method.Type, _ parameters: Method.Parameters, passing passed: CInt? = nil
@@ -47,8 +47,8 @@ struct DescriptorCall: Sendable {
             do throws(LarderClientError) {
                 return try DescriptorStream(connectedTo: socket)
             } catch {
-                // EAGAIN means that the accept queue of the socket is full. This is usually temporary, so the
-                // connection is retried.
+                // EAGAIN means that the accept queue of the socket is full. This is usually temporary, so connecting is
+                // retried.
                 guard error.systemError == EAGAIN, attempt < ConnectionSlot.maxBusyRetries else { throw error }
             }
             do {
@@ -61,7 +61,7 @@ struct DescriptorCall: Sendable {
     }
 }
 
-/// A file that the agent passed. It is closed with the last reference.
+/// A file that the agent passed. It is closed when the last reference to this object is released.
 final class ReceivedFile: Sendable {
     let descriptor: CInt
 
@@ -85,7 +85,7 @@ private final class DescriptorStream: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Ends an exchange that another thread is waiting for: its system calls then return.
+    /// Ends an exchange on another thread: its blocking system calls return.
     func interrupt() { shutdown(descriptor, CInt(SHUT_RDWR)) }
 
     /// Sends a line and waits for the reply.

@@ -4,8 +4,8 @@ public import LarderSnapshotFile
 /// A stream of mapped snapshots of a namespace: the current one at once, then each new one.
 ///
 /// The agent announces each revision without its content. The file is opened when the next element is requested, so a
-/// slow consumer opens only the newest. As in ``ConfigSnapshots``, revisions only increase within an epoch, no snapshot
-/// is delivered twice, and the stream survives restarts of the agent.
+/// slow consumer opens only the file of the newest snapshot. As in ``ConfigSnapshots``, revisions only increase within
+/// an epoch, no snapshot is delivered twice, and the stream survives restarts of the agent.
 public struct MappedSnapshots: AsyncSequence, Sendable {
     /// A snapshot.
     public typealias Element = MappedSnapshot
