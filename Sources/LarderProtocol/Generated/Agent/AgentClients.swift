@@ -2,7 +2,8 @@
 
 public import LarderJSON
 
-/// `agent.clients`: lists the connections. Includes the caller's own connection. In ascending order of `id`.
+/// `agent.clients`: lists the connections. The list includes the caller's own connection, and is in ascending order of
+/// `id`.
 public enum AgentClients: WireMethod, AuthorizedMethod {
     public static let name = "agent.clients"
     public typealias Parameters = NoParameters

@@ -3,7 +3,7 @@
 public import LarderJSON
 
 /// `agent.stats`: returns the agent's statistics. Counters start at 0 when the agent starts; "open", "inFlight" and
-/// "residentBytes" are current values.
+/// "residentBytes" are current values, and so are the values whose description has the word "now".
 public enum AgentStats: WireMethod, AuthorizedMethod {
     public static let name = "agent.stats"
     public typealias Parameters = NoParameters

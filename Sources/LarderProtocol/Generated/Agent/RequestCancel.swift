@@ -3,8 +3,8 @@
 public import LarderJSON
 
 /// `request.cancel`: cancels a pending request of this connection. Cancels the requests of this connection whose id is
-/// equal in type and text. A cancelled request is still answered: with the error `cancelled` if it changed nothing,
-/// otherwise with its result.
+/// equal in type and text. A cancelled request is still answered: with the error `cancelled`, or with its result if it
+/// was too late to stop it. A write that is answered with `cancelled` changed nothing.
 public enum RequestCancel: WireMethod, AuthorizedMethod {
     public static let name = "request.cancel"
 

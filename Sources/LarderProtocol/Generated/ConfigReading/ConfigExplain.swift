@@ -47,7 +47,7 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
         /// The key in a key-value store. If several keys form the value, it is their common prefix, which ends with
         /// "/".
         public var key: String?
-        /// The upstream version.
+        /// Upstream version of the document.
         public var version: String?
         /// Name of the overlay: the arm that this host is in.
         public var experiment: String?
@@ -103,7 +103,8 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
 
     /// When a layer's effect at the path began.
     public struct Since: Sendable, Equatable {
-        /// The first known snapshot in which the layer had its present effect at the path.
+        /// The revision since which the layer has had its present effect at the path: its value, or hiding the values
+        /// of lower layers.
         public var revision: Int
         /// When the effect began: when that snapshot was published, or when the layer changed later without a new
         /// snapshot.

@@ -2,8 +2,8 @@
 
 public import LarderJSON
 
-/// `config.history`: lists the snapshots in the history. Returns them newest first, each with the changes that caused
-/// it. The history survives restarts; the setting `history` of the namespace limits it.
+/// `config.history`: lists the snapshots in the history. Returns the snapshots newest first, each with the changes that
+/// caused it. The history survives restarts; the setting `history` of the namespace limits it.
 public enum ConfigHistory: WireMethod, AuthorizedMethod {
     public static let name = "config.history"
 

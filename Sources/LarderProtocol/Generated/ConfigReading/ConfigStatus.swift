@@ -2,8 +2,8 @@
 
 public import LarderJSON
 
-/// `config.status`: returns the status of namespaces. One element for the requested namespace, or for all in ascending
-/// order of name.
+/// `config.status`: returns the status of namespaces. The result has one element for the requested namespace, or for
+/// each namespace that the caller may read, in ascending order of name.
 public enum ConfigStatus: WireMethod, AuthorizedMethod {
     public static let name = "config.status"
 

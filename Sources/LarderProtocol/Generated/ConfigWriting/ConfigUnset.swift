@@ -2,7 +2,7 @@
 
 public import LarderJSON
 
-/// `config.unset`: removes overrides. Removes those at the path and below it; overrides above it stay.
+/// `config.unset`: removes overrides. Removes the overrides at the path and below it; overrides above it stay.
 public enum ConfigUnset: WireMethod, AuthorizedMethod {
     public static let name = "config.unset"
     public typealias Result = ConfigChange

@@ -2,7 +2,8 @@
 
 public import LarderJSON
 
-/// `image.list`: lists the cached images. Returns pages, in an order that is stable while no image is added or removed.
+/// `image.list`: lists the cached images. Returns the list in pages. Its order is stable while no image is added or
+/// removed.
 public enum ImageList: WireMethod, AuthorizedMethod {
     public static let name = "image.list"
 

@@ -22,7 +22,8 @@ extension WireError.Code {
     public static let denied = Self(3, "denied", "Denied")
     /// The time limit of the request has passed.
     public static let timeout = Self(4, "timeout", "Timed out", retryable: true)
-    /// The request was cancelled and changed nothing.
+    /// The request was cancelled. A cancelled write changed nothing. Images that a prefetch has completed stay cached,
+    /// and a response of the source that other requests wait for is still applied.
     public static let cancelled = Self(5, "cancelled", "Cancelled", retryable: true)
     /// The source could not be reached, or its response was not usable. The last good data stays.
     public static let upstreamFailed = Self(6, "upstreamFailed", "Upstream failed", retryable: true)
