@@ -103,7 +103,7 @@ struct BackupTests {
         }
     }
 
-    @Test("a damaged or incomplete backup is refused, and the state is unchanged", arguments: [0, 1, 2, 3])
+    @Test("restore refuses a damaged or incomplete backup and leaves the state unchanged", arguments: [0, 1, 2, 3])
     func damaged(kind: Int) throws {
         try AgentHome.with { home in
             let file = home.directory + "/larder.backup"
@@ -126,7 +126,7 @@ struct BackupTests {
         }
     }
 
-    /// Makes a backup of two namespaces, changes its lines and updates the SHA-256 at the end.
+    /// Makes a backup of two namespaces, changes its lines and updates the SHA-256 in its last line. Returns its path.
     private func forge(_ home: AgentHome, _ change: (inout [String]) -> Void) throws -> String {
         let file = home.directory + "/larder.backup"
         let agent = try home.start()
@@ -143,7 +143,7 @@ struct BackupTests {
     }
 
     @Test(
-        "a line that does not match its snapshot is reported by number and refused, even if the SHA-256 is correct",
+        "restore refuses a line that does not match its snapshot, by number, even if the SHA-256 is correct",
         arguments: ["text", "content", "revision", "namespace", "twice"])
     func forged(kind: String) throws {
         try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
@@ -169,7 +169,7 @@ struct BackupTests {
     }
 
     @Test(
-        "a snapshot with an invalid member is refused, even if every SHA-256 in the backup is correct",
+        "restore refuses a snapshot with an invalid member, even if every SHA-256 in the backup is correct",
         arguments: [
             (#""digest":"[0-9a-f]+""#, #""digest":"x""#), (#""journal":\d+"#, #""journal":9007199254740992"#),
             (#""released":\d+"#, #""released":9007199254740992"#),
@@ -199,7 +199,7 @@ struct BackupTests {
         }
     }
 
-    @Test("a backup without snapshots is refused, unless it lists namespaces that were omitted")
+    @Test("restore refuses a backup without snapshots, unless it lists namespaces that were omitted")
     func withoutSnapshots() throws {
         try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
             let file = try forge(home) { $0 = [$0[0]] }

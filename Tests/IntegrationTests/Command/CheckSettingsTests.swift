@@ -3,14 +3,14 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("larderd --check-settings and layer files")
+    @Suite("larderd --check-settings with layer files")
     struct CheckSettingsTests {
         private func check(_ home: AgentHome) throws -> Command {
             try Command.run(
                 Products.agent, ["--check-settings", "--settings", home.settings], environment: home.environment)
         }
 
-        @Test("all errors in the settings and in layer files are reported with file, line and column")
+        @Test("--check-settings reports all errors in the settings and in layer files with file, line and column")
         func allErrors() throws {
             try AgentHome.with(
                 settings:
@@ -33,7 +33,7 @@ extension Integration {
             }
         }
 
-        @Test("a missing layer file causes a warning")
+        @Test("--check-settings warns about a missing layer file")
         func missingFile() throws {
             try AgentHome.with(settings: "{ namespaces: { shop: { defaults: { path: '@/none.json' } } } }") { home in
                 let found = try check(home)
@@ -107,7 +107,7 @@ extension Integration {
             }
         }
 
-        @Test("status --check exits with the failure status if a namespace has no document")
+        @Test("status --check exits with the status for failures if a namespace has no document")
         func failures() throws {
             try AgentHome.with(settings: "{ namespaces: { shop: { remote: { file: { path: '@/shop.json' } } } } }") {
                 home in

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Release of code pages")
 struct CodePagesTests {
-    @Test("only executable mappings of files are released")
+    @Test("only the pages of executable file mappings are released")
     func ranges() {
         let maps = """
             5600a000-5600c000 r--p 00000000 fe:00 1234   /usr/sbin/larderd

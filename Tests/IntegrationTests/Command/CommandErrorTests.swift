@@ -95,7 +95,7 @@ extension Integration {
         }
 
         @Test(
-            "an invalid time is refused with a description of valid times, even if it begins with a dash",
+            "the error for an invalid time describes valid times, even if the time begins with a dash",
             arguments: ["-1s", "0", "5x", "99999999999999999999d", "999999999d", "3661d"])
         func times(text: String) throws {
             for arguments in [
@@ -111,7 +111,7 @@ extension Integration {
             }
         }
 
-        @Test("set accepts a negative number as its value, also with --ttl")
+        @Test("set accepts a negative number as its value, even with --ttl")
         func negativeValues() throws {
             #expect(
                 Arguments.normalized(["set", "a", "-5", "--ttl", "10m"]) == ["set", "a", "--ttl", "10m", "--", "-5"])

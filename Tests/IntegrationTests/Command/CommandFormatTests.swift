@@ -11,7 +11,7 @@ struct CommandFormatTests {
 
     private func before(_ seconds: Int) -> Timestamp { Timestamp(milliseconds: now.milliseconds - seconds * 1000) }
 
-    @Test("scalars are printed bare, objects pretty or compact, and numbers with their original text")
+    @Test("scalars are printed without quotes, objects pretty or compact, and numbers with their original text")
     func values() throws {
         #expect(ValueFormat.pretty.text("a \"b\"") == "a \"b\"")
         #expect(ValueFormat.pretty.text(try JSONValue(parsing: "0.1000")) == "0.1000")
@@ -98,7 +98,7 @@ struct CommandFormatTests {
             ])
     }
 
-    @Test("status prints the state first, then the details")
+    @Test("status prints the state of a namespace first, then the details")
     func statusReport() {
         let plain = Style(isTerminal: false, noColor: "", terminal: "xterm")
         #expect(
@@ -123,7 +123,7 @@ struct CommandFormatTests {
                 """)
     }
 
-    @Test("status measures the duration of a failure from the last success, not from the last attempt")
+    @Test("status counts the duration of a failure from the last success, not from the last attempt")
     func failingFor() {
         let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: now)
         var namespace = status()
@@ -161,7 +161,7 @@ struct CommandFormatTests {
         #expect(report.text([namespace]).contains("no response yet"))
     }
 
-    @Test("a namespace without a snapshot is reported as not published yet")
+    @Test("status reports a namespace without a snapshot as not published yet")
     func emptyStatus() {
         var namespace = status()
         namespace.revision = 0
@@ -292,7 +292,7 @@ struct CommandFormatTests {
                 == "revisions 1 and 2 are equal")
     }
 
-    @Test("status shows quarantine, rollback, plain copy and acknowledgements")
+    @Test("status shows a quarantine, a rollback, the plain copy and acknowledgements")
     func holds() {
         var namespace = status()
         namespace.quarantine = .init(version: "18", at: before(60), members: 40, removed: 39)
@@ -331,7 +331,7 @@ struct CommandFormatTests {
                 """))
     }
 
-    @Test("each protocol error has an exit status")
+    @Test("protocol errors have the documented exit statuses")
     func exitStatuses() {
         // The testing library also has a type ExitStatus.
         func status(_ code: WireError.Code) -> LarderCommand.ExitStatus {

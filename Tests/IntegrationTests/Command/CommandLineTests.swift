@@ -5,7 +5,7 @@ import Testing
 
 @Suite("larder with a real agent", .ownThread, .timeLimit(.minutes(3)))
 struct CommandLineTests {
-    @Test("ping finds the socket by an option before or after the verb, or by the environment")
+    @Test("ping uses the socket from an option before or after the verb, or from the environment")
     func ping() throws {
         try AgentHome.with(starting: true) { (home) throws in
             let pong = Command(end: .exit(0), text: "pong\n")
@@ -16,7 +16,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("set, get and unset print bare scalars, pretty or compact objects, or the whole result")
+    @Test("set, get and unset print scalars without quotes, pretty or compact objects, or the whole result")
     func values() throws {
         try AgentHome.with(starting: true) { (home) throws in
             #expect(try home.larder("set", "search.limit", "25").status == 0)
@@ -63,7 +63,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("a set that changes only the lifetime of an override reports it")
+    @Test("set reports a change of the lifetime of an override, even if the value is unchanged")
     func lifetimes() throws {
         try AgentHome.with(starting: true) { (home) throws in
             #expect(!(try home.larder("set", "a", "1").text.contains(";")))
@@ -127,7 +127,8 @@ struct CommandLineTests {
     }
 
     @Test(
-        "watch prints a line immediately for each change of the value and ends after --count", arguments: [false, true])
+        "watch prints a line immediately for each change of the value, and ends after --count lines",
+        arguments: [false, true])
     func watch(isPatched: Bool) throws {
         try AgentHome.with(starting: true) { (home) throws in
             try home.larder("set", "a", #"{"x": 1, "text": "one"}"#)
@@ -258,7 +259,7 @@ struct CommandLineTests {
             try push("2")
             let back = try home.larder("rollback", "\(first)").text
             #expect(back.hasPrefix("revision \(first + 2); the current content of the sources is held back"))
-            // With this override, the document is the same before and after the release.
+            // With this override, the namespace has the same content before and after the release.
             try home.larder("set", "a", "3")
             let unchanged = "unchanged at revision \(first + 3)\n"
             #expect(try home.larder("rollback", "--release").text == "released, \(unchanged)")

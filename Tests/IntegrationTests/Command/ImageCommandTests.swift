@@ -28,7 +28,7 @@ extension Integration {
                 let copied = try larder(home, ["get", url, "-o", "copy.png"])
                 #expect(copied.output == ["copy.png: image/png, 16×16, 300 kB, cached"])
                 #expect(try bytes(home.directory + "/copy.png") == image.bytes)
-                // A symbolic link, and the mode of its target, are kept.
+                // If the destination is a symbolic link, the link and the mode of its target are kept.
                 symlink("copy.png", home.directory + "/link.png")
                 chmod(home.directory + "/copy.png", 0o640)
                 let json = try larder(home, ["get", url, "-o", "link.png", "--json"])
@@ -50,7 +50,8 @@ extension Integration {
         }
 
         @Test(
-            "get -o downloads once, also for a user who cannot read the cache directory", .enabled(if: geteuid() == 0))
+            "get -o downloads an image once, even for a user who cannot read the cache directory",
+            .enabled(if: geteuid() == 0))
         func otherUser() throws {
             try AgentHome.with(
                 settings:
@@ -193,7 +194,7 @@ extension Integration {
             }
         }
 
-        @Test("ls prints a list of several pages with the same columns throughout")
+        @Test("ls prints a list that arrives in several pages with the same columns throughout")
         func pages() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()

@@ -12,7 +12,7 @@ import Testing
 struct ImageFileRequestTests {
     private static let image = TestImage(seed: 1, size: 3_000_000)
 
-    /// Runs `body` with a directory that has an older file `copy`.
+    /// Runs `body` with a directory that has a file `copy` with the content `old`.
     private func withDirectory(_ body: (String) throws -> Void) throws {
         try withTemporaryDirectory { directory in
             try Data("old".utf8).write(to: URL(filePath: directory + "/copy"))
@@ -78,7 +78,7 @@ struct ImageFileRequestTests {
         }
     }
 
-    @Test("without a descriptor, the file is read from the path in the reply")
+    @Test("if the reply has no descriptor, the file is read from the path in the reply")
     func path() throws {
         try withDirectory { directory in
             let blob = directory + "/blob"
@@ -96,7 +96,7 @@ struct ImageFileRequestTests {
         }
     }
 
-    @Test("errors, a closed connection and a timeout have the exit statuses of other verbs")
+    @Test("errors, a closed connection and a timeout have the same exit statuses as for other verbs")
     func failures() throws {
         let refusal = #"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"Not found","data":{"detail":"x"}}}"#
         for (answer, timeout, status) in [

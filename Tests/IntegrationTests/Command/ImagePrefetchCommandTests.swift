@@ -41,7 +41,7 @@ extension Integration {
             }
         }
 
-        @Test("an invalid line is reported with its number and reason, and the other images are fetched")
+        @Test("an invalid line of the list is reported with its number and reason, and the other images are fetched")
         func invalidLines() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
@@ -65,7 +65,7 @@ extension Integration {
             }
         }
 
-        @Test("with --json the result has each rejected line or element")
+        @Test("with --json the result contains each rejected line or element")
         func invalidElements() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
@@ -104,7 +104,7 @@ extension Integration {
             }
         }
 
-        @Test("a list that is sent in several requests has one combined result")
+        @Test("the results of a list that is sent in several requests are combined into one")
         func portions() throws {
             let settings =
                 "{ limits: { lineBytes: 4096 }, images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 } }"

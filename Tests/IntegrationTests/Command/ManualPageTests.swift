@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Manual pages and completions", .ownThread)
 struct ManualPageTests {
-    @Test("manual pages and completions are generated from the programs")
+    @Test("the generator makes manual pages and completions from the programs")
     func pages() throws {
         try withTemporaryDirectory { directory in
             let script = Checkout.root.appending(path: "packaging/build-docs.sh").path

@@ -80,7 +80,7 @@ struct PrefetchListTests {
         #expect(elements.refusals == [.init(number: 1, reason: reason), .init(number: 2, reason: reason)])
     }
 
-    @Test("the images around a rejected line or element are kept")
+    @Test("if lines or elements are rejected, the other images in the list are kept")
     func others() throws {
         let long = "https://a/" + String(repeating: "x", count: 8183)
         let text = Array("# two\nhttps://a/1\n\(long)\n".utf8) + [0xFF, 0x0A] + Array("no\nhttps://a/2".utf8)
@@ -99,7 +99,7 @@ struct PrefetchListTests {
         #expect(try urls(String(long.dropLast())) == [String(long.dropLast())])
     }
 
-    @Test("portions respect the limits of a request and keep the order of the list")
+    @Test("a list is divided into portions within the limits of a request, in the order of the list")
     func portions() throws {
         let items = (0..<25).map { ImagePrefetch.Item(ImageReference(url: "https://a/\($0)")) }
         let byCount = PrefetchList.portions(items, maxItems: 10, maxBytes: 1 << 20)

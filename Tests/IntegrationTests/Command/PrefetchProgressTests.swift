@@ -14,7 +14,9 @@ struct PrefetchProgressTests {
             millisecondsLeft: left)
     }
 
-    @Test("the bar uses the width that is left; if it is too narrow, the least important figures are omitted")
+    @Test(
+        "the bar fills the rest of the line; on a narrow terminal, the least important figures and then the bar are omitted"
+    )
     func widths() {
         let half = line(498, of: 1000, failed: 2)
         for (columns, text) in [
@@ -29,7 +31,7 @@ struct PrefetchProgressTests {
         }
     }
 
-    @Test("a line is at most as wide as the terminal, and at most 120 columns wide")
+    @Test("a progress line is at most as wide as the terminal, and at most 120 columns wide")
     func limits() {
         for columns in 0...300 {
             for one in [line(3, of: 7, failed: 4), line(0, of: 100_000, left: nil), line(1, of: 1, left: 0)] {
@@ -39,7 +41,7 @@ struct PrefetchProgressTests {
         #expect(line(7, of: 7).bar(columns: 60) == "7/7  [===========]  100%   38 MB  1.2 MB/s")
     }
 
-    @Test("a plain line has the same figures, and 100 % only at the end")
+    @Test("a line without a bar has the same figures, and 100 % only at the end")
     func plain() {
         #expect(
             line(412, of: 1000, failed: 3).plain
@@ -81,7 +83,7 @@ struct PrefetchProgressTests {
         #expect(meter.millisecondsLeft.map { abs($0 - 80_000) < 100 } == true)
     }
 
-    @Test("on a terminal one line is redrawn in place, at the current width")
+    @Test("on a terminal one line is redrawn in place, at the current width of the terminal")
     func terminal() async {
         let terminal = FakeTerminal(columns: 60)
         let display = ProgressDisplay(PrefetchTally(total: 10), on: terminal.screen)

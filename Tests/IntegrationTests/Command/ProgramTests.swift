@@ -60,7 +60,7 @@ extension Integration {
         }
 
         @Test(
-            "invalid variables of socket activation do not affect the command line",
+            "invalid socket activation variables do not affect the command line",
             arguments: [
                 "LISTEN_FDS=many", "LISTEN_FDS=1", "LISTEN_FDS=7 LISTEN_FDNAMES=a:b", "LISTEN_FDS=1 LISTEN_FDNAMES=%%",
             ])
@@ -91,8 +91,8 @@ extension Integration {
         func foundation(name: String) throws {
             let path = try name == "larder" ? Products.thinCommandLine : Products.agent
             let program = try Data(contentsOf: URL(filePath: path), options: .alwaysMapped)
-            // The names of the libraries for a dynamically linked program, that of the data for a statically linked
-            // one.
+            // A dynamically linked program would contain the names of the libraries, a statically linked one the name
+            // of the ICU data (`icudt`).
             for trace in ["libFoundation.so", "lib_FoundationICU.so", "icudt"] {
                 #expect(program.range(of: Data(trace.utf8)) == nil, "\(trace)")
             }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Maximum age of values")
+    @Suite("Maximum age of values (maximumAgeSeconds)")
     struct ConfigAgeTests {
         private func withOrigin(
             _ body: (AgentHome, AgentProcess, RawOrigin) throws -> Void
@@ -83,7 +83,7 @@ extension Integration {
             }
         }
 
-        @Test("a request that waits for a recent value can be cancelled, which ends the request to the source")
+        @Test("cancelling a request that waits for a recent value ends the request to the source")
         func cancel() throws {
             try withOrigin { _, agent, origin in
                 origin.answer(.hang)

@@ -48,7 +48,7 @@ extension Integration {
             }
         }
 
-        @Test("pipelined changes share snapshots, which list the cause of each change once")
+        @Test("pipelined changes share snapshots, and the history lists the cause of each change once")
         func sharedSnapshots() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -64,7 +64,7 @@ extension Integration {
             }
         }
 
-        @Test("a rollback survives restarts and kill -9 until the source has a newer version than the refused one")
+        @Test("a rollback survives restarts and kill -9 until the source has a version newer than the rolled-back one")
         func rollbackAcrossRestarts() throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"1","n":1}"#, etag: "a"))
             defer { origin.stop() }

@@ -82,7 +82,7 @@ extension Integration {
             }
         }
 
-        @Test("an agent that stops replies to pending waits, also after a half-close and in a batch")
+        @Test("an agent that stops replies to pending waits, even after a half-close and in a batch")
         func stop() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -101,7 +101,7 @@ extension Integration {
             }
         }
 
-        @Test("each of 1,000 waits gets the revision that it waits for")
+        @Test("each of 1,000 waits returns the revision that it waits for, or a newer one")
         func many() throws {
             try AgentHome.with { home in
                 let agent = try home.start()

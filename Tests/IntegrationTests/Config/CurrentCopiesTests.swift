@@ -6,7 +6,7 @@ import Testing
 extension Integration {
     @Suite("Plain copies of the current snapshots")
     struct CurrentCopiesTests {
-        /// Grants all users the right to read, so that copies get the mode from the settings.
+        /// Grants all users the right to read, because otherwise copies have a stricter mode than in the settings.
         private static let forAll = "access: { others: ['read'] }"
 
         private func path(_ home: AgentHome, _ namespace: String = "default") -> String {
@@ -128,7 +128,7 @@ extension Integration {
             }
         }
 
-        @Test("users who lose the right to read can no longer read the old copy, even if no new one can be written")
+        @Test("users who lose the right to read cannot read the existing copy, even if no new copy can be written")
         func rightsTaken() throws {
             try AgentHome.with(settings: "{ current: { mode: '0644' }, \(Self.forAll) }") { home in
                 let agent = try home.start()
@@ -211,7 +211,7 @@ extension Integration {
             }
         }
 
-        @Test("an error that prevents copies is logged once and shown in the status, and does not prevent changes")
+        @Test("an error that prevents copies is logged once and shown in the status; changes still succeed")
         func problem() throws {
             try AgentHome.with { home in
                 try home.write("current", "no directory")
@@ -228,7 +228,8 @@ extension Integration {
             }
         }
 
-        @Test("a link in place of the copy directory is not followed, and two agents do not share the directory")
+        @Test(
+            "a symbolic link in place of the copy directory is not followed, and two agents do not share the directory")
         func foreign() throws {
             try AgentHome.with { home in
                 try home.makeDirectory("elsewhere")
@@ -249,7 +250,7 @@ extension Integration {
             }
         }
 
-        @Test("if the settings disable copies, old copies are deleted too")
+        @Test("if the settings disable copies, existing copies are deleted and no new ones are written")
         func disabled() throws {
             try AgentHome.with(settings: "{ current: { enabled: false } }") { home in
                 try home.makeDirectory("current")

@@ -21,7 +21,9 @@ extension Integration {
             }
         }
 
-        @Test("files are merged in the order of their names; edits, new files and removals are published")
+        @Test(
+            "the files of the layer are merged in the order of their names; edits, new files and removals are published"
+        )
         func edits() throws {
             try withFiles { home, _, client in
                 try home.write("config.d/20-more.json", #"{"n":1}"#)
@@ -38,7 +40,7 @@ extension Integration {
             }
         }
 
-        @Test("a refresh returns the revision that contains the current files")
+        @Test("a refresh returns the revision of a snapshot with the current content of the files")
         func refreshed() throws {
             try withFiles { home, _, client in
                 for number in 1...5 {
@@ -51,7 +53,7 @@ extension Integration {
             }
         }
 
-        @Test("a truncated file or dangling link keeps the last good content, and the status names it")
+        @Test("if a file is truncated or a dangling link, the last good content stays, and the status names the file")
         func lastGoodStays() throws {
             try withFiles { home, agent, client in
                 let more = home.directory + "/config.d/20-more.json"
@@ -119,7 +121,7 @@ extension Integration {
             }
         }
 
-        @Test("a missing directory, or a FIFO in it, keeps the content, and the status reports the problem")
+        @Test("if the directory is missing or contains a FIFO, the last content stays, and the status has the problem")
         func directoryVanishes() throws {
             try withFiles { home, agent, client in
                 let directory = home.directory + "/config.d"

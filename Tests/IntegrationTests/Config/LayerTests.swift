@@ -45,7 +45,7 @@ extension Integration {
             }
         }
 
-        @Test("if the defaults are missing when the agent starts, their last content is served as stale")
+        @Test("if the file of the defaults is missing when the agent starts, its last content is served as stale")
         func defaultsGoneAtStart() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { defaults: { path: '@/defaults.json' } } } }") {
                 home in
@@ -90,7 +90,7 @@ extension Integration {
             }
         }
 
-        @Test("a set of a locked path is denied with the settings file, and the file and line of the value")
+        @Test("the denial of a set at a locked path names the settings file, and the file and line of the value")
         func lockRefusal() throws {
             let settings = "{ namespaces: { default: { host: { directory: '@/config.d' }, locks: ['search.limit'] } } }"
             try AgentHome.with(settings: settings) { home in
@@ -107,7 +107,7 @@ extension Integration {
             }
         }
 
-        @Test("config.explain names the process that set a value, also after a kill and a restart")
+        @Test("config.explain names the process that set a value, even after a kill and a restart")
         func peers() throws {
             try AgentHome.with { home in
                 let first = try home.start()

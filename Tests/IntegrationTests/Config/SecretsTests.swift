@@ -57,7 +57,9 @@ extension Integration {
             }
         }
 
-        @Test("another user gets masked values, also for each layer", .enabled(if: geteuid() == 0))
+        @Test(
+            "a user without the right `secrets` gets masked values, both in the result and for each layer",
+            .enabled(if: geteuid() == 0))
         func otherUser() throws {
             try withSecrets { _, agent in
                 func call(_ method: String, _ params: JSONValue) throws -> JSONValue {

@@ -58,7 +58,9 @@ extension Integration {
             }
         }
 
-        @Test("without permission to read layer files and cache, configuration is served and changes are kept")
+        @Test(
+            "an agent that cannot read its layer files and cache serves configuration and keeps changes across a restart"
+        )
         func hostAndCache() throws {
             try AgentHome.with { home in
                 try home.makeDirectory("etc/config.d")
