@@ -26,7 +26,7 @@ extension Integration {
             """
         }
 
-        @Test("a private authority is trusted only if the settings name it")
+        @Test("a private certificate authority is trusted only if the settings name it")
         func authority() throws {
             try AgentHome.with { home in
                 let nginx = try Self.nginx(home)

@@ -23,7 +23,7 @@ extension Integration {
             }
         }
 
-        @Test("request.cancel cancels a refresh and closes its connection to the source")
+        @Test("request.cancel cancels a refresh and closes the agent's connection to the source")
         func cancel() throws {
             try withHangingSource { agent, origin in
                 let client = try agent.connect()
@@ -66,7 +66,9 @@ extension Integration {
             }
         }
 
-        @Test("concurrent refreshes share one request, and cancelling one does not affect the others")
+        @Test(
+            "concurrent refreshes share one request to the source, and cancelling one does not affect the other refreshes"
+        )
         func shared() throws {
             try withHangingSource { agent, origin in
                 let clients = try (0..<5).map { _ in try agent.connect() }
@@ -88,7 +90,7 @@ extension Integration {
             }
         }
 
-        @Test("a push waits for an earlier refresh and replaces its document; a set does not wait")
+        @Test("a push waits for an earlier refresh and replaces the document of that refresh; a set does not wait")
         func pushAfterRefresh() throws {
             try withHangingSource { agent, origin in
                 let (refresher, pusher) = try (agent.connect(), agent.connect())

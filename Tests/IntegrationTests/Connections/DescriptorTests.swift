@@ -6,7 +6,7 @@ import Testing
 extension Integration {
     @Suite("Exhausted file descriptors")
     struct DescriptorTests {
-        @Test("connections above the descriptor limit are refused with a reason, and the others are served")
+        @Test("connections above the descriptor limit are refused with a reason, and existing connections are served")
         func exhausted() throws {
             try AgentHome.with { home in
                 let agent = try home.start(wrapper: ["prlimit", "--nofile=128:128", "--"])
@@ -29,7 +29,7 @@ extension Integration {
                         }
                     }
                     #expect(served.count == limit)
-                    // A descriptor is reserved for writing changes.
+                    // The agent reserves a descriptor for writing changes.
                     try served[0].call("config.set", ["path": "n", "value": 1])
                     for client in clients.dropFirst() { client.close() }
                     try served[0].call("agent.stats", until: { $0["connections"]?["open"] == 1 })
@@ -44,7 +44,7 @@ extension Integration {
             }
         }
 
-        @Test("after descriptors were exhausted, changes and images work and no descriptor is leaked")
+        @Test("after its descriptors were exhausted, the agent serves changes and images, and leaks no descriptor")
         func recovery() throws {
             try AgentHome.withImages { home, origin in
                 let agent = try home.start(wrapper: ["prlimit", "--nofile=128:128", "--"])
@@ -78,7 +78,7 @@ extension Integration {
                     try use(number)
                 }
                 try waitForSingleConnection()
-                // Waits, because a background copy of the image index can have descriptors open.
+                // Waits, because the agent can have descriptors open for a background copy of the image index.
                 let deadline = Deadline.usual
                 while try openDescriptors() > before, !deadline.hasPassed { _ = poll(nil, 0, 5) }
                 #expect(try openDescriptors() <= before)

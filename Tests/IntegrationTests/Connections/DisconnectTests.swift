@@ -47,7 +47,7 @@ extension Integration {
             }
         }
 
-        @Test("changes of a client that is killed while it writes are applied completely or not at all")
+        @Test("each change of a client that is killed while it sends is applied completely or not at all")
         func killed() throws {
             try AgentHome.with(settings: Self.relaxed) { home in
                 let agent = try home.start()

@@ -54,7 +54,7 @@ extension Integration {
         }
 
         @Test(
-            "while 100 of 1,000 subscribers never read, the others see the last of 200 changes and no gap")
+            "if 100 of 1,000 subscribers never read, the other 900 get the last of 200 changes and correct skip counts")
         func manySubscribers() throws {
             raiseDescriptorLimit()
             try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
@@ -66,7 +66,7 @@ extension Integration {
                 try fanOut(agent, readers: 900, stalled: 100, publishes: 200)
                 try fanOut(agent, readers: 900, stalled: 100, publishes: 200)
                 // The agent releases memory some time after the clients have disconnected. The address sanitizer delays
-                // the release, so memory is not checked with it.
+                // the release, so memory is not checked under it.
                 if ChildProcess.sanitizerVariables["ASAN_OPTIONS"] == nil {
                     try agent.connect().call(
                         "agent.stats",
@@ -94,7 +94,7 @@ extension Integration {
             }
         }
 
-        @Test("a change of state without a new snapshot is in the first event of later subscriptions")
+        @Test("after a change of state without a new snapshot, the first event of a new subscription has the new state")
         func currentState() throws {
             let origin = try RawOrigin.listening(.document(#"{"a":1}"#, etag: "1"))
             defer { origin.stop() }

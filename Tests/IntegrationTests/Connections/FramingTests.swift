@@ -60,7 +60,7 @@ extension Integration {
             }
         }
 
-        @Test("an incomplete line at the end of the input is answered, even if it is not JSON")
+        @Test("a last line without a line end is answered, even if it is not JSON")
         func unfinishedLine() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -76,7 +76,7 @@ extension Integration {
             }
         }
 
-        @Test("numbers keep their original text, also after a restart")
+        @Test("numbers keep their original text, even after a restart")
         func numbers() throws {
             try AgentHome.with { home in
                 let numbers = ["1e400", "-0", "12345678901234567890", "0.1000", "1E+2", "9007199254740993"]

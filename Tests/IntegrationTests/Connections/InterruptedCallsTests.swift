@@ -15,7 +15,7 @@ extension Integration {
             return library
         }
 
-        @Test("interrupted system calls on state and cache files are repeated, and no error is reported")
+        @Test("the agent repeats interrupted system calls on state and cache files, and reports no error")
         func repeated() throws {
             try AgentHome.withImages { home, origin in
                 let image = TestImage(.png, seed: 1, size: 300_000)

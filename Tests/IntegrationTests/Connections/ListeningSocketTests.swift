@@ -13,7 +13,7 @@ extension Integration {
                 + [try Products.agent, "--state-directory", home.state, "--cache-directory", home.directory + "/cache"]
         }
 
-        @Test("an activated agent serves the first client after its half-close, and does not unlink the socket")
+        @Test("a socket-activated agent serves a first client that has half-closed, and does not unlink the socket")
         func socketActivation() throws {
             try AgentHome.with { home in
                 let path = home.directory + "/x.sock"
@@ -51,8 +51,8 @@ extension Integration {
                     return bind(listener.number, address, socklen_t(length))
                 }
                 guard bound == 0, listen(listener.number, 8) == 0 else { throw HarnessError.system("listen") }
-                // The home is the working directory of the agent. Without a socket directory, the agent must not write
-                // copies there.
+                // The home is the working directory of the agent. As an abstract socket has no directory, the agent
+                // must not write copies to the working directory instead.
                 let before = Set(try FileManager.default.contentsOfDirectory(atPath: home.directory))
                 _ = try home.start(listener: listener)
                 let reply = try Command.run(
@@ -72,7 +72,7 @@ extension Integration {
             }
         }
 
-        @Test("clients that connect before an activated agent has started are served")
+        @Test("clients that connect before a socket-activated agent has started are served")
         func socketActivationBacklog() throws {
             try AgentHome.with { home in
                 let path = home.directory + "/x.sock"
@@ -127,7 +127,7 @@ extension Integration {
             }
         }
 
-        @Test("the socket of a killed agent is replaced")
+        @Test("the socket of a killed agent is replaced by the next agent")
         func staleSocket() throws {
             try AgentHome.with { home in
                 let first = try home.start()
@@ -183,7 +183,8 @@ extension Integration {
             }
         }
 
-        @Test("the backlog of a busy agent has the maximum length of the kernel", arguments: [false, true])
+        @Test(
+            "the accept queue of a busy agent has the maximum length that the kernel allows", arguments: [false, true])
         func backlog(isActivated: Bool) throws {
             let limit = try String(contentsOfFile: "/proc/sys/net/core/somaxconn", encoding: .utf8)
             let count = min(try require(Int(limit.trimmingCharacters(in: .newlines)), "somaxconn"), 600)

@@ -50,7 +50,7 @@ extension Integration {
             }
         }
 
-        @Test("a subscription continues after a half-close")
+        @Test("a subscription continues after its client half-closes the connection")
         func watch() throws {
             try AgentHome.with { home in
                 let agent = try home.start()

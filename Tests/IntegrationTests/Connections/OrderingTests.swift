@@ -56,7 +56,7 @@ extension Integration {
             }
         }
 
-        @Test("pipelined changes of a connection are made in order")
+        @Test("pipelined changes of one connection are made in the order of the requests")
         func pipelinedChanges() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -92,7 +92,7 @@ extension Integration {
             }
         }
 
-        @Test("each pipelined request gets exactly one reply, even above the limit of requests in flight")
+        @Test("each pipelined request gets exactly one reply, even if they exceed the limit of requests in flight")
         func manyInFlight() throws {
             try AgentHome.with(settings: "{ limits: { requestsInFlightPerConnection: 8 } }") { home in
                 let client = try home.start().connect()
@@ -154,7 +154,9 @@ extension Integration {
             }
         }
 
-        @Test("a batch has one reply, in the order of its requests, and events of its subscription follow it")
+        @Test(
+            "a batch has one reply, in the order of its requests, and events of a subscription in the batch follow the reply"
+        )
         func batch() throws {
             try AgentHome.with { home in
                 let client = try home.start().connect()
@@ -169,7 +171,7 @@ extension Integration {
             }
         }
 
-        @Test("the requests of a batch count towards the limit in flight, and all are answered")
+        @Test("the requests of a batch count towards the limit of requests in flight, and all are answered")
         func batchInFlight() throws {
             let origin = try RawOrigin.listening(.hang)
             defer { origin.stop() }
@@ -229,7 +231,7 @@ extension Integration {
             }
         }
 
-        @Test("when the agent stops, unstarted requests of a batch get an error in its reply")
+        @Test("when the agent stops, the reply to a batch has an error for each request that has not started")
         func batchAtShutdown() throws {
             let origin = try RawOrigin.listening(.hang)
             defer { origin.stop() }

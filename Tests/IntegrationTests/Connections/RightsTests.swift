@@ -11,7 +11,7 @@ extension Integration {
             "{ socket: { mode: '0666' }, access: \(access), namespaces: \(shop) }"
         }
 
-        @Test("a peer has the rights of its user, its group, its supplementary groups and others, together")
+        @Test("a peer has all rights granted to its user, its group, its supplementary groups or `others`")
         func accounts() throws {
             let access = """
                 { users: { "4711": ["write"] }, groups: { "4712": ["push"], "4713": ["images"], "4714": ["administer"] }, \
@@ -53,7 +53,7 @@ extension Integration {
             }
         }
 
-        @Test("a cached reply is not sent to a peer without the right")
+        @Test("a cached reply is not sent to a peer without the right to read")
         func cachedReplies() throws {
             let shop = "{ shop: { access: { users: { '4711': ['read'] } } } }"
             try AgentHome.with(settings: Self.settings("{ others: ['read'] }", shop: shop)) { home in
@@ -142,7 +142,7 @@ extension Integration {
                         #expect(refusal.name == "denied" && refusal.detail.contains("right"))
                     }
                 }
-                // The push waits for the refresh, which ends now.
+                // The push waits for the refresh. This response ends the refresh.
                 origins[0].answer(.document(#"{"b":2}"#))
                 origins[0].disconnect()
                 #expect(try client.reply(to: push)["changed"] == true)
@@ -150,7 +150,7 @@ extension Integration {
             }
         }
 
-        @Test("access that a reload adds or changes for a namespace applies to the namespace and its copy")
+        @Test("`access` of a namespace that a reload adds or changes applies to the namespace and its plain copy")
         func privateNamespace() throws {
             let others = "{ others: ['read'] }"
             try AgentHome.with(settings: Self.settings(others, shop: "{}")) { home in
@@ -178,7 +178,7 @@ extension Integration {
             }
         }
 
-        @Test("a denial is logged with right, namespace, user, process and command; repeats are combined")
+        @Test("a denial is logged with right, namespace, user, process and command; repeated denials are combined")
         func log() throws {
             try AgentHome.with(settings: Self.settings("{ others: ['read'] }")) { home in
                 let agent = try home.start()
@@ -203,7 +203,9 @@ extension Integration {
             }
         }
 
-        @Test("an account that the host does not have is logged and has no effect; an unknown right is an error")
+        @Test(
+            "in the settings, an account that the host does not have is logged and ignored; an unknown right is an error"
+        )
         func wrongSettings() throws {
             let unknown = "{ users: { 'no-such-user': ['read'] }, groups: { 'no-such-group': ['read'] } }"
             try AgentHome.with(settings: Self.settings(unknown)) { home in

@@ -12,7 +12,9 @@ extension Integration {
         /// A value that is larger than a socket buffer.
         private static let large = JSONValue.string(String(repeating: "x", count: 900_000))
 
-        @Test("a client that does not read is dropped and logged with pid and command; others are not affected")
+        @Test(
+            "a client that does not read is disconnected and logged with pid and command; other clients are not affected"
+        )
         func stalled() throws {
             try AgentHome.with(settings: Self.shortStallLimit) { home in
                 let agent = try home.start()
@@ -34,7 +36,7 @@ extension Integration {
             }
         }
 
-        @Test("requests behind an unread reply are not executed when their client is dropped")
+        @Test("requests that wait behind an unread reply are not executed if their client is disconnected")
         func requestsBehindUnreadReply() throws {
             try AgentHome.with(settings: Self.shortStallLimit) { home in
                 let agent = try home.start()
@@ -52,9 +54,9 @@ extension Integration {
             }
         }
 
-        @Test("a client that reads slowly is not dropped")
+        @Test("a client that reads slowly is not disconnected")
         func slow() throws {
-            // The limit is longer than a busy machine delays the reads of this test.
+            // The limit must be longer than a busy machine can delay the reads of this test.
             try AgentHome.with(settings: "{ limits: { stallSeconds: 3 } }") { home in
                 let agent = try home.start()
                 let slow = try LineClient(path: home.socket)
@@ -72,7 +74,7 @@ extension Integration {
         }
 
         @Test(
-            "while a client does not read replies, the agent does not read its requests, and uses no memory for them",
+            "while a client does not read replies, the agent does not read more of its requests, so they use no memory",
             arguments: ["config.get", "agent.info"])
         func backPressure(method: String) throws {
             try AgentHome.with { home in
@@ -105,7 +107,7 @@ extension Integration {
             }
         }
 
-        @Test("a subscriber that resumes reading gets the newest snapshot and the number of missed ones")
+        @Test("a subscriber that resumes reading gets the newest snapshot and the number of skipped snapshots")
         func resumedReading() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
                 let agent = try home.start()
@@ -143,7 +145,7 @@ extension Integration {
             }
         }
 
-        @Test("if the reply to a batch exceeds its maximum size, the remaining requests of the batch fail")
+        @Test("when the reply to a batch reaches the maximum size, the remaining requests of the batch fail")
         func largeBatch() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -178,7 +180,7 @@ extension Integration {
                 #expect(reply[59]?["error"]?["data"]?["detail"]?.string?.contains("batch") == true)
                 #expect(try writer.refusal("config.get", ["m"]).name == "notFound", "a rejected request was executed")
 
-                // A change that is started before the limit is reached is made and acknowledged.
+                // A change that starts before the limit is reached is made and acknowledged.
                 let early = [
                     LineClient.text(id: 1, "agent.clients"),
                     LineClient.text(id: 2, "config.set", ["path": "m", "value": 1]),
@@ -219,7 +221,8 @@ extension Integration {
             }
         }
 
-        @Test("a delayed first event has the number of snapshots since the reply to the subscription")
+        @Test(
+            "a delayed first event counts the snapshots since the revision in the reply to the subscription as skipped")
         func lateFirstEvent() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
                 let agent = try home.start()

@@ -16,7 +16,7 @@ extension Integration {
         }
 
         @Test(
-            "connections above connectionsPerUser are rejected; root is exempt",
+            "connections above connectionsPerUser are rejected, except those of root",
             .enabled(if: geteuid() == 0))
         func connections() throws {
             try AgentHome.with(settings: Self.settings("connectionsPerUser: 2")) { home in
@@ -115,7 +115,7 @@ extension Integration {
                 _ = try agent.waitForLog("its user exceeds limits.queuedBytesPerUser")
                 let refused = try client.call("agent.stats")["refused"] ?? .null
                 #expect((refused["queuedBytes"]?.int ?? 0) > 0)
-                // When the other clients have disconnected, large replies are sent again.
+                // Large replies are allowed again once the clients that do not read have disconnected.
                 #expect(try client.call("agent.ping") == ["pong": true])
                 for other in nonReaders { other.close() }
                 try client.call("agent.stats", until: { $0["connections"]?["open"] == 1 })
@@ -125,7 +125,9 @@ extension Integration {
 
         private static let small = "{ limits: { queuedBytesPerUser: 1048576, stallSeconds: 600 } }"
 
-        @Test("incomplete lines count towards queuedBytesPerUser, and a line above it is rejected without a disconnect")
+        @Test(
+            "incomplete lines count towards queuedBytesPerUser; a line above it is rejected, and its connection stays open"
+        )
         func unfinishedLines() throws {
             try AgentHome.with(settings: Self.small) { home in
                 let agent = try home.start()
@@ -148,7 +150,7 @@ extension Integration {
             }
         }
 
-        @Test("long requests count towards queuedBytesPerUser while they wait")
+        @Test("long requests count towards queuedBytesPerUser while they wait for a condition")
         func longRequests() throws {
             try AgentHome.with(settings: Self.small) { home in
                 let agent = try home.start()

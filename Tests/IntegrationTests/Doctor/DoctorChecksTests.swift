@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Findings of larder doctor: socket, connection, version and rights")
 struct DoctorChecksTests {
-    @Test("a healthy host gets one ok line per check and a summary")
+    @Test("for a healthy host, doctor prints one ok line per check and a summary")
     func healthyHost() {
         let report = Examination.healthy.report
         #expect(report.findings.allSatisfy { $0.level == .ok }, "\(Examination.healthy.complaints)")
@@ -22,7 +22,8 @@ struct DoctorChecksTests {
         #expect(text.hasSuffix("\n\nNo problems found."))
     }
 
-    @Test("levels are printed as words without symbols; the exit status follows the worst level and reachability")
+    @Test(
+        "without symbols, levels are printed as words; the exit status depends on the worst level and on reachability")
     func levels() {
         let findings = Finding.Level.allCases.map {
             Finding($0, "disk", "title\u{1B}[2J", detail: ["why"], advice: ["type this"])
@@ -57,7 +58,7 @@ struct DoctorChecksTests {
 
     // MARK: Socket
 
-    @Test("a user outside the socket's group gets the command that adds the user, or the advice to log in again")
+    @Test("a user outside the socket's group gets the command to join the group, or the advice to log in again")
     func groups() throws {
         var examination = Examination.healthy
         examination.socket.canConnect = false
@@ -76,7 +77,7 @@ struct DoctorChecksTests {
         #expect(examination.complaints.first?.detail == ["only bob can connect"])
     }
 
-    @Test("advice for a user without a name contains no command that needs a user name")
+    @Test("the advice for a user ID without a name contains no command that needs a user name")
     func namelessUsers() throws {
         var examination = Examination.healthy
         examination.socket.canConnect = false
@@ -96,7 +97,7 @@ struct DoctorChecksTests {
         #expect(examination.complaints.map(\.level) == [.warning])
     }
 
-    @Test("a missing socket is reported with the command that creates it")
+    @Test("a missing socket is reported with the command that starts its unit or the agent")
     func missingSocket() {
         var examination = Examination.healthy
         examination.socket.file = .missing

@@ -4,7 +4,7 @@ import TestSupport
 @testable import LarderCommand
 
 extension Examination {
-    /// A healthy host. Each test changes the facts that it is about.
+    /// A healthy host. Each test changes the facts that it checks.
     static var healthy: Examination {
         Examination(
             socket: .healthy, service: .units(.healthy), agent: .facts(.healthy),

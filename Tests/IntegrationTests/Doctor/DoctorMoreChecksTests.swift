@@ -50,14 +50,14 @@ struct DoctorMoreChecksTests {
                 == "as root: chgrp larder /etc/larder/larder.json; chmod 640 /etc/larder/larder.json")
     }
 
-    @Test("user and groups of the agent are read from its process status")
+    @Test("the user and groups of the agent are read from /proc/PID/status")
     func agentUsers() {
         let status = "Name:\tlarderd\nUid:\t0\t990\t990\t990\nGid:\t991\t991\t991\t991\nGroups:\t7 8 \n"
         #expect(AgentUser(status: status) == AgentUser(user: 990, group: 991, groups: [7, 8]))
         #expect(AgentUser(status: "Name:\tlarderd\n") == nil)
     }
 
-    @Test("settings count as changed only if the file is newer than the last read by the agent")
+    @Test("settings count as changed only if the file is newer than the last time that the agent read it")
     func reloadedSettings() {
         func finding(changed: Int, readAt: Int) -> Finding? {
             func time(_ seconds: Int) -> Timestamp {
@@ -158,7 +158,7 @@ struct DoctorMoreChecksTests {
         #expect(UpstreamCheck.findings(facts) == [Finding(.skipped, "upstream", "not checked: you may not")])
     }
 
-    @Test("an image cache with many failed requests and refused connections are reported")
+    @Test("many failed image requests, and refused connections, are reported")
     func imagesAndClients() {
         var facts = AgentFacts.healthy
         var stats = AgentStats.Result.healthy

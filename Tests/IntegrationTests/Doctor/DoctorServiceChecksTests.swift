@@ -32,7 +32,8 @@ struct DoctorServiceChecksTests {
                 == (result == "start-limit-hit"))
     }
 
-    @Test("a service that waits for its first client is ok; restarts and a disabled socket are reported")
+    @Test(
+        "a service that waits for its first client is ok; restarts by systemd and a disabled socket unit are reported")
     func servicesAtRest() {
         var examination = Examination.healthy
         var units = ServiceFacts.Units.healthy
@@ -56,7 +57,7 @@ struct DoctorServiceChecksTests {
         #expect(examination.complaints.map(\.level) == [.skipped])
     }
 
-    @Test("the service is skipped if the examined socket belongs to another agent")
+    @Test("the check of the service is skipped if the examined socket belongs to another agent")
     func otherAgents() {
         var units = ServiceFacts.Units.down(["ActiveState": "failed", "SubState": "failed", "Result": "exit-code"])
         units.socket = ServiceFacts.Units.unit([
@@ -78,7 +79,7 @@ struct DoctorServiceChecksTests {
         #expect(ServiceFacts.another.restartCommands == ["restart the agent"])
     }
 
-    @Test("an agent that systemd did not start must be stopped before the service is enabled")
+    @Test("if systemd did not start the agent, the advice is to stop the agent before enabling the service")
     func manuallyStartedAgent() throws {
         var examination = Examination.healthy
         examination.service = .units(.down())
@@ -92,7 +93,7 @@ struct DoctorServiceChecksTests {
             ])
     }
 
-    @Test("masked and invalid units are reported as such, not as absent")
+    @Test("masked and invalid units are reported as masked and invalid, not as absent")
     func unusableUnits() {
         var examination = Examination.healthy
         examination.socket.file = .missing

@@ -14,7 +14,7 @@ struct DoctorTests {
         let advice: [String]
     }
 
-    /// Runs `larder doctor` and returns its exit status and its findings by check.
+    /// Runs `larder doctor --json` and returns its exit status, and its findings by check.
     private func examine(_ home: AgentHome, _ arguments: String...) throws -> (Int32, [String: [ReportedFinding]]) {
         let run = try Command.run(
             Products.commandLine, ["doctor", "--json"] + arguments, environment: home.clientEnvironment)
@@ -29,7 +29,7 @@ struct DoctorTests {
         return (run.status, findings)
     }
 
-    @Test("every check that concerns a running agent is ok")
+    @Test("with a healthy running agent, all checks that concern the agent are ok")
     func serving() throws {
         try AgentHome.with(settings: "{}", starting: true) { home in
             let (status, findings) = try examine(home)
@@ -93,7 +93,9 @@ struct DoctorTests {
         }
     }
 
-    @Test("a user who cannot connect sees the socket's owner and who can connect", .enabled(if: geteuid() == 0))
+    @Test(
+        "a user who cannot connect to the socket sees its owner and which users can connect",
+        .enabled(if: geteuid() == 0))
     func wrongMode() throws {
         try AgentHome.with(settings: "{}", starting: true) { home in
             chmod(home.directory, 0o755)

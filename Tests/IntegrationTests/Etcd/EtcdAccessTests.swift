@@ -35,7 +35,8 @@ extension Integration {
                 try root.put("/c/a", "2")
                 #expect(try client.event()["value"] == ["a": 2])
 
-                // A password change invalidates all tokens of the user. So do their age and a restart of the server.
+                // A password change invalidates all tokens of the user. Tokens also expire, and a restart of the server
+                // invalidates them.
                 try root.call("/v3/auth/user/changepw", ["name": "larder", "password": "hidden-2"])
                 #expect(try client.refusal("config.refresh").detail.contains("invalid user ID or password"))
                 try home.writeSecret("password", "hidden-2")
@@ -68,7 +69,9 @@ extension Integration {
             }
         }
 
-        @Test("a cluster without authentication accepts credentials; one with authentication reports missing ones")
+        @Test(
+            "an etcd without authentication accepts credentials; an etcd with authentication reports missing credentials"
+        )
         func optionalCredentials() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)

@@ -3,7 +3,7 @@ import LarderJSON
 import TestSupport
 import Testing
 
-/// A response that a healthy etcd does not give, and the error that the agent must report.
+/// A response that a healthy etcd never sends, and the error that the agent must report.
 struct BadEtcdAnswer: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let answer: RawOrigin.Answer
@@ -61,7 +61,7 @@ extension Integration {
         func badAnswer(_ bad: BadEtcdAnswer) throws {
             let origin = try RawOrigin.listening(BadEtcdAnswer.good(1, revision: 5))
             defer { origin.stop() }
-            // Short only if the timeout must expire, because good responses must also arrive within it.
+            // The timeout is short only if it must expire, because good responses must also arrive within it.
             let timeout = bad.testDescription == "silence" ? 5 : 60
             let settings =
                 "{ namespaces: { default: { remote: { etcd: { endpoints: ['http://127.0.0.1:\(origin.port)'], "
@@ -106,7 +106,7 @@ extension Integration {
                     try gateway.put("/c/a", "\(number)")
                     #expect(try client.event()["value"] == ["a": .int(number)])
                     #expect(try agent.stop() == .exit(0))
-                    // Each agent starts without a state, because an agent that restores a document delays its first
+                    // Each agent starts without state, because an agent that restores a document delays its first
                     // watch.
                     try Command.run("rm", ["-rf", home.state])
                     endpoints.append(endpoints.removeFirst())
@@ -155,7 +155,7 @@ extension Integration {
             }
         }
 
-        @Test("puts and deletions during an outage are picked up, even if their revisions were compacted")
+        @Test("after an outage, puts and deletions made during it are applied, even if their revisions were compacted")
         func compactionDuringOutage() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -180,7 +180,7 @@ extension Integration {
             }
         }
 
-        @Test("a watch whose connection is dead but open is detected by a refresh and replaced")
+        @Test("a refresh detects a watch whose connection is open but dead, and the watch is replaced")
         func deadWatch() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -204,14 +204,14 @@ extension Integration {
             }
         }
 
-        @Test("the source survives the loss of the cluster's leader, whichever member it watches")
+        @Test("the agent follows etcd after the loss of the cluster's leader, whichever member it watches")
         func leaderLoss() throws {
             try AgentHome.with { home in
                 let servers = try EtcdServer.cluster(in: home.directory)
                 defer { for server in servers { server.kill() } }
                 let first = EtcdGateway(port: servers[0].clientPort)
                 try first.put("/c/a", "0")
-                // One namespace per member, so that one of them watches the leader.
+                // One namespace per member, so that one of the namespaces watches the leader.
                 var settings = "{ namespaces: {"
                 for server in servers {
                     settings += "\(server.name): { remote: { etcd: { endpoints: ["
@@ -237,7 +237,9 @@ extension Integration {
             }
         }
 
-        @Test("another cluster at the same endpoint is accepted; the same cluster set back is rejected until forced")
+        @Test(
+            "another cluster at the same endpoint is accepted; the same cluster with an older state is rejected until forced"
+        )
         func restoredBackups() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)

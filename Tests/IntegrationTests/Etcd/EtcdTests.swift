@@ -6,7 +6,7 @@ import Testing
 extension Integration {
     @Suite("etcd as a source")
     struct EtcdTests {
-        @Test("keys below the prefix form a document; puts and deletions arrive; the version is etcd's revision")
+        @Test("keys below the prefix form a document; puts and deletions change it; its version is etcd's revision")
         func keys() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -80,7 +80,7 @@ extension Integration {
             }
         }
 
-        @Test("keys of one transaction change together, across pages and whether read or watched")
+        @Test("keys that one etcd transaction changes are published together, whether read in pages or watched")
         func transactions() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -135,7 +135,7 @@ extension Integration {
             }
         }
 
-        @Test("conflicting keys are rejected by name, and the last good document stays until one is deleted")
+        @Test("keys that conflict are rejected by name, and the last good document stays until one of them is deleted")
         func conflict() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
