@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderCommand
 
-@Suite("Templates")
+@Suite("Templates of larder render")
 struct ConfigTemplateTests {
     private let value: JSONValue = [
         "search": [
@@ -20,7 +20,7 @@ struct ConfigTemplateTests {
 
     private func failure(_ text: String) -> Failure? { #expect(throws: Failure.self) { try render(text) } }
 
-    @Test("scalars are printed bare, objects and arrays as JSON, and escaping is off by default")
+    @Test("scalars are rendered without quotes, objects and arrays as JSON, and escaping is off by default")
     func values() throws {
         #expect(try render("limit={{search.limit}} {{ limit }}\n") == "limit=20 99\n")
         #expect(try render("{{search.name}} {{{search.name}}} {{&search.name}}").hasPrefix("a <b> & \"c\" a <b> &"))
@@ -31,7 +31,7 @@ struct ConfigTemplateTests {
         #expect(try render("{{=<% %>=}}{{<% limit %>}}") == "{{99}}")
     }
 
-    @Test("sections are rendered for elements, objects and true, and inverted if false, empty or missing")
+    @Test("sections are rendered for elements, objects and true, inverted sections for false, empty and missing values")
     func sections() throws {
         #expect(try render("{{#search.hosts}}{{.}}{{^last()}},{{/last()}}{{/search.hosts}}") == "x,y")
         #expect(
@@ -48,7 +48,7 @@ struct ConfigTemplateTests {
         #expect(try render("{{#search.on}}\nfirst line\n{{/search.on}}\n") == "first line\n")
     }
 
-    @Test("functions transform values and sections, and an unknown one is an error")
+    @Test("functions transform values and sections, and an unknown function is an error")
     func functions() throws {
         #expect(
             try render("{{#sorted(search.tls)}}{{key}}={{value}} {{/sorted(search.tls)}}") == "key=k ")
@@ -62,7 +62,7 @@ struct ConfigTemplateTests {
         #expect(failure("{{nope(search.limit)}}")?.message.contains("unknown function nope(search.limit)") == true)
     }
 
-    @Test("missing values cause one error that names each path once")
+    @Test("missing values cause a single error that names each path once")
     func missing() {
         let text = "{{search.limt}} {{nope}} {{nope}} {{a.b.c}} {{search.limit.x}} {{search.hosts.7}} {{json(q)}}"
         let failure = failure(text)
@@ -72,7 +72,7 @@ struct ConfigTemplateTests {
                 "t: no value at search.limt, nope, a.b.c, search.limit.x, search.hosts.7, q; ") == true)
     }
 
-    @Test("a name in a section is also looked up in the enclosing sections, and is missing if none of them has it")
+    @Test("a name in a section is also looked up in the enclosing sections, and is missing only if none has it")
     func scopes() throws {
         #expect(try render("{{#search.servers}}{{host}}:{{port?}}:{{limit}} {{/search.servers}}") == "s1:1:99 s2::99 ")
         #expect(

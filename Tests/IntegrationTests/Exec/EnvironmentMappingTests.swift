@@ -17,7 +17,7 @@ struct EnvironmentMappingTests {
         return failure?.message
     }
 
-    @Test("names are the upper-case path, values are bare, arrays are JSON, and empty objects are omitted")
+    @Test("names are the upper-case path, scalars have no quotes, arrays are JSON, and empty objects are omitted")
     func mapping() throws {
         let found = try variables(
             JSONValue(
@@ -42,7 +42,7 @@ struct EnvironmentMappingTests {
         #expect(refusal(["limit": 1, "Limit": 2])?.contains("LIMIT") == true)
     }
 
-    @Test("a value with a NUL, a reserved name and a non-object are refused, and the error does not show the value")
+    @Test("a value with a NUL, a reserved name and a non-object are refused, and the error does not contain the value")
     func refusals() throws {
         let message = refusal(["db": ["password": "secret\u{0}"]])
         #expect(message?.contains("\"db.password\"") == true && message?.contains("secret") == false)
@@ -59,20 +59,20 @@ struct EnvironmentMappingTests {
         #expect(failure?.message.contains("\"search.limit\" has the type number") == true)
     }
 
-    @Test("variables are equal regardless of their order")
+    @Test("two sets of variables are equal regardless of their order")
     func equality() throws {
         #expect(try variables(["a": 1, "b": 2]) == variables(["b": 2, "a": 1]))
         #expect(try variables(["a": 1]) != variables(["a": 2]))
         #expect(try variables(["a": 1]) != variables(["a": 1, "b": ""]))
     }
 
-    @Test("a prefix must be a valid variable name")
+    @Test("a prefix of the names must be a valid variable name")
     func prefixes() {
         for text in ["A", "APP_", "_x9"] { #expect(EnvironmentMapping.isPrefix(text)) }
         for text in ["", "9", "A-", "é", "A="] { #expect(!EnvironmentMapping.isPrefix(text)) }
     }
 
-    @Test("a shell reads a file of variables back unchanged, whatever the values contain")
+    @Test("a shell reads the values in a file of variables unchanged, whatever they contain")
     func file() throws {
         let values = ["plain-1.2", "", "it's", "a \"b\" $c `d` \\e\nf", "tab\tbang!", "é#;"]
         let value = JSONValue.object(values.enumerated().map { ("v\($0.offset)", .string($0.element)) })

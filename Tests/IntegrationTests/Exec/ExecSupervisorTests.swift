@@ -22,7 +22,7 @@ struct ExecSupervisorTests {
             now: .seconds(100), fraction: { fraction })
     }
 
-    @Test("changes wait for the interval, the newest one wins, and the program is stopped, then started")
+    @Test("changes within an interval are combined into one restart at its end, with the newest variables")
     func restart() {
         var supervisor = supervisor()
         #expect(supervisor.wakeUp == nil)
@@ -42,7 +42,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.wakeUp == .seconds(500))
     }
 
-    @Test("the splay is a random fraction of its maximum and is drawn once for consecutive changes")
+    @Test("the splay is a random fraction of its maximum, and consecutive changes share one splay")
     func splay() {
         var supervisor = supervisor(splay: .seconds(60))
         supervisor.changed(to: variables(1), now: .seconds(200))
@@ -51,7 +51,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.wakeUp == .seconds(230))
     }
 
-    @Test("equal variables, and a change that is reverted before it takes effect, do nothing")
+    @Test("equal variables, and a change that is reverted before it takes effect, do not restart the program")
     func unchanged() {
         var supervisor = supervisor()
         supervisor.changed(to: variables(0), now: .seconds(200))
@@ -63,7 +63,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.timePassed(now: .seconds(200)) == [])
     }
 
-    @Test("a program that is being stopped when its change is reverted starts with the current variables")
+    @Test("if a change is reverted while the program is being stopped, the program starts with the current variables")
     func revertedTooLate() {
         var supervisor = supervisor()
         supervisor.changed(to: variables(1), now: .seconds(200))
@@ -72,7 +72,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.ended(.exited(0), now: .seconds(202)) == [.start(variables(0))])
     }
 
-    @Test("with a signal instead of a restart, the signal is sent at most once per interval")
+    @Test("with --signal, the signal is sent at most once per interval")
     func signal() {
         var supervisor = supervisor(.signal(SIGHUP))
         supervisor.changed(to: variables(1), now: .seconds(200))
@@ -84,7 +84,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.ended(.exited(3), now: .seconds(203)) == [.end(.exited(3))])
     }
 
-    @Test("a program that does not exit in time is killed once, and started again after it has exited")
+    @Test("a program that does not exit in time is killed once, and is started again after it has ended")
     func killTimeout() {
         var supervisor = supervisor()
         supervisor.changed(to: variables(1), now: .seconds(200))
@@ -97,7 +97,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.ended(.killed(SIGKILL), now: .seconds(301)) == [.start(variables(1))])
     }
 
-    @Test("signals are forwarded unless the program has them already; after TERM changes are ignored")
+    @Test("signals are forwarded unless the program has received them already; changes after TERM are ignored")
     func forwarding() {
         var supervisor = supervisor()
         #expect(supervisor.received(SIGUSR1, wasDelivered: false, now: .seconds(101)) == [.send(SIGUSR1)])
@@ -109,7 +109,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.ended(.killed(SIGTERM), now: .seconds(301)) == [.end(.killed(SIGTERM))])
     }
 
-    @Test("INT while the program is being stopped for a change prevents the restart")
+    @Test("INT while the program is being stopped for a restart prevents the restart")
     func endWhileStopping() {
         var supervisor = supervisor()
         supervisor.changed(to: variables(1), now: .seconds(200))

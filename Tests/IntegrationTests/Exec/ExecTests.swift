@@ -127,7 +127,7 @@ extension Integration {
             }
         }
 
-        @Test("with --watch, a change restarts the program if its variables change, and not otherwise")
+        @Test("with --watch, a change restarts the program only if the variables of the program change")
         func restart() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -168,7 +168,7 @@ extension Integration {
             }
         }
 
-        @Test("a restart of the agent does not restart the program, but the next change does")
+        @Test("a restart of the agent does not restart the program, and the next change restarts it")
         func agentRestart() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -187,7 +187,7 @@ extension Integration {
             }
         }
 
-        @Test("a namespace that is removed from the settings is followed again when it returns")
+        @Test("exec and render with --watch continue when a namespace that was removed from the settings returns")
         func namespaceRemoved() throws {
             try AgentHome.with(settings: "{namespaces: {default: {}, x: {}}}") { home in
                 let agent = try home.start()
@@ -264,7 +264,7 @@ extension Integration {
             }
         }
 
-        @Test("a document that cannot be mapped to variables is reported, and the program keeps running")
+        @Test("a document that cannot be mapped to environment variables is reported, and the program keeps running")
         func unusable() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -283,7 +283,7 @@ extension Integration {
             }
         }
 
-        @Test("a program that does not exit is killed with its process group and started again")
+        @Test("a program that does not exit in time is killed with its process group and started again")
         func stubborn() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -364,7 +364,7 @@ extension Integration {
             }
         }
 
-        @Test("on a terminal, the program stays in larder's process group and gets Ctrl-C once")
+        @Test("on a terminal, the program stays in larder's process group and gets SIGINT once after Ctrl-C")
         func terminal() throws {
             try AgentHome.with { home in
                 _ = try home.start()

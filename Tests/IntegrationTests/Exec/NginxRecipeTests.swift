@@ -4,7 +4,7 @@ import Testing
 
 extension Integration {
     /// Runs the template and the command of `contrib/guides/render-nginx.md` with nginx.
-    @Suite("Guide to nginx")
+    @Suite("Guide to nginx (render-nginx.md)")
     struct NginxRecipeTests {
         private let guide: String
 
@@ -13,7 +13,7 @@ extension Integration {
             guide = try String(contentsOf: file, encoding: .utf8)
         }
 
-        /// Returns the first code block in a language.
+        /// Returns the first code block of the guide in a language.
         private func block(_ language: String) throws -> String {
             let rest = try require(guide.components(separatedBy: "```\(language)\n").dropFirst().first, language)
             return try require(rest.components(separatedBy: "```").first, language)
@@ -37,7 +37,7 @@ extension Integration {
                 directory: home.directory)
         }
 
-        /// Polls nginx until it serves a version, because a reload continues after its command has ended.
+        /// Polls nginx until it serves a version, because nginx reloads asynchronously: the reload command ends first.
         private func wait(for version: String, at port: Int) throws {
             let script = """
                 import sys, urllib.request
@@ -46,7 +46,7 @@ extension Integration {
             #expect(try Command.run("python3", ["-c", script]).end == .exit(0))
         }
 
-        @Test("a file that nginx rejects is replaced by the previous one, and the next valid file is served")
+        @Test("a file that nginx rejects is replaced by the previous file, and nginx serves the next valid file")
         func recovery() throws {
             try AgentHome.with(starting: true) { home in
                 try home.makeDirectory("conf.d")

@@ -24,7 +24,7 @@ private struct RenderFixture {
 
     func set(_ value: String) throws { _ = try tests.larder(home, ["set", "a", value]) }
 
-    /// Renders the template to `app.conf`.
+    /// Renders the template to `app.conf`, and waits until larder exits.
     func render(_ options: String...) throws -> Command { try render(options) }
 
     func render(_ options: [String]) throws -> Command {
@@ -75,7 +75,7 @@ private struct RenderFixture {
     }
 }
 
-/// Checks and commands of `larder render` that fail.
+/// Tests of `larder render` with a check or a command that fails.
 extension Integration.RenderTests {
     @Test("a failed --exec restores the previous file, and the next call runs --exec again")
     func failedExec() throws {
@@ -106,7 +106,7 @@ extension Integration.RenderTests {
         }
     }
 
-    @Test("a file that another process installs during --exec is not overwritten by the previous one")
+    @Test("if --exec fails, a file that another process installed during it is kept; the previous file is not restored")
     func supersededExec() throws {
         try RenderFixture.with(previous: "old") { fixture in
             let failed = try fixture.render("--exec", "echo other >n; mv n {}; false")
@@ -117,7 +117,7 @@ extension Integration.RenderTests {
         }
     }
 
-    @Test("a --check that does not name the new file is rejected, because it would check the old file")
+    @Test("a --check command that does not name the new file is rejected, because it would check the old file")
     func blindCheck() throws {
         try AgentHome.with { home in
             try home.write("t", "{{a}}\n")
@@ -133,7 +133,7 @@ extension Integration.RenderTests {
         }
     }
 
-    @Test("{} is replaced only as a separate word, quoted or not")
+    @Test("{} in a command is replaced only if it is a separate word, quoted or not")
     func placeholders() {
         for (text, script): (String, String) in [
             ("cat {}", "cat 'a b'"), ("cat {}; cat '{}' \"{}\"|cat", "cat 'a b'; cat 'a b' 'a b'|cat"),
@@ -161,7 +161,7 @@ extension Integration.RenderTests {
             #expect(try fixture.file() == "1\n")
             #expect(!fixture.exists("done"))
             #expect(try fixture.names() == ["app.conf"])
-            // An unchecked file that was in place before is replaced.
+            // A file that the user has installed without a check is replaced.
             try fixture.write("app.conf", "bad")
             try fixture.set("2")
             #expect(try fixture.render(check).end == .exit(0))
@@ -205,7 +205,8 @@ extension Integration.RenderTests {
         }
     }
 
-    @Test("a signal before the command has succeeded restores the previous file", arguments: ["exec", "check"])
+    @Test(
+        "a signal before the check or command has succeeded restores the previous file", arguments: ["exec", "check"])
     func signalledInPlace(step: String) throws {
         try RenderFixture.with(previous: "old") { fixture in
             let command = "exec python3 -c 'import signal; print(\"waits\", flush=True); signal.pause()'"
@@ -220,7 +221,7 @@ extension Integration.RenderTests {
     }
 
     @Test(
-        "a file that was not checked because larder was killed is checked by the next call",
+        "an installed file that was not checked because larder was killed is checked by the next call",
         arguments: ["check", "exec"], [true, false])
     func killedInPlace(step: String, hasPrevious: Bool) throws {
         try RenderFixture.with(previous: hasPrevious ? "old" : nil) { fixture in
@@ -228,7 +229,7 @@ extension Integration.RenderTests {
             let options = step == "check" ? ["--check-in-place"] : []
             let larder = try fixture.startRender(
                 options + ["--\(step)", "echo waits; exec cat wait"], waitingFor: "waits")
-            // Another call does not check the file while the running call checks it.
+            // Another call does not check the file while the first call is still checking it.
             #expect(try fixture.render().end == .exit(0))
             #expect(try fixture.file() == "1\n")
             larder.kill()
@@ -247,7 +248,9 @@ extension Integration.RenderTests {
         }
     }
 
-    @Test("a file that was replaced after larder was killed is not overwritten by the previous file")
+    @Test(
+        "after larder was killed, a file that the user has replaced is kept; the copy from before the kill is not restored"
+    )
     func replacedAfterKill() throws {
         try RenderFixture.with(previous: "old") { fixture in
             fixture.makeFIFO("wait")
@@ -262,7 +265,7 @@ extension Integration.RenderTests {
         }
     }
 
-    @Test("if the copy of the previous file is missing, an unchecked file is checked until a check succeeds")
+    @Test("if the copy of the previous file is missing, each call checks the unchecked file until a check succeeds")
     func missingCopy() throws {
         try RenderFixture.with(previous: "old") { fixture in
             try fixture.killInPlace()
@@ -302,7 +305,7 @@ extension Integration.RenderTests {
         }
     }
 
-    @Test("a correction that is written into an unchecked file is not overwritten by the previous file")
+    @Test("a correction that the user writes into an unchecked file is kept; the previous file is not restored")
     func correctedAfterKill() throws {
         try RenderFixture.with(previous: "old") { fixture in
             try fixture.killInPlace()
@@ -319,7 +322,7 @@ extension Integration.RenderTests {
         }
     }
 
-    @Test("a call removes the hidden files of killed calls, but not those of running calls")
+    @Test("larder render removes the hidden files of its killed calls, but not those of running calls")
     func abandonedFiles() throws {
         try RenderFixture.with(previous: "old") { fixture in
             fixture.makeFIFO("wait")
@@ -343,7 +346,7 @@ extension Integration.RenderTests {
         }
     }
 
-    @Test("with --watch a failed command runs again even if the value changes back")
+    @Test("with --watch, a failed command runs again even if the value changes back")
     func retryAfterReversal() throws {
         try RenderFixture.with { fixture in
             let larder = try fixture.startRender(

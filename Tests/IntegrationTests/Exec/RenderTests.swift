@@ -26,7 +26,8 @@ extension Integration {
             try FileManager.default.contentsOfDirectory(atPath: home.directory).filter { $0.contains("app") }.sorted()
         }
 
-        @Test("a new file has mode 0640; an existing one is replaced atomically, and keeps its mode and link")
+        @Test(
+            "a new file has mode 0640; an existing file is replaced atomically, and its mode and a link to it are kept")
         func replacing() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -102,7 +103,7 @@ extension Integration {
             }
         }
 
-        @Test("--exec runs only after a change of the content")
+        @Test("--exec runs only if the content of the file has changed")
         func exec() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -120,7 +121,8 @@ extension Integration {
             }
         }
 
-        @Test("if two calls write the same file, the newer snapshot stays, even if its call ends first")
+        @Test(
+            "if two calls write the same file, the content from the newer snapshot stays, even if its call ends first")
         func concurrent() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -145,7 +147,7 @@ extension Integration {
         }
 
         @Test(
-            "a signal during the check ends the check and larder, and no file is left",
+            "a signal during the check ends the check and larder, and leaves no new file",
             arguments: [SIGTERM, SIGINT, SIGHUP])
         func signalled(number: CInt) throws {
             try AgentHome.with { home in
@@ -164,7 +166,7 @@ extension Integration {
             }
         }
 
-        @Test("with --watch a failed command is repeated until it succeeds")
+        @Test("with --watch, a failed command is repeated until it succeeds")
         func retry() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -240,7 +242,7 @@ extension Integration {
             }
         }
 
-        @Test("with --watch every change is rendered, also after a change that could not be rendered")
+        @Test("with --watch, every change is rendered, even after a change that could not be rendered")
         func watch() throws {
             try AgentHome.with { home in
                 let agent = try home.start()

@@ -99,7 +99,7 @@ final class AgentHome {
 
     private static let reconnect = "reconnectSplaySeconds: 0, "
 
-    /// Replaces a file of the home atomically, by renaming a new file into place.
+    /// Replaces or creates a file of the home atomically, by renaming a temporary file into place.
     func write(_ name: String, _ text: String) throws {
         try text.write(toFile: directory + "/" + name, atomically: true, encoding: .utf8)
     }

@@ -5,7 +5,7 @@ import TestSupport
 /// A client of the JSON gateway of an etcd member, with blocking calls.
 struct EtcdGateway {
     let port: Int
-    /// The token for a cluster with authentication.
+    /// The authentication token. Nil for a cluster without authentication.
     var token: String?
 
     /// A response with a status other than 200.
@@ -22,7 +22,7 @@ struct EtcdGateway {
 
     // MARK: Keys
 
-    /// Returns the revision of the change.
+    /// Sets a key. Returns the revision of the change.
     @discardableResult
     func put(_ key: String, _ value: String) throws -> Int {
         try revision(call("/v3/kv/put", ["key": .string(Self.base64(key)), "value": .string(Self.base64(value))]))

@@ -34,7 +34,7 @@ final class EtcdServer {
             let ports = try names.map { _ in try (LoopbackPort.free(), LoopbackPort.free(), LoopbackPort.free()) }
             let cluster = zip(names, ports).map { "\($0)=http://127.0.0.1:\($1.1)" }.joined(separator: ",")
             let servers = zip(names, ports).map {
-                // Timeouts that are long enough for a busy machine.
+                // The timeouts are long enough for a busy machine.
                 EtcdServer(
                     $0, in: directory, ports: $1, cluster: cluster,
                     options: ["--heartbeat-interval", "200", "--election-timeout", "2000"])
@@ -55,8 +55,8 @@ final class EtcdServer {
         return try start()
     }
 
-    /// - Parameter options: Additional options. `@` stands for the directory, `@TLS@` for the client URLs with TLS
-    ///   included.
+    /// - Parameter options: Additional options. `@` stands for the directory, `@TLS@` for the client URLs including one
+    ///   with TLS.
     init(
         _ name: String, in directory: String, ports: (client: Int, peer: Int, secure: Int), cluster: String,
         options: [String] = []
@@ -94,8 +94,8 @@ final class EtcdServer {
 
     private func waitUntilReady() throws {
         try process?.waitForLog("serving client traffic insecurely")
-        // A successful put proves that the cluster has a leader. If authentication is on, its rejection proves the
-        // same.
+        // A successful put proves that the cluster has a leader. With authentication, the rejection of the put proves
+        // the same.
         try retrying {
             do {
                 try EtcdGateway(port: clientPort).put("/harness/\(name)", "ready")

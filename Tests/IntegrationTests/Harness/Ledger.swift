@@ -11,7 +11,7 @@ struct Ledger {
         /// The member of the document that this writer changes.
         let path: String
         let isPush: Bool
-        /// Whether acknowledged changes must survive a crash.
+        /// Whether acknowledged changes must survive a kill of the agent.
         let isDurable: Bool
         /// The number of the last change that was sent.
         var sent = 0
@@ -29,7 +29,7 @@ struct Ledger {
                 id: number, "config.set", ["path": .string(path), "value": value, "namespace": .string(namespace)])
         }
 
-        /// A value whose members are all derived from `number`, so that a torn value is detected.
+        /// A value whose members are all derived from `number`, so that a value mixed from two changes is detected.
         private static func value(_ number: Int) -> JSONValue {
             let length = number * 37 % 2_000
             return [

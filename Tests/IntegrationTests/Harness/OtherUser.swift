@@ -9,7 +9,7 @@ enum OtherUser {
     static func connect(
         _ user: Int, group: Int? = nil, groups: [Int] = [], to agent: AgentProcess, _ home: AgentHome
     ) throws -> LineClient {
-        // Lets every user reach the socket. The mode of the socket itself comes from the settings.
+        // Lets every user enter the directory of the socket. The mode of the socket itself comes from the settings.
         chmod(home.directory, 0o711)
         // socat parses commas and colons in an address, so commas and colons in the command are escaped.
         let numbers = groups.map(String.init).joined(separator: "\\,")

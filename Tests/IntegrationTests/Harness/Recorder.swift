@@ -33,7 +33,7 @@ struct Recorder: Sendable {
     /// Records a line from the agent, without its LF.
     func received(_ line: some Collection<UInt8>) {
         let line = Array(line)
-        // A reference to a shorter line would save nothing; longer lines are rare.
+        // A reference to a shorter line would save little space, and longer lines are rare.
         guard (200...5_000).contains(line.count) else { return note("←", line) }
         Self.numbered.withLock { numbered in
             if let number = numbered.numbers[line] {
@@ -47,7 +47,7 @@ struct Recorder: Sendable {
         }
     }
 
-    /// Records that the client stops reading, so that requests may remain unanswered.
+    /// Records that the client stops reading. Requests without a reply are then not an error.
     func abandoned() { note("×", nil) }
 
     private func note(_ direction: StaticString, _ line: [UInt8]?, number: Int? = nil) {

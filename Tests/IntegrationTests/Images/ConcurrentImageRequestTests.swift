@@ -73,7 +73,7 @@ extension Integration {
             }
         }
 
-        @Test("if half of 1,000 clients disconnect or cancel, the others get the image from the same download")
+        @Test("if half of 1,000 waiting clients disconnect or cancel, the others get the image from the same download")
         func halfCancels() throws {
             try withWaitingClients { _, _, origin, slow, waiters in
                 for (number, waiter) in waiters.enumerated() where number < 500 {
@@ -101,7 +101,7 @@ extension Integration {
             }
         }
 
-        @Test("if all 1,000 clients disconnect or cancel, the download is aborted and no file is left")
+        @Test("if all 1,000 waiting clients disconnect or cancel, the download is aborted and no file is left")
         func allCancel() throws {
             try withWaitingClients { home, agent, origin, slow, waiters in
                 let directory = CacheDirectory(of: home)

@@ -76,7 +76,7 @@ extension LineClient {
 /// The result of `image.get`, with checks of the file that it names.
 struct ServedImage {
     let path: String
-    /// 64 hexadecimal digits.
+    /// The SHA-256 of the image, in 64 hexadecimal digits.
     let digest: String
     let reply: JSONValue
 
@@ -120,7 +120,7 @@ extension RawOrigin.Answer {
         head(status, fields + ["Content-Length: \(image.bytes.count)"], image.bytes)
     }
 
-    /// A head with these fields and a body. The connection closes afterwards.
+    /// A response with this status, these fields and this body; then the connection closes.
     static func head(_ status: String, _ fields: [String], _ body: some Sequence<UInt8> = []) -> Self {
         let head = ["HTTP/1.1 \(status)", "Connection: close"] + fields
         return .bytes(Array((head.joined(separator: "\r\n") + "\r\n\r\n").utf8) + body, thenClose: true)

@@ -37,7 +37,7 @@ extension Integration {
             #expect(served > 0)
         }
 
-        @Test("40 kills while a damaged index is being restored lose no image and no pin")
+        @Test("40 kills of the agent while it restores a damaged index lose no image and no pin")
         func killsWhileRestoring() throws {
             var generator = SeededGenerator()
             print("seed of the kills: \(generator.seed)")

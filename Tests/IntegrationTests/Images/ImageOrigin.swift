@@ -128,7 +128,7 @@ final class ImageOrigin {
     }
 }
 
-/// HTTP requests without a client library.
+/// Sends HTTP requests without a client library.
 enum PlainRequest {
     /// Sends a GET request to a port of 127.0.0.1 and returns the whole response.
     @discardableResult

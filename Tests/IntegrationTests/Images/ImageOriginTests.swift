@@ -113,7 +113,8 @@ extension Integration {
             ]
         }
 
-        @Test("each fault is reported with its error and reason, no image is published, and no file is left")
+        @Test(
+            "each fault of an origin is reported with its error and reason, no image is published, and no file is left")
         func faults() throws {
             try withOrigin("imageBytes: 100000") { home, origin in
                 let agent = try home.start()
@@ -255,7 +256,7 @@ extension Integration {
         }
 
         @Test(
-            "a failed download is cached, and networkOnly bypasses and replaces the cached failure")
+            "the failure of a download is cached, and a request with networkOnly bypasses and replaces it")
         func cachedFailure() throws {
             try withOrigin { home, origin in
                 origin.answer(.head("404 Not Found", ["Content-Length: 0"]), to: "/gone.png")
@@ -274,7 +275,7 @@ extension Integration {
         }
 
         @Test(
-            "signed URLs are one image if they share a cacheKey or differ only in ignored query parameters")
+            "signed URLs refer to one image if they share a cacheKey or differ only in ignored query parameters")
         func signed() throws {
             try AgentHome.withImages { home, origin in
                 try origin.put(Self.image, "signed.png")

@@ -20,7 +20,7 @@ extension Integration {
         }
 
         @Test(
-            "while the origin is down, cached images are served by policy and others fail; then downloads recover"
+            "while the origin is down, cached images are served as their policy permits; later, downloads work again"
         )
         func outage() throws {
             try withOrigin { home, origin in
@@ -49,7 +49,7 @@ extension Integration {
                 }
                 #expect(try client.imageRefusal(missing, ["policy": "cacheOnly"]).name == "notFound")
                 #expect(try client.imageRefusal(fresh, ["policy": "networkOnly"]).name == "offline")
-                // The same holds after a restart.
+                // After a restart of the agent, the same images are served.
                 client.close()
                 #expect(try agent.stop() == .exit(0))
                 let again = try home.start()

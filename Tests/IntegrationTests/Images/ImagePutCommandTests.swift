@@ -60,7 +60,7 @@ extension Integration {
             }
         }
 
-        @Test("the agent closes descriptors that a client passes and no request uses")
+        @Test("the agent closes descriptors that a client passes but that no request uses")
         func unused() throws {
             try AgentHome.withImages { home, _ in
                 let agent = try home.start()

@@ -18,7 +18,7 @@ extension Integration {
         }
 
         @Test(
-            "a leased image stays readable while images of three times the cache limit are downloaded"
+            "a leased image stays readable while the agent downloads images with three times the size of the cache limit"
         )
         func lease() throws {
             try AgentHome.withImages("maximumBytes: \(Self.limit), imageBytes: 1000000") { home, origin in
@@ -83,7 +83,7 @@ extension Integration {
             }
         }
 
-        @Test("equal images at several URLs share one file, which is deleted with the last image")
+        @Test("equal images at several URLs share one file, which is deleted with the last reference")
         func equalBytes() throws {
             try AgentHome.withImages { home, origin in
                 let image = TestImage(.gif, seed: 5, size: 5_000)
@@ -137,7 +137,7 @@ extension Integration {
         }
 
         @Test(
-            "on a full disk, cached images are served and stay intact, and other requests fail with a reason",
+            "on a full disk, cached images are served and stay intact, and requests for other images fail with a reason",
             .enabled("needs root to mount a small file system") { SmallDisk.isPossible })
         func fullDisk() throws {
             try AgentHome.withImages { home, origin in
@@ -165,7 +165,7 @@ extension Integration {
                     #expect(served.source == "hit")
                     #expect(try served.isWhole(images[number]))
                 }
-                // There is space only if the image that could not be pinned is cached and can be evicted.
+                // This request succeeds only if the image that could not be pinned is cached and can be evicted for it.
                 do {
                     let more = try ServedImage(try client.image(origin.url("fresh", "39.webp")))
                     #expect(try more.isWhole(images[39]))

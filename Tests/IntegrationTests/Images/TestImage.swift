@@ -62,7 +62,7 @@ struct TestImage: Sendable {
         return big(data.count, 4) + content + big(Int(Checksum.crc32(content)), 4)
     }
 
-    /// One stored block (RFC 1950, RFC 1951).
+    /// A zlib stream with the data in one uncompressed block (RFC 1950, RFC 1951).
     private static func zlib(_ data: [UInt8]) -> [UInt8] {
         var (a, b) = (1, 0)
         for byte in data {
@@ -77,7 +77,7 @@ struct TestImage: Sendable {
     private static func jpeg(_ size: Int, _ filler: inout Filler) -> [UInt8] {
         func segment(_ marker: UInt8, _ data: [UInt8]) -> [UInt8] { [0xFF, marker] + big(data.count + 2, 2) + data }
         let head: [UInt8] = [0xFF, 0xD8] + segment(0xE0, Array("JFIF\0".utf8) + [1, 1, 0, 0, 1, 0, 1, 0, 0])
-        // Each Huffman table has a single code of one bit: no difference, and end of block.
+        // Each Huffman table has a single code of one bit. It means no difference for DC, and end of block for AC.
         let tables =
             segment(0xDB, [0] + [UInt8](repeating: 1, count: 64))
             + segment(0xC4, [0x00, 1] + [UInt8](repeating: 0, count: 16))

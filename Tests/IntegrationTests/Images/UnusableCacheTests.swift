@@ -33,7 +33,7 @@ extension Integration {
                 #expect(try home.start().stop() == .exit(0))
                 let index = URL(filePath: home.directory + "/cache/images/index.sqlite")
                 var bytes = try Data(contentsOf: index)
-                // SQLite's user_version.
+                // The last byte of `user_version` in the header of an SQLite database.
                 bytes[63] = 200
                 try bytes.write(to: index)
                 let names = try FileManager.default.contentsOfDirectory(atPath: home.directory + "/cache/images")
@@ -59,7 +59,7 @@ extension Integration {
             }
         }
 
-        @Test("an agent does not start without its cache if another agent uses the cache directory")
+        @Test("an agent does not start if its cache directory is in use by another agent")
         func inUse() throws {
             try AgentHome.with(settings: AgentHome.imageSettings("")) { home in
                 _ = try home.start()

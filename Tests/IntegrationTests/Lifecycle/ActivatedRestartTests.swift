@@ -17,7 +17,7 @@ extension Integration {
             return listener
         }
 
-        @Test("clients that resend unanswered requests lose none, and subscribers miss no snapshot")
+        @Test("across restarts, clients that resend unanswered requests lose none, and subscribers miss no snapshot")
         func restarts() throws {
             try AgentHome.with { home in
                 let listener = try listener(home)
@@ -51,7 +51,7 @@ extension Integration {
             }
         }
 
-        @Test("clients that connect while no agent runs are served by the next one")
+        @Test("clients that connect while no agent runs are served by the next agent")
         func connectionsWithoutAgent() throws {
             try AgentHome.with { home in
                 let listener = try listener(home)

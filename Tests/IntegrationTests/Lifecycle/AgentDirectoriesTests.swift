@@ -91,7 +91,8 @@ extension Integration {
                 try makeDirectory(path, mode: mode)
                 let socket = home.directory + "/run/sock"
                 if name == "run", mode == 0o1777 {
-                    // In a directory with the sticky bit, such as /tmp, users cannot replace files of other users.
+                    // The socket may be in such a directory: with the sticky bit, as in /tmp, users cannot replace
+                    // files of others.
                     #expect(try home.start(socket: socket).call("agent.ping") == ["pong": true])
                     return
                 }

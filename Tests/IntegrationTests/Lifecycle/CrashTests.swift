@@ -82,7 +82,7 @@ extension Integration {
         }
 
         @Test(
-            "kill -9 at 200 random moments loses no acknowledged change, and no revision is used twice")
+            "200 kills of the agent at random moments lose no acknowledged change, and no revision is used twice")
         func kills() throws {
             let rounds = 200
             var generator = SeededGenerator()

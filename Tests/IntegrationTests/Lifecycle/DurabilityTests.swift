@@ -42,7 +42,7 @@ extension Integration {
             }
         }
 
-        @Test("a damaged generation is replaced by the previous one and the changes in the journal")
+        @Test("a damaged generation (snapshot file) is replaced by the previous one and the changes in the journal")
         func damagedGeneration() throws {
             try AgentHome.with { home in
                 let first = try home.start()

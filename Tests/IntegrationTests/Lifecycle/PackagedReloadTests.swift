@@ -25,7 +25,7 @@ extension Integration {
         }
 
         @Test(
-            "a reload fails with the error if the settings are invalid; otherwise it applies them",
+            "a reload applies valid settings, and fails with the error if the settings are invalid",
             arguments: ["larder.service", "user/larder.service"])
         func reload(unit: String) throws {
             try AgentHome.with { home in
@@ -46,7 +46,7 @@ extension Integration {
         }
 
         @Test(
-            "a reload applies the settings despite an invalid layer file, and prints its error as a warning",
+            "a reload applies the settings despite an invalid layer file, and prints the error of the file as a warning",
             arguments: ["larder.service", "user/larder.service"])
         func brokenLayer(unit: String) throws {
             try AgentHome.with { home in

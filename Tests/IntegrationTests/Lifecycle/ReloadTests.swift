@@ -85,7 +85,7 @@ extension Integration {
             }
         }
 
-        @Test("a settings file that is created later is applied by a reload; its later removal is an error")
+        @Test("a reload applies a settings file that was created after the start; if it is removed, a reload fails")
         func fileAppears() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -103,7 +103,7 @@ extension Integration {
             }
         }
 
-        @Test("with invalid settings, a start and --check-settings fail with status 78 and the same line")
+        @Test("with invalid settings, a start and --check-settings fail with status 78 and print the same line")
         func wrongSettingsAtStart() throws {
             try AgentHome.with(settings: "{ limits: { stallSecond: 3 } }") { home in
                 let start = try home.runUntilExit()

@@ -6,7 +6,7 @@ import Testing
 extension Integration {
     @Suite("Graceful stop")
     struct StopTests {
-        /// The maximum time that is promised to service managers. No other test asserts a time.
+        /// The maximum duration of a stop that is promised to service managers. No other suite asserts a duration.
         private static let maxStopTime = Duration.seconds(5)
 
         private func stop(_ agent: AgentProcess) throws {
@@ -15,7 +15,7 @@ extension Integration {
             #expect(.now - began < Self.maxStopTime)
         }
 
-        @Test("every subscription gets an end event before its connection closes, also after a half-close")
+        @Test("every subscription gets an end event before the stop closes its connection, even after a half-close")
         func endEvents() throws {
             try AgentHome.with(settings: "{ namespaces: { default: {}, other: {} } }") { home in
                 let agent = try home.start()
@@ -42,7 +42,7 @@ extension Integration {
             }
         }
 
-        @Test("pending changes are answered, and acknowledged ones are on disk")
+        @Test("an agent that stops answers pending changes, and acknowledged changes are on disk")
         func repliesFinished() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -77,7 +77,7 @@ extension Integration {
             }
         }
 
-        @Test("a large reply that is being sent arrives completely")
+        @Test("a large reply that is being sent when the agent stops arrives completely")
         func largeReply() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -110,7 +110,7 @@ extension Integration {
             }
         }
 
-        @Test("SIGINT and SIGTERM stop the agent, also if another signal precedes them")
+        @Test("SIGINT and SIGTERM stop the agent, even if another signal precedes them")
         func signals() throws {
             try AgentHome.with { home in
                 for signals in [[SIGINT], [SIGTERM, SIGTERM], [SIGHUP, SIGTERM]] {

@@ -15,7 +15,7 @@ extension Integration {
             arguments: [1, 2, 4, 8, 12, 200])
         func limit(_ threads: Int) throws {
             try AgentHome.with { home in
-                // The agent cannot create its state directory either, which is the error if it has enough threads.
+                // With enough threads, the agent fails with another error: it cannot create its state directory.
                 chmod(home.directory, 0o711)
                 let command = try Command.run(
                     "setpriv",
@@ -29,7 +29,7 @@ extension Integration {
         }
 
         @Test(
-            "if no thread can be created, a name lookup completes at the latest when one can be created again",
+            "a name lookup for which no thread can be created completes at the latest when one can be created again",
             .enabled(if: geteuid() == 0, "only root can become another user"))
         func exhausted() throws {
             let limit = 60
@@ -41,8 +41,8 @@ extension Integration {
                     chmod(home.directory + "/notify0", 0o666)
                 }
                 let client = try agent.connect()
-                // Processes of the same user, which use up the thread limit of the agent. Their own limit is that of
-                // root.
+                // Processes of the same user, which use up the thread limit of the agent. They themselves have the
+                // higher limit of root.
                 var others: [ChildProcess] = []
                 for _ in 0..<limit {
                     let other = try ChildProcess(

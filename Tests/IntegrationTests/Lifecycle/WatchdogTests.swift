@@ -18,15 +18,15 @@ extension Integration {
             }
         }
 
-        @Test("a deadlocked store is named in the log before the watchdog times out")
+        @Test("a deadlocked store is named in the log before the watchdog expires")
         func deadlock() throws {
             try AgentHome.with(settings: "{ namespaces: { default: {}, other: {} } }") { home in
                 let agent = try home.start(wrapper: ["env", "WATCHDOG_USEC=2000000"])
                 try agent.waitForNotification("WATCHDOG=1")
-                // Blocks the store of the namespace `default`. Release builds do not support this.
+                // SIGUSR2 blocks the store of the namespace `default`. Release builds do not support this.
                 agent.process.signal(SIGUSR2)
                 try agent.waitForLog("the store of namespace default; without it, the watchdog is not notified")
-                // Everything else still works.
+                // Requests that do not use that store are still answered.
                 #expect(try agent.call("agent.ping") == ["pong": true])
                 #expect(try agent.call("config.get", ["namespace": "other"])["value"] == [:])
                 agent.kill()

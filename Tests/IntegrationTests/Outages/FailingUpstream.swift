@@ -4,11 +4,11 @@ import TestSupport
 
 /// A way in which an upstream fails.
 enum Outage {
-    /// It is not reachable, or closes connections without a response.
+    /// The upstream is unreachable, or closes connections without a response.
     case down
-    /// It disconnects in the middle of a response. A file is truncated.
+    /// The upstream disconnects in the middle of a response. For a file source, the file is truncated.
     case dying
-    /// It serves an HTML page instead of a configuration.
+    /// The upstream serves an HTML page instead of a configuration.
     case garbage
 }
 
@@ -77,7 +77,7 @@ final class FailingEventStream: FailingUpstream {
     func end() { origin.stop() }
 }
 
-/// A real etcd server behind a relay, whose connections the test can cut.
+/// A real etcd server behind a relay. The test can cut the connections of the relay.
 final class FailingEtcd: FailingUpstream {
     private let server: EtcdServer
     private let relay: Relay

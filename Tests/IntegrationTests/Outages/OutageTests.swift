@@ -19,7 +19,7 @@ extension Integration {
         }
 
         @Test(
-            "the last good snapshot is served during an outage, and the next one is fetched automatically",
+            "the last good snapshot is served during an outage, and the next one is fetched automatically afterwards",
             arguments: Kind.allCases)
         func recovery(_ kind: Kind) throws {
             try AgentHome.with { home in

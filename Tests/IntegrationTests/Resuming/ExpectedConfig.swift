@@ -8,7 +8,7 @@ struct ExpectedConfig {
     typealias Groups = [String: [String: String]]
 
     private var remote: Groups = [:]
-    /// A `null` removes the value of the document and does not create a group.
+    /// An override with `null` removes the value of the document, and does not create a group.
     private var overrides: Groups = [:]
 
     mutating func push(_ groups: Groups) { remote = groups }

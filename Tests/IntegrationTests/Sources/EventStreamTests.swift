@@ -94,7 +94,7 @@ extension Integration {
             }
         }
 
-        @Test("a stream that is down when the agent starts is connected automatically once it is up")
+        @Test("a stream that is down when the agent starts is connected once the stream is up")
         func downAtStart() throws {
             let origin = try RawOrigin(.stream(event(#"{"v":1}"#)))
             defer { origin.stop() }
@@ -137,7 +137,7 @@ extension Integration {
             }
         }
 
-        @Test("a stream that resumes after the last event is fresh as soon as it is connected")
+        @Test("when a stream resumes after the last event, the namespace is fresh as soon as the stream is connected")
         func resumption() throws {
             let origin = try RawOrigin.listening(.stream("retry: 1\n" + event(#"{"v":1}"#, id: "1")))
             defer { origin.stop() }
@@ -159,7 +159,7 @@ extension Integration {
             }
         }
 
-        @Test("a stream that ends between two events is connected again and is not a failure")
+        @Test("the agent reconnects a stream that ends between two events, and does not report a failure")
         func cleanEnds() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
             defer { origin.stop() }
@@ -179,7 +179,7 @@ extension Integration {
             }
         }
 
-        @Test("a stream that sends nothing for heartbeatSeconds is replaced")
+        @Test("the agent replaces the connection of a stream that sends nothing for heartbeatSeconds")
         func heartbeat() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
             defer { origin.stop() }
@@ -202,7 +202,7 @@ extension Integration {
         fileprivate func badStream(_ bad: BadStream) throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"version":"5","v":5}"#, id: "5")))
             defer { origin.stop() }
-            // Short only if the timeout must expire.
+            // The timeout is short only if it must expire.
             let isSilent = ["no document", "silence"].contains(bad.testDescription)
             let settings = Self.settings(origin, isSilent ? "timeoutSeconds: 0.5" : "timeoutSeconds: 60")
             try AgentHome.with(settings: settings) { home in
@@ -224,7 +224,7 @@ extension Integration {
                 if bad.message == "204" {
                     #expect(try client.call("config.refresh")["upstreamVersion"] == "6")
                 } else {
-                    // An older version does not end the connection, so the next event comes on it.
+                    // An older version does not end the connection, so the next event arrives over the same connection.
                     if bad.message == "older" { origin.send(event(#"{"version":"6","v":6}"#)) }
                     try client.events(until: 6)
                 }
@@ -273,7 +273,7 @@ extension Integration {
             }
         }
 
-        @Test("with a poll URL, the whole document comes from there, at the start and after each connection")
+        @Test("with a poll URL, the whole document is requested from that URL, at the start and after each connection")
         func poll() throws {
             let origin = try RawOrigin.listening(.stream())
             defer { origin.stop() }
@@ -365,7 +365,7 @@ extension Integration {
             }
         }
 
-        @Test("a reload with another URL closes the connection and connects to the new URL")
+        @Test("a reload with another URL closes the connection to the old URL and connects to the new one")
         func reload() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
             let other = try RawOrigin.listening(.stream(event(#"{"v":2}"#)))

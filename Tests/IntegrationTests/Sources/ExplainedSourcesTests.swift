@@ -10,7 +10,7 @@ extension Integration {
             return try require(explanation["layers"]?[layer]?["source"], "source in \(explanation)")
         }
 
-        @Test("a value from etcd is explained by its key, the key of an object that has it, or a key prefix")
+        @Test("config.explain names the etcd key of a value, of the object that contains it, or the prefix of its keys")
         func etcd() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -34,7 +34,7 @@ extension Integration {
             }
         }
 
-        @Test("a value from HTTP is explained by version and URL without its query, also in an experiment arm")
+        @Test("config.explain names version and URL (without query) of a value from HTTP, even in an experiment arm")
         func http() throws {
             let document = #"{"version":"7","n":1,"arms":[{"name":"blue","percentage":100,"values":{"n":2}}]}"#
             let origin = try RawOrigin.listening(.status("200 OK", document))
@@ -57,7 +57,7 @@ extension Integration {
             }
         }
 
-        @Test("a value from a directory of remote files is explained by file and line")
+        @Test("config.explain names file and line of a value from a remote directory of files")
         func files() throws {
             let settings = "{ namespaces: { default: { remote: { file: { path: '@/flags' } } } } }"
             try AgentHome.with(settings: settings) { home in

@@ -41,7 +41,8 @@ extension Integration {
             let path = hasMember ? "/config.json?wait=3000" : "/config.json"
             let origin = try RawOrigin.listening(.document(#"{"v":1}"#, etag: "1"))
             defer { origin.stop() }
-            // Without the query member, the origin responds to every request immediately, because all paths are equal.
+            // Without the query member, the path of a long poll is the same as of other requests, and the origin
+            // responds immediately.
             if hasMember { origin.answer(.hang, to: path) }
             let more = "longPoll: { waitSeconds: 3000\(hasMember ? ", queryMember: \"wait\"" : "") }"
             try AgentHome.with(settings: Self.settings(origin, more)) { home in
@@ -61,7 +62,7 @@ extension Integration {
             }
         }
 
-        @Test("the data of a GraphQL response is the document, and its errors fail the refresh")
+        @Test("the `data` of a GraphQL response is the document, and `errors` in the response make the refresh fail")
         func graphQL() throws {
             let origin = try RawOrigin.listening(.document(#"{"data":{"config":{"version":"1","v":1}}}"#))
             defer { origin.stop() }

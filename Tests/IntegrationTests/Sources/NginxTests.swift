@@ -5,7 +5,7 @@ import Testing
 extension Integration {
     @Suite("nginx as source")
     struct NginxTests {
-        @Test("an unchanged document is answered with 304, also after a restart of the agent")
+        @Test("an unchanged document is answered with 304, even after a restart of the agent")
         func conditionalRequests() throws {
             try AgentHome.with { home in
                 let nginx = try Nginx(directory: home.directory)

@@ -104,7 +104,7 @@ extension Integration {
         func badAnswer(_ bad: BadAnswer) throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"5","n":5}"#, etag: "good"))
             defer { origin.stop() }
-            // Short only if the origin does not respond.
+            // The timeout is short only if the origin does not respond.
             let isSilent = bad.testDescription.contains("silence")
             try AgentHome.with(settings: Self.settings(origin, timeout: isSilent ? 0.5 : 60)) { home in
                 let agent = try home.start()
@@ -146,7 +146,7 @@ extension Integration {
             }
         }
 
-        @Test("a 304 confirms the current document, with or without an entity tag, and even with a Location")
+        @Test("a 304 confirms the current document, with or without an entity tag, and even with a Location field")
         func notModified() throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"5","n":5}"#, etag: "good"))
             defer { origin.stop() }
@@ -228,7 +228,7 @@ extension Integration {
             }
         }
 
-        @Test("polling finds a new document, also after the source has failed")
+        @Test("polling finds a new document, even after the source has failed")
         func polling() throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"1"}"#, etag: "1"))
             defer { origin.stop() }
