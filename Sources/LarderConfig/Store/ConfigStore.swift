@@ -373,7 +373,7 @@ package actor ConfigStore {
         if storage.isAtWork { return "is being written to the disk" }
         let ends = core.layers.override.expiringEntries.compactMap(\.expiresAt)
         if let next = ends.min(), next - clocks.wallClock.now <= time.milliseconds {
-            return "has an override that ends soon"
+            return "has an override that expires soon"
         }
         return nil
     }

@@ -148,7 +148,8 @@ struct EtcdFollower: Sendable {
                 .error(from: "the watched endpoint")
         }
         guard message.header.cluster == cluster else {
-            throw EtcdError(.compacted, "the watch is connected to another cluster than the keys were read from")
+            throw EtcdError(
+                .compacted, "the watch is connected to a different cluster from the one that the keys were read from")
         }
         if message.isCreated {
             // On a member that lags behind, the watch could wait for a revision that the member never reaches.

@@ -155,7 +155,8 @@ final class EtcdGateway: Sendable {
 
     /// The error for a response that is not in the format of etcd.
     func notEtcd(_ endpoint: String) -> EtcdError {
-        EtcdError(.unavailable, "the response of \(endpoint) is not one of etcd; check the endpoint and any proxies")
+        EtcdError(
+            .unavailable, "the response of \(endpoint) is not an etcd response; check the endpoint and any proxies")
     }
 
     /// The error for keys that exceed the maximum size of a document.

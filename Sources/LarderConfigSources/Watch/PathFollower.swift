@@ -101,7 +101,9 @@ struct PathFollower: Sendable {
     private func watchProblem(_ number: Int32) -> String {
         number == ENOSPC
             ? unwatched("this user has no inotify watches left", "raise fs.inotify.max_user_watches, see sysctl(8)")
-            : unwatched("the kernel refused an inotify watch: \(String(cString: strerror(number)))", "free memory")
+            : unwatched(
+                "the kernel refused an inotify watch: \(String(cString: strerror(number)))",
+                "stop other programs to free memory")
     }
 
     private func unwatched(_ cause: String, _ advice: String) -> String {

@@ -87,7 +87,7 @@ package final class GenerationDirectory: Sendable {
                     throw FileError(
                         notOursYet: path,
                         "another version of larderd wrote it, in format \(format), and this version reads format "
-                            + "\(GenerationFile.format); run that version, or move the file away to use the state before"
+                            + "\(GenerationFile.format); run that version, or move the file away to use the previous generation"
                     )
                 }
                 reason = error.reason

@@ -88,7 +88,7 @@ package final class Journal: Sendable {
                 metadata: metadata)
         }
         logger.error(
-            "the journal is damaged and changes are missing; the intact ones are used", metadata: metadata)
+            "the journal is damaged and some changes are missing; the intact changes are used", metadata: metadata)
     }
 
     // MARK: Records
