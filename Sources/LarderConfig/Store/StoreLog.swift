@@ -47,7 +47,7 @@ final class StoreLog {
 
     func experimentsLeftOut(_ problem: String) {
         logger.warning(
-            "the invalid experiments of the remote document are ignored; correct it, or experiments.member",
+            "the experiments of the remote document are invalid and ignored; correct the document, or the setting experiments.member",
             metadata: ["namespace": "\(namespace)", "error": "\(problem)"])
     }
 

@@ -20,8 +20,8 @@ struct BadEtcdAnswer: Sendable, CustomTestStringConvertible {
     }
 
     static let all = [
-        Self(testDescription: "HTML", answer: .document("<html>"), message: "is not one of etcd"),
-        Self(testDescription: "another JSON", answer: .document("{}"), message: "is not one of etcd"),
+        Self(testDescription: "HTML", answer: .document("<html>"), message: "is not an etcd response"),
+        Self(testDescription: "another JSON", answer: .document("{}"), message: "is not an etcd response"),
         Self(testDescription: "no gateway", answer: .status("404 Not Found", "x"), message: "no etcd gateway at /v3"),
         Self(testDescription: "a proxy's error", answer: .status("502 Bad Gateway", "<html>"), message: "502"),
         Self(
@@ -39,7 +39,7 @@ struct BadEtcdAnswer: Sendable, CustomTestStringConvertible {
         Self(
             testDescription: "a key that is not base64",
             answer: .document(#"{"header":{"cluster_id":"1","revision":"9"},"kvs":[{"key":"%","mod_revision":"1"}]}"#),
-            message: "is not one of etcd"),
+            message: "is not an etcd response"),
         Self(
             testDescription: "no key",
             answer: .document(#"{"header":{"cluster_id":"1","revision":"9"}}"#), message: "no key with a value",
