@@ -8,8 +8,8 @@ open class EpollTarget {
     /// Called on the loop's thread with the events that occurred (`EPOLLIN` and so on, epoll_ctl(2)).
     open func ready(_ events: EpollEvents) {}
 
-    /// Called on the loop's thread if ``ready(_:)`` passed this target to ``EpollLoop/resumeAfterOthers(_:)``, after the
-    /// other targets of the same iteration have received their events.
+    /// Called on the loop's thread if ``ready(_:)`` has passed this target to ``EpollLoop/resumeAfterOthers(_:)``,
+    /// after the other targets of the same iteration have received their events.
     open func resume() {}
 }
 

@@ -18,7 +18,7 @@ struct OutboundQueue {
         case waitUntilWritable
         /// Continue after a delay.
         case retry(after: TimeAmount)
-        /// Resume what waited for the queue to drain: the last queued piece was written.
+        /// Notify the connection that the last queued piece was written.
         case drained
         /// Hang up, because the peer has disconnected. Do so in a later job of the loop, because the writer may be
         /// serving other connections now.
@@ -146,8 +146,8 @@ struct OutboundQueue {
 
     /// The time since the client last made progress; nil if no output is pending.
     ///
-    /// The number of unread bytes counts too, because the socket accepts more only after the client has read most of
-    /// what is in it.
+    /// A lower number of unread bytes is progress too. The socket accepts more only after the client has read most of
+    /// its content, so progress of a slow client shows earlier in that number.
     mutating func stalledTime(at now: NIODeadline, unreadByPeer unread: @autoclosure () -> Int) -> TimeAmount? {
         guard isPending else { return nil }
         let unread = unread()

@@ -5,8 +5,8 @@ import NIOCore
 /// The implementation of a protocol method in the agent. The name, parameters, result, requirement and registration
 /// (``MethodRegistry/agent``) of the method are generated from its schema.
 protocol Method: AuthorizedMethod {
-    /// The fate of a pending request when its client disconnects. After that, only requests with the lifetime
-    /// `committed` of a waiting batch are still started.
+    /// The fate of a pending request when its client disconnects. After that, of the requests of a waiting batch only
+    /// those with the lifetime `committed` are still started.
     static var lifetime: PendingRequests.Lifetime { get }
     /// Whether a notification (a request without an id) of this method is ignored, because the method is useless
     /// without a reply.

@@ -35,8 +35,8 @@ struct ReplyCache {
     /// The number of cached replies.
     var count: Int { replies.count }
 
-    /// The cached reply to a request; nil if there is none or it is outdated. The caller checks whether the peer may
-    /// have the reply.
+    /// Returns the cached reply to a request; nil without a valid one. The caller checks whether the peer may have the
+    /// reply.
     mutating func lookup(_ template: RequestTemplate) -> Entry? {
         guard let entry = replies.occupant(of: template) else { return nil }
         guard entry.value.version == entry.value.publication.version else {
@@ -58,15 +58,15 @@ struct ReplyCache {
     }
 
     /// Whether the template was seen recently. Replies to other lines are not cached: caching takes a tenth of the time
-    /// of the request and may evict a useful reply, in vain if the line occurs only once.
+    /// of a request and may evict a useful reply, which is wasted on a line that occurs only once.
     mutating func isRepeated(_ template: RequestTemplate) -> Bool {
         let slot = template.slot(of: Self.slots)
         defer { fingerprints[slot] = template.fingerprint }
         return fingerprints[slot] == template.fingerprint
     }
 
-    /// Caches a reply of at most ``maxLargeBytes``. Does nothing if the removal of the namespace has begun, because the
-    /// version would then never change again, and the reply would stay valid.
+    /// Caches a reply of at most ``maxLargeBytes``. A namespace whose removal has begun gets no cached replies: its
+    /// version never changes again, so they would stay valid.
     /// - Parameter tail: the part of the reply that follows ``appendHead(id:to:)``
     mutating func keep(
         _ tail: ArraySlice<UInt8>, for template: RequestTemplate, requiring requirement: Requirement,

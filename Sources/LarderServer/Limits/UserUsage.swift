@@ -3,9 +3,9 @@ import Synchronization
 
 /// The resources used by the connections of one user, over all event loops.
 ///
-/// Root and the agent's own user are exempt from all limits except ``chargedBytes``: they could stop the agent anyway, and
-/// must be able to connect when other users have exhausted its resources. Their buffered bytes are limited because a
-/// client that does not read is more often a bug than an attack.
+/// Root and the agent's own user are exempt from all limits except ``chargedBytes``: they could stop the agent anyway,
+/// and must be able to connect when other users have exhausted the agent's resources. Their buffered bytes are limited
+/// because a client that does not read is more often a bug than an attack.
 final class UserUsage: Sendable {
     /// Buffers of more than this size are refused if the user's buffered bytes exceed the limit. Smaller buffers are
     /// always permitted. The maximum number of connections bounds their total.

@@ -108,7 +108,7 @@ final class SnapshotChannel {
         deliver(in: nil)
     }
 
-    /// Completes the current broadcast and begins one for `newest`. Does nothing if `newest` is not newer than
+    /// Completes the current broadcast and begins one for `newest`. Has no effect unless `newest` is newer than
     /// ``snapshot``.
     private func begin(_ newest: ConfigSnapshot) {
         guard newest.revision > snapshot.revision else { return }
