@@ -23,7 +23,7 @@ struct CacheControlTests {
         #expect(CacheControl(field).maximumAge == seconds)
     }
 
-    @Test("directives that take no argument apply in any letter case, and even if they have one")
+    @Test("directives that need no argument apply in any letter case, even with an argument")
     func flags() {
         let all = CacheControl("No-Store, NO-CACHE, must-revalidate, immutable, private, x=\"y\"")
         #expect(all.forbidsStoring && all.requiresValidation && all.mustRevalidate && all.isImmutable)

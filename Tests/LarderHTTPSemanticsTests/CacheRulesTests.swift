@@ -160,7 +160,7 @@ struct CacheRulesTests {
             ])
     }
 
-    @Test("the explanation says that a lifetime is heuristic or that no image is cached")
+    @Test("the explanation reports a heuristic lifetime, or that no image is cached")
     func guess() {
         let stored = response([("Last-Modified", date(-1000))])
         let (_, explanation) = CacheRequest().explain(stored, now: now)

@@ -26,7 +26,7 @@ struct JPEGTruncationCheck: TruncationCheck {
 }
 
 extension Span where Element == UInt8 {
-    /// The index of the first occurrence of a byte; nil if there is none.
+    /// The index of the first occurrence of a byte; nil if the span does not contain it.
     func first(_ byte: UInt8) -> Int? {
         withUnsafeBytes { bytes in
             guard let start = bytes.baseAddress, let place = memchr(start, CInt(byte), bytes.count) else { return nil }

@@ -171,8 +171,7 @@ final class BlobFiles: Sendable {
         }
     }
 
-    /// Removes the file of an unreferenced blob. The blob has an entry only if an earlier removal failed; it is removed
-    /// too.
+    /// Removes the file of an unreferenced blob, and its entry, which exists only if an earlier removal failed.
     ///
     /// - Returns: the size of the file; nil if the blob is referenced or the file was already gone
     func removeOrphan(_ digest: BlobDigest) throws(CacheFileError) -> Int? {

@@ -103,8 +103,8 @@ package final class BlobStore: Sendable {
 
     var imageLimits: ImageLimits { blobs.withTable { $0.imageLimits } }
 
-    /// Changes the limits, which then apply to the next bytes written. The caller evicts the images beyond them:
-    /// ``excess()``.
+    /// Changes the limits, which then apply to the next bytes written. The caller must evict the images that exceed
+    /// them; see ``excess()``.
     package func update(limits: SpaceLimits, imageLimits: ImageLimits) {
         blobs.withTable { table in
             table.ledger.limits = limits
@@ -112,8 +112,8 @@ package final class BlobStore: Sendable {
         }
     }
 
-    /// What must be evicted so that the limits hold again, after they were lowered or other files filled the disk. Nil
-    /// if the limits hold.
+    /// The bytes and images that must be evicted so that the limits hold again, after they were lowered or other files
+    /// filled the disk. Nil if the limits hold.
     ///
     /// - Throws: ``ImageError/Code/storageFailed``
     func excess() throws(ImageError) -> SpaceShortage? {

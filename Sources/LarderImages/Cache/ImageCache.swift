@@ -156,7 +156,7 @@ package actor ImageCache {
         downloads.update(settings, on: self)
         await maintenance.removeUnreachable()
         await maintenance.enforceLimits(on: self)
-        // The new limits may be higher, so that a waiting transfer fits.
+        // The new limits may be higher, so a waiting transfer may fit now.
         reclaimer.spaceFreed()
     }
 

@@ -94,7 +94,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
 
     // MARK: Requests
 
-    /// The download that a request may wait for; nil if there is none.
+    /// The download that a request may wait for; nil if no download serves the request.
     func download(serving request: ImageRequest, for key: ImageKey, unconditionally: Bool) -> TransferID? {
         idsByKey[key]?.first { downloads[$0]?.serves(request, unconditionally: unconditionally) ?? false }
     }

@@ -22,8 +22,8 @@ final class IndexDatabase {
 
     /// Opens the database, and creates the tables if it is empty.
     ///
-    /// - Throws: ``SQLiteError``. ``SQLiteError/isDamage`` is true even if the database has other tables, because table
-    ///   definitions can be corrupted like any other data.
+    /// - Throws: ``SQLiteError``. A database with other tables counts as damaged (``SQLiteError/isDamage``), because
+    ///   table definitions can be corrupted like any other data.
     convenience init(path: String) throws(SQLiteError) {
         do throws(SQLiteError) {
             try self.init(opening: path)

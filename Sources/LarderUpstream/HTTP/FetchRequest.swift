@@ -44,7 +44,7 @@ package struct FetchRequest: Sendable {
 package struct FetchTimeouts: Sendable, Hashable {
     /// The longest silence: between the request and the head of the response, and between two pieces of the body.
     package var idle: Duration
-    /// The maximum time for the whole exchange, including redirects. It also ends responses that arrive too slowly.
+    /// The maximum time for the whole exchange, including redirects, even if data keeps arriving.
     package var whole: Duration
     /// The lowest transfer rate of the body; nil for no limit.
     package var slowest: TransferRate?

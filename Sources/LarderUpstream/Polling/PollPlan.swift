@@ -60,7 +60,7 @@ package struct PollPlan: Sendable, Hashable {
         self.schedule = schedule
         retrySchedule =
             schedule.interval <= Self.maxRetryInterval ? schedule : schedule.with(interval: Self.maxRetryInterval)
-        // A source that is overloaded rejects hosts, and these must not all retry within seconds.
+        // Hosts that an overloaded source has rejected must not all retry within seconds.
         backoff = Backoff(base: max(Backoff.defaultBase, schedule.firstFetchWindow))
     }
 

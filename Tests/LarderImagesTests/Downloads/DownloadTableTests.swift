@@ -139,7 +139,7 @@ struct DownloadTableTests {
         #expect(left == nil)
     }
 
-    @Test("an origin is reachable if it sent bytes to the download, or a response to another one since the download began")
+    @Test("an origin is reachable if, since a download began, it sent bytes to it or responded to another")
     func reachable() throws {
         var table = table()
         try join(&table, request(1), 1)

@@ -134,7 +134,7 @@ struct SpaceReclaimQueueTests {
         #expect(queue.oldestShortage?.waiter == oldest && queue.oldestShortage?.shortage.bytes == 2)
     }
 
-    @Test("random sequences of operations leave no transfer waiting and resume each one once", arguments: UInt64(0)..<20)
+    @Test("random operations leave no transfer waiting and resume each waiter once", arguments: UInt64(0)..<20)
     func randomWalk(_ seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var queue = Queue()
