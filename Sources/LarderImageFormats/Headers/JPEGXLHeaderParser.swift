@@ -112,8 +112,8 @@ private struct BitReader {
         return value
     }
 
-    /// Reads a U32 (B.2.2): two bits select a pair; the value is the first number of the pair plus as many bits as the
-    /// second says.
+    /// Reads a U32 (B.2.2): two bits select one of four pairs of an offset and a number of bits. The value is the offset
+    /// plus a number that has so many bits.
     mutating func number(
         _ first: (Int, Int), _ second: (Int, Int), _ third: (Int, Int), _ fourth: (Int, Int)
     ) -> Int {
