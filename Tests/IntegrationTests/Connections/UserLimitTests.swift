@@ -6,7 +6,7 @@ import Testing
 extension Integration {
     @Suite("Limits of a user")
     struct UserLimitTests {
-        /// The user ID of `nobody`, which has the rights `read` and `write`.
+        /// The ID of an unprivileged user that has the rights `read` and `write`.
         private static let user = 65534
 
         private static func settings(_ limits: String) -> String {

@@ -54,7 +54,7 @@ extension Integration {
             }
         }
 
-        @Test("the error for a user without permission to read the keys says how to grant it")
+        @Test("the error for a user without permission to read the keys says how to grant the permission")
         func denied() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)

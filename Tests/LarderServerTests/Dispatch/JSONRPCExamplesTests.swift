@@ -5,7 +5,7 @@ import Testing
 @testable import LarderServer
 
 /// The examples of the JSON-RPC 2.0 specification, section 7, that call a method with parameters. The transcript
-/// `json-rpc-specification.jsonl` has the others.
+/// `json-rpc-specification.jsonl` has the other examples.
 @Suite("Examples of the JSON-RPC 2.0 specification")
 struct JSONRPCExamplesTests {
     @Test(
