@@ -63,7 +63,7 @@ package struct ServiceNotifier: Sendable {
         guard failure == 0 else {
             throw SystemdError(
                 .notificationFailed,
-                "cannot notify the service manager of \(lines.first ?? ""); check NOTIFY_SOCKET and NotifyAccess=",
+                "cannot send \(lines.first ?? "") to the service manager; check NOTIFY_SOCKET and NotifyAccess=",
                 systemError: failure)
         }
         return true

@@ -110,7 +110,7 @@ final class ServiceStatus: Sendable {
             line += ", fresh"
         } else {
             let names = namespaces.filter { $0.freshness == worst }.map(\.name)
-            let others = names.count > 3 ? " and \(names.count - 3) others" : ""
+            let others = names.count > 3 ? ", \(names.count - 3) more" : ""
             line += ", \(worst.rawValue): \(names.prefix(3).joined(separator: ", "))\(others)"
         }
         line += clients == 1 ? "; 1 client" : "; \(clients) clients"

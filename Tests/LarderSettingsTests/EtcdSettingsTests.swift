@@ -110,6 +110,6 @@ struct EtcdSettingsTests {
             try settings(
                 "{namespaces: {a: {remote: {etcd: {endpoints: ['http://h'], prefix: ''}, file: {path: '/x'}}}}}")
         }
-        #expect(error?.description.contains("has more than one upstream") == true)
+        #expect(error?.description.contains("has more than one source") == true)
     }
 }

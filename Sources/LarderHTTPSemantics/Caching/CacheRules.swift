@@ -75,7 +75,8 @@ extension CacheRequest {
         }
         let freshness = held.freshness
         guard held.matchesVariant else {
-            explanation.note("vary", "the cached image is for a request with other fields")
+            explanation.note(
+                "vary", "the cached image is for a request with different values of the fields that Vary names")
             if policy == .cacheOnly { return .notHeld }
             // The origin may confirm (304) that this variant, named by its entity tag, answers the request (RFC 9111,
             // section 4.3.1).

@@ -55,7 +55,7 @@ extension ServerContext {
         if let images { return images }
         if let imageProblem {
             throw WireError(
-                .unavailable, "the image cache is unavailable: \(imageProblem); then restart the agent")
+                .unavailable, "the image cache is unavailable: \(imageProblem); correct this, then restart the agent")
         }
         throw WireError(
             .unavailable, "the settings disable the image cache; set images.enabled to true and restart the agent")

@@ -108,7 +108,7 @@ final class UserUsage: Sendable {
         if isTrusted || files.load(ordering: .relaxed) < limit { return nil }
         return WireError(
             .limitExceeded,
-            "user \(user) has \(limit) open files that its connections have not received (limits.connectionsPerUser); "
+            "user \(user) has \(limit) open files in transit to or from its connections (limits.connectionsPerUser); "
                 + "receive them first, or request paths instead of descriptors")
     }
 

@@ -16,9 +16,9 @@ extension RemoteSourceSettings {
         let given = [http, sse, file, etcd].compactMap { $0 }
         let kinds = Self.kinds.map { "\"\($0)\"" }.joined(separator: ", ")
         guard let upstream = given.first else {
-            throw reader.failure(nil, "has no upstream; give one of \(kinds), or remove it")
+            throw reader.failure(nil, "has no source; give one of \(kinds), or remove it")
         }
-        guard given.count == 1 else { throw reader.failure(nil, "has more than one upstream; keep one of \(kinds)") }
+        guard given.count == 1 else { throw reader.failure(nil, "has more than one source; keep one of \(kinds)") }
         self = upstream
     }
 }

@@ -108,7 +108,7 @@ extension UpstreamError {
             switch metadata.status {
             case 401, 403, 407: " (check the credentials)"
             case 404, 410: " (check the address)"
-            case 408, 425, 429, 503: " (it asks to retry later)"
+            case 408, 425, 429, 503: " (the server asks to retry later)"
             case 500...: " (a server error)"
             default: ""
             }

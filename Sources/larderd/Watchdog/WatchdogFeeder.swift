@@ -87,11 +87,11 @@ final class WatchdogFeeder {
         if isStopped || pendingProbes.isEmpty { return }
         hasReportedMissing = true
         let named = pendingProbes.prefix(3).joined(separator: ", ")
-        let others = pendingProbes.count > 3 ? " and \(pendingProbes.count - 3) others" : ""
+        let others = pendingProbes.count > 3 ? ", \(pendingProbes.count - 3) more" : ""
         logger.error(
             """
-            no response for \(seconds(eventLoop.now - beganAt)) s from \(named)\(others); without it, the watchdog is \
-            not notified, and the service manager kills the agent
+            no response for \(seconds(eventLoop.now - beganAt)) s from \(named)\(others); the watchdog is not \
+            notified until all parts respond, and the service manager kills the agent if that takes too long
             """,
             metadata: ["probe": "\(pendingProbes.joined(separator: ", "))"])
     }

@@ -59,7 +59,7 @@ extension Integration {
                 for request in requests { try client.reply(to: request) }
                 let causes = try history(agent).map { snapshot in snapshot["causes"].map { Array($0.elements) } ?? [] }
                 let paths = causes.joined().compactMap { $0["path"]?.string }
-                #expect(Set(paths).count == paths.count, "each change is listed once")
+                #expect(Set(paths).count == paths.count, "a change is listed more than once")
                 #expect(causes[0].last?["path"] == "n63")
             }
         }
