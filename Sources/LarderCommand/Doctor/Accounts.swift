@@ -4,10 +4,10 @@ import Glibc
 enum Accounts {
     private static let bufferSize = 1 << 16
 
-    /// The name of a user; `user NUMBER` if it has no name.
+    /// The name of a user; `user NUMBER` if the host has no name for the ID.
     static func name(ofUser id: uid_t) -> String { knownName(ofUser: id) ?? "user \(id)" }
 
-    /// The name of a user; nil if it has no name on this host.
+    /// The name of a user; nil if the host has no name for the ID.
     static func knownName(ofUser id: uid_t) -> String? {
         var (record, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
         var buffer = [CChar](repeating: 0, count: bufferSize)
@@ -17,7 +17,7 @@ enum Accounts {
         return String(cString: name)
     }
 
-    /// The name of a group; `group NUMBER` if it has no name.
+    /// The name of a group; `group NUMBER` if the host has no name for the ID.
     static func name(ofGroup id: gid_t) -> String {
         var (record, found) = (Self.noGroup, UnsafeMutablePointer<group>?.none)
         var buffer = [CChar](repeating: 0, count: bufferSize)
@@ -27,7 +27,7 @@ enum Accounts {
         return String(cString: name)
     }
 
-    /// The groups of a user in the host's databases, which take effect at the next login.
+    /// The groups of a user in the host's databases. A process of the user gets them only at the next login.
     static func groups(ofUser name: String, primary: gid_t) -> Set<gid_t> {
         var count: Int32 = 4096
         var groups = [gid_t](repeating: 0, count: Int(count))

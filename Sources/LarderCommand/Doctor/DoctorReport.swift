@@ -85,7 +85,7 @@ struct DoctorReport {
         }.compactText
     }
 
-    /// Whether standard output is a terminal that displays UTF-8 (locale(7)).
+    /// Whether standard output is a terminal that displays UTF-8 according to the locale (locale(7)).
     static var hasSymbols: Bool {
         guard Output.isTerminal else { return false }
         let names = ["LC_ALL", "LC_CTYPE", "LANG"]

@@ -7,7 +7,7 @@ struct Examination: Sendable {
     var settings: SettingsFacts?
     var clock: ClockFacts
     var volumes: [VolumeFacts]
-    /// The limit of open files of the agent; nil if it cannot be read.
+    /// The maximum number of files that the agent may open; nil if it cannot be read.
     var openFiles: Int?
     /// The last log lines of the agent; empty if they are not needed or cannot be read.
     var log: [String]

@@ -27,8 +27,8 @@ enum Examiner {
             log: needsLog ? await service.log(lines: 5) : [])
     }
 
-    /// The directories that the agent reports. If it does not reply, the existing directories of the system-wide agent,
-    /// because a full disk may be the cause.
+    /// The file systems of the directories that the agent reports. If it does not reply, those of the existing
+    /// directories of the system-wide agent, because a full disk may be the reason.
     private static func volumes(_ facts: AgentFacts?, isSystem: Bool) -> [VolumeFacts] {
         if let facts {
             return [VolumeFacts.probe(at: facts.info.stateDirectory, purpose: "state")]
@@ -41,7 +41,7 @@ enum Examiner {
         ].filter { $0.state != .missing }
     }
 
-    /// The limit of open files of a process (proc(5)); nil if it cannot be read.
+    /// The maximum number of open files of a process (`/proc/PID/limits`, proc(5)); nil if it cannot be read.
     private static func openFiles(ofProcess pid: Int) -> Int? {
         guard let bytes = try? Input.contents(of: "/proc/\(pid)/limits") else { return nil }
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")

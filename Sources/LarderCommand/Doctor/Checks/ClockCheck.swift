@@ -3,7 +3,7 @@ import LarderClient
 /// Checks the clock. Freshness, times to live and certificates depend on it.
 enum ClockCheck {
     private static let name = "clock"
-    /// The permitted difference between two clock readings, in milliseconds.
+    /// The maximum difference, in milliseconds, between two clock readings that should be equal.
     private static let tolerance = 5000
 
     static func findings(_ facts: ClockFacts, _ agent: AgentFacts?, _ service: ServiceFacts) -> [Finding] {

@@ -3,7 +3,7 @@ import LarderClient
 /// Checks that more clients can connect.
 enum DescriptorCheck {
     private static let name = "clients"
-    /// A limit of open files below this number is reported, because it strongly limits the number of clients.
+    /// A limit of open files below this number is reported, because each client needs an open file.
     private static let minFiles = 4096
 
     static func findings(
@@ -57,8 +57,8 @@ enum DescriptorCheck {
         return [Finding(.ok, name, title)]
     }
 
-    /// The counts of refusals by limits per user; nil without refusals. Connections are not included, because they are
-    /// reported with all connections that were refused.
+    /// The number of refusals by each limit per user, as text; nil without refusals. Refused connections are not
+    /// included, because another finding reports all of them.
     private static func perUser(_ refused: AgentStats.Refusals) -> String? {
         let parts = [
             (refused.subscriptions, "subscription", "subscriptions"), (refused.requests, "request", "requests"),

@@ -1,9 +1,9 @@
 /// Checks that there is enough disk space for the agent.
 enum DiskCheck {
     private static let name = "disk"
-    /// The free space, in bytes, below which writes may fail at any time. It is relative for small file systems.
+    /// The free space, in bytes, below which writes may fail at any time: 1 MiB, or 2 % of a small file system.
     private static func minFreeBytes(_ capacity: VolumeFacts.Capacity) -> Int { min(1 << 20, capacity.bytes / 50) }
-    /// The free space, in bytes, below which an administrator should act.
+    /// The free space, in bytes, below which an administrator should act: 64 MiB, or 10 % of a small file system.
     private static func lowFreeBytes(_ capacity: VolumeFacts.Capacity) -> Int { min(64 << 20, capacity.bytes / 10) }
 
     static func findings(_ volumes: [VolumeFacts]) -> [Finding] { volumes.map(finding) }

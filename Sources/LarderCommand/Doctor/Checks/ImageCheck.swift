@@ -17,7 +17,7 @@ enum ImageCheck {
         }
     }
 
-    /// The finding that the agent has no image cache, with the reason.
+    /// The finding that the agent has no usable image cache, with the reason.
     static func unusable(_ problem: String) -> Finding {
         Finding(
             .problem, name, "the cache cannot be used: \(problem)",
@@ -35,7 +35,7 @@ enum ImageCheck {
                 "\(title); \(Human.bytes(images.leasedBytes)) of removed images are still in use by clients",
                 advice: ["list the connected clients: \(hints.command("larder clients"))"])
         }
-        // Occasional failures are normal on the web, but not if most requests fail.
+        // A few failures are normal on the web. They are reported only if more than half of the requests fail.
         if images.failures >= 10, images.failures * 2 > requests {
             return Finding(
                 .warning, name, "\(title); \(images.failures) of \(requests) requests failed since the agent started",

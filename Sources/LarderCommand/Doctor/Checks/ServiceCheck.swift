@@ -18,7 +18,7 @@ enum ServiceCheck {
                             + (units.isUser ? " for this user" : ""))
                 ]
             }
-            // A failed unit is always reported as such, even if another agent replies.
+            // A failed unit is reported as failed even if an agent replies that systemd does not manage.
             if let agent, !units.service.isUp, !units.socket.isUp, !facts.hasFailed { return [foreign(agent, units)] }
             return socket(units, isReachable) + service(units, isReachable, log)
         case .another:
@@ -41,7 +41,7 @@ enum ServiceCheck {
                     detail: ["clients cannot connect, and systemd does not start the agent for them"],
                     advice: [
                         "see why: \(units.journalctl(gaveUp ? "larder.service" : "larder.socket"))",
-                        // Without this the start limit would refuse the next start immediately.
+                        // Without reset-failed, systemd's start limit would refuse the next start immediately.
                         "then: \(units.systemctl("reset-failed larder.service larder.socket"))",
                         "and: \(units.systemctl("start larder.socket"))",
                     ])
@@ -65,8 +65,8 @@ enum ServiceCheck {
         }
     }
 
-    /// The finding that an agent replies although systemd does not run it. Starting the service would take the socket's
-    /// path from that agent.
+    /// The finding that an agent replies that systemd does not manage. Starting the service would replace that agent's
+    /// socket.
     private static func foreign(_ agent: AgentFacts, _ units: ServiceFacts.Units) -> Finding {
         let pid = agent.info.pid
         let unit = units.socket.isAbsent ? "larder.service" : "larder.socket"
@@ -86,7 +86,8 @@ enum ServiceCheck {
         return facts.isLoaded ? facts.activeState : facts.isMasked ? "masked" : "not usable (\(facts.loadState))"
     }
 
-    /// The findings for a unit that systemd has but cannot start; empty if it has no such unit.
+    /// The findings for a unit that systemd has but cannot start, for example because it is masked; empty if systemd
+    /// can start it or does not have it.
     private static func unusable(
         _ unit: UnitFacts, _ name: String, _ units: ServiceFacts.Units, _ isReachable: Bool
     ) -> [Finding] {

@@ -5,7 +5,7 @@ enum SettingsCheck {
     private static let name = "settings"
 
     /// Checks the settings file.
-    /// - Parameter hints: creates the commands for root.
+    /// - Parameter hints: creates the commands that root must run.
     static func findings(
         _ facts: SettingsFacts?, _ agent: AgentFacts?, _ service: ServiceFacts, _ hints: Hints = Hints()
     ) -> [Finding] {

@@ -4,11 +4,10 @@ import Glibc
 struct AgentUser: Sendable, Equatable {
     var user: UInt32
     var group: UInt32
-    /// The supplementary groups; nil for those in the host's database.
+    /// The supplementary groups; nil if they are those in the host's database.
     var groups: [UInt32]?
 
-    /// Determines the user from the process that replied, or else from the unit in systemd. Nil if neither is
-    /// available.
+    /// Determines the user from the process that replied, otherwise from the systemd unit. Nil if neither is available.
     static func probe(pid: Int?, _ service: ServiceFacts) -> AgentUser? {
         if let pid {
             // If the agent runs in a container, this process ID may belong to another process here.
@@ -24,7 +23,8 @@ struct AgentUser: Sendable, Equatable {
         return AgentUser(user: record.pointee.pw_uid, group: record.pointee.pw_gid)
     }
 
-    /// Checks as that user whether a file is readable. Only root can do this. Nil if it cannot be determined.
+    /// Whether this user may read a file. Nil if that cannot be determined, for example because this process does not
+    /// run as root.
     /// - Parameter limit: the timeout. It is generous, because doctor is often used on a host that is overloaded.
     func mayRead(_ path: String, limit: Duration = .seconds(20)) async -> Bool? {
         guard geteuid() == 0 else { return nil }
@@ -41,7 +41,8 @@ struct AgentUser: Sendable, Equatable {
 }
 
 extension AgentUser {
-    /// Parses `/proc/PID/status` (proc(5)). The second of the four numbers is the effective ID.
+    /// Parses `/proc/PID/status` (proc(5)). Of the four numbers in its lines for user and group, the second is the
+    /// effective ID.
     init?(status: String) {
         func numbers(_ name: String) -> [UInt32]? {
             let line = status.split(separator: "\n").first { $0.hasPrefix("\(name):") }

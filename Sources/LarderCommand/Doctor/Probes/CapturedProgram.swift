@@ -2,7 +2,7 @@ import CLinuxShims
 import LarderClient
 import Glibc
 
-/// The result of a program that has ended, with its output.
+/// How a program ended, and its output.
 struct CapturedProgram: Sendable {
     let end: ProgramEnd
     /// Standard output and standard error, in the order in which they were written.
@@ -28,8 +28,8 @@ struct CapturedProgram: Sendable {
 
     private static func capture(_ program: Program, _ limit: Duration) -> CapturedProgram? {
         var ends: [CInt] = [0, 0]
-        // Close-on-exec, so that no other child inherits the write end. The end of input then coincides with the end of
-        // this child.
+        // The pipe is close-on-exec, so that no other child inherits its write end. The input then ends when this child
+        // does.
         guard larder_pipe(&ends, false) == 0 else { return nil }
         defer { close(ends[0]) }
         let child = try? program.start(hasOwnGroup: false, output: ends[1], errors: ends[1])
@@ -44,7 +44,7 @@ struct CapturedProgram: Sendable {
         return CapturedProgram(end: ProgramEnd(waitStatus: status), text: text)
     }
 
-    /// Reads until the end of input. Returns nil if it does not arrive in time or there is too much output.
+    /// Reads until the end of input. Returns nil if the input does not end in time or is longer than ``maxBytes``.
     private static func read(_ descriptor: CInt, until end: ContinuousClock.Instant) -> String? {
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 1 << 14)

@@ -50,7 +50,7 @@ struct VolumeFacts: Sendable, Equatable {
     }
 }
 
-/// The state of the kernel's clock.
+/// The synchronization state of the kernel's clock.
 struct ClockFacts: Sendable, Equatable {
     /// Whether the clock is synchronized; nil if the kernel does not report it.
     var isSynchronized: Bool?

@@ -28,12 +28,12 @@ enum ServiceFacts: Sendable, Equatable {
         }
     }
 
-    /// systemd is not running.
+    /// systemd does not run on this host.
     case absent
     /// systemd is running but did not reply, for this reason.
     case unknown(String)
     case units(Units)
-    /// systemd does not manage the agent whose socket the user chose.
+    /// The user chose the socket of an agent that systemd does not manage.
     case another
 
     /// Whether systemd is running.
@@ -100,15 +100,15 @@ extension ServiceFacts {
         return ServiceFacts.units(units).of(socket)
     }
 
-    /// The facts about the agent of a socket. If the user chose the socket of an agent that systemd does not manage,
-    /// the units of systemd are irrelevant.
+    /// These facts, or ``another`` if the user chose the socket of an agent that systemd does not manage. The units are
+    /// then irrelevant.
     func of(_ socket: SocketFacts) -> ServiceFacts {
         guard case .units(let units) = self, socket.isNamed else { return self }
         return units.socket.listens(on: socket.path) ? self : .another
     }
 
-    /// The last lines of the log. Messages of systemd that only report a failure are omitted, unless there are no other
-    /// lines.
+    /// The last `count` lines of a log. Messages in which systemd only reports a failure, without its reason, are
+    /// omitted unless there are no other lines.
     static func informative(_ lines: [String], _ count: Int) -> [String] {
         let informative = lines.filter { line in !(line.contains(" systemd[") && phrases.contains { line.contains($0) })
         }
@@ -121,7 +121,8 @@ extension ServiceFacts {
         "Scheduled restart job", "Unit cannot be reloaded", "Main process exited",
     ]
 
-    /// The last informative lines of the service's log; empty if there is no journal or it cannot be read.
+    /// The last informative lines of the service's log (see ``informative(_:_:)``); empty if there is no journal or it
+    /// cannot be read.
     func log(lines count: Int) async -> [String] {
         guard case .units(let units) = self, !units.service.isAbsent else { return [] }
         let unit = units.isUser ? ["--user-unit", "larder.service"] : ["--unit", "larder.service"]

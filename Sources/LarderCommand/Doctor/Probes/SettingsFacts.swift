@@ -1,7 +1,7 @@
 import Glibc
 import LarderClient
 
-/// The settings file and the result of its check by the agent's program.
+/// The settings file, and the result of checking it with the agent's program (`larderd --check-settings`).
 struct SettingsFacts: Sendable, Equatable {
     /// The result of the check.
     enum State: Sendable, Equatable {
@@ -9,14 +9,14 @@ struct SettingsFacts: Sendable, Equatable {
         /// This user may not read the file.
         case unreadable
         case right
-        /// The file is invalid, for the reasons in these lines.
+        /// The file is invalid. The lines describe the errors.
         case wrong([String])
         /// The file could not be checked, for this reason.
         case unchecked(String)
     }
 
     var path: String
-    /// Whether the command line names the file.
+    /// Whether `--settings` on the command line names the file.
     var isNamed: Bool
     var state: State
     /// The time of the last modification.
@@ -40,8 +40,8 @@ extension SettingsFacts {
     ///   - option: the value of `--settings`.
     ///   - inForce: the file that the agent reports.
     ///   - agentUser: the user that the agent runs as; nil if unknown.
-    ///   - choice: how the agent was chosen. If the user chose its socket, the agent's default settings file is
-    ///     unknown.
+    ///   - choice: how the socket of the agent was chosen. If the user chose it, the default settings file of that
+    ///     agent is unknown.
     /// - Returns: nil if it is not known which file to check.
     static func probe(option: String?, inForce: String?, agentUser: AgentUser?, choice: SocketFacts.Choice) async
         -> SettingsFacts?
@@ -55,7 +55,7 @@ extension SettingsFacts {
         }
         facts.modifiedAt = Timestamp(
             milliseconds: status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / 1_000_000)
-        // The agent need not be able to read a file that it does not use.
+        // A file that the agent does not use need not be readable for it, so this is checked only for the file in use.
         if let agentUser, option == nil || option == inForce, await agentUser.mayRead(path) == false {
             let mode = String(status.st_mode & 0o7777, radix: 8)
             facts.deniedUser = DeniedUser(
@@ -73,7 +73,8 @@ extension SettingsFacts {
 
     private static func check(_ path: String) async -> State {
         guard let agent = agentProgram else { return .unchecked("there is no larderd on this host") }
-        // These directories exist, so the check creates none. Only the file is checked, not the directories.
+        // The options name a directory that exists, so the check creates none. Only the settings file is checked, not
+        // the directories.
         let elsewhere = ["--state-directory", "/", "--cache-directory", "/"]
         let words = [agent, "--check-settings", "--settings", path] + elsewhere
         // The timeout is generous, because doctor is often used on a host that is overloaded.

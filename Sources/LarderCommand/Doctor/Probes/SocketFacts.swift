@@ -16,12 +16,12 @@ struct SocketFacts: Sendable, Equatable {
         var mode: UInt32
     }
 
-    /// The type of the file.
+    /// The type of the file at the path.
     enum File: Sendable, Equatable {
         case missing
-        /// The type cannot be determined, for this reason.
+        /// The type of the file cannot be determined, for this reason.
         case hidden(String)
-        /// Not a socket, for example "a directory".
+        /// The file is not a socket but, for example, "a directory".
         case other(String)
         case socket(Owner)
         /// An abstract socket. It has no file, so every user can connect.
@@ -42,7 +42,7 @@ struct SocketFacts: Sendable, Equatable {
 
     var path: String
     var choice: Choice
-    /// The socket path of the user's own agent; nil if it was not checked.
+    /// The socket path of the user's own agent, if it was checked before ``path`` and does not exist; otherwise nil.
     var otherPath: String?
     var file: File
     var canConnect: Bool
@@ -54,8 +54,8 @@ struct SocketFacts: Sendable, Equatable {
     /// Creates commands for the agent of this socket.
     var hints: Hints { Hints(socket: choice == .option ? path : nil) }
 
-    /// Creates commands for root for the agent of this socket. They name the socket, because root has neither the
-    /// user's environment variable nor the user's runtime directory.
+    /// Creates commands that root runs for the agent of this socket. They contain the socket's path unless it is the
+    /// system path, because root has neither the user's environment variable nor the user's runtime directory.
     var hintsForRoot: Hints { Hints(socket: choice == .system ? nil : path) }
 }
 

@@ -24,8 +24,8 @@ struct UnitFacts: Sendable, Equatable {
     var isLoaded: Bool { loadState == "loaded" || loadState == "merged" }
     /// Whether the unit was disabled with `systemctl mask`.
     var isMasked: Bool { loadState == "masked" }
-    /// Why systemd cannot load the unit; nil if it gives no reason. systemctl prints a D-Bus error name and the quoted
-    /// text.
+    /// Why systemd cannot load the unit; nil if systemd gives no reason. systemctl prints a D-Bus error name, followed
+    /// by this text in quotation marks.
     var loadError: String? {
         guard let error = properties["LoadError"], let quote = error.firstIndex(of: "\"") else { return nil }
         let text = error[quote...].dropFirst()
@@ -35,17 +35,17 @@ struct UnitFacts: Sendable, Equatable {
     var activeState: String { properties["ActiveState"] ?? "unknown" }
     /// `running`, `listening`, `auto-restart`, …
     var subState: String { properties["SubState"] ?? "" }
-    /// Whether the unit is running or listening, or is about to.
+    /// Whether the unit is running, listening, starting or stopping.
     var isUp: Bool { !["inactive", "failed", "unknown"].contains(activeState) }
     /// The result of the last run: `success`, `exit-code`, `watchdog`, …
     var result: String { properties["Result"] ?? "" }
-    /// The exit status, or the number of the signal that ended the process.
+    /// The exit status of the main process, or the number of the signal that ended it.
     var exitStatus: Int { properties["ExecMainStatus"].flatMap(Int.init) ?? 0 }
     /// The user that the service runs as; nil for root.
     var user: String? { properties["User"].flatMap { $0.isEmpty ? nil : $0 } }
-    /// The number of automatic restarts.
+    /// The number of automatic restarts of the service.
     var restarts: Int { properties["NRestarts"].flatMap(Int.init) ?? 0 }
-    /// Whether the unit is not started at boot.
+    /// Whether the unit is disabled, so that it is not started at boot.
     var isDisabled: Bool { properties["UnitFileState"] == "disabled" }
     /// Whether the unit listens on a path: `Listen=/run/larder/larder.sock (Stream)`.
     func listens(on path: String) -> Bool {
