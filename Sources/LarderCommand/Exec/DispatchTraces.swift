@@ -3,8 +3,8 @@ import Synchronization
 
 /// Hides changes that libdispatch makes to this process from the programs that this process starts.
 ///
-/// The threads of libdispatch change their priority (setpriority(2)), and log an error each time the system denies
-/// that. This type disables the log with an environment variable. A started program gets neither the variable nor the
+/// The threads of libdispatch change their priority (setpriority(2)), and log an error each time the system denies it.
+/// This type disables that log with an environment variable. A started program gets neither the variable nor the
 /// changed priority.
 enum DispatchTraces {
     private static let variable = "LIBDISPATCH_LOG"
@@ -15,7 +15,8 @@ enum DispatchTraces {
 
     private static let process = __priority_which_t(PRIO_PROCESS.rawValue)
 
-    /// Keeps libdispatch from logging. Must be called before its first use, while the process has one thread.
+    /// Keeps libdispatch from logging. Must be called before the first use of libdispatch, while the process has one
+    /// thread.
     static func begin() {
         _ = inheritedPriority
         guard getenv(variable) == nil else { return }

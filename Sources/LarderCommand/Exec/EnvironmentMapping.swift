@@ -11,7 +11,7 @@ struct EnvironmentMapping: Equatable {
     var prefix = ""
 
     /// Returns the variables of a configuration, in the order of its members.
-    /// - Parameter path: the path of the value in the namespace, for errors. Names are relative to it.
+    /// - Parameter path: the path of `value` in the namespace, for errors. The names of variables do not include it.
     /// - Throws: ``Failure`` if two paths yield the same name, if a value contains a NUL character, or if a variable
     ///   would change how programs are found or loaded.
     func variables(of value: JSONValue, at path: JSONPath) throws(Failure) -> EnvironmentVariables {
@@ -91,7 +91,7 @@ struct EnvironmentMapping: Equatable {
     }
 
     /// Whether a variable can change what code a program runs. The list cannot be complete, because every interpreter
-    /// has its own variables. A prefix is the safe solution.
+    /// has its own variables. A prefix prevents all such names.
     private static func affectsExecution(_ name: String) -> Bool {
         name.hasPrefix("LD_") || name.hasPrefix("BASH_FUNC_") || executionVariables.contains(name)
     }
@@ -118,7 +118,7 @@ struct EnvironmentVariables: Equatable {
     private(set) var names: [String] = []
     private(set) var values: [String: String] = [:]
 
-    /// Adds a variable. Its name must be new.
+    /// Adds a variable. There must be no variable with this name yet.
     mutating func append(_ name: String, _ value: String) {
         names.append(name)
         values[name] = value

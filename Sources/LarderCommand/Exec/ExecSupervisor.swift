@@ -1,9 +1,9 @@
 import Glibc
 
-/// The reactions of `larder exec --watch` to changes, signals and the end of its program, as a state machine without
-/// I/O or a clock. Each method reports an event with its time and returns the effects to carry out.
+/// Decides how `larder exec --watch` reacts to changes, signals and the end of its program. It is a state machine
+/// without I/O or a clock: the caller reports each event with its time and carries out the returned effects.
 struct ExecSupervisor {
-    /// The reaction to a change.
+    /// The reaction to a change of the variables.
     enum Reaction: Equatable {
         /// Stop the program and start it again.
         case restart
@@ -19,24 +19,26 @@ struct ExecSupervisor {
         case send(CInt)
         /// Kill the program and the rest of its process group.
         case kill
-        /// The program has ended, and this process ends too.
+        /// End this process in the way that the program ended.
         case end(ProgramEnd)
     }
 
     /// Delays and timeouts.
     struct Timing: Equatable {
-        /// The maximum random delay after a change. It keeps many hosts from reacting at the same time.
+        /// The maximum of the random delay between a change and the reaction, which keeps many hosts from reacting at
+        /// the same time.
         var splay = Duration.zero
-        /// The minimum time between two reactions, and between the start and a reaction. Changes within it are
-        /// combined.
+        /// The minimum time between two reactions, and between the start of the program and the first reaction. Changes
+        /// during this time are combined.
         var interval = Duration.seconds(1)
-        /// The time that the program has to end after it was asked to.
+        /// The time that the program has to end after SIGTERM, before it is killed. Also the time after a SIGINT during
+        /// which changes are not handled.
         var stopTimeout = Duration.seconds(30)
     }
 
     private enum Phase {
         case running
-        /// The program was asked to end because of a change. `deadline` is nil once it was killed.
+        /// The program was asked to end because of a change. It is killed at `deadline`, which is then nil.
         case stopping(deadline: Duration?)
     }
 
@@ -76,7 +78,7 @@ struct ExecSupervisor {
         lastAction = now
     }
 
-    /// The time at which ``timePassed(now:)`` must be called; nil for never.
+    /// The time at which ``timePassed(now:)`` must be called; nil if it need not be called.
     var wakeUp: Duration? {
         switch phase {
         case .running:
@@ -94,11 +96,11 @@ struct ExecSupervisor {
         if case .running = phase { pending == nil } else { false }
     }
 
-    /// The configuration has changed, possibly back to the variables in force.
+    /// Reports that the configuration has changed, possibly back to the variables in force.
     mutating func changed(to variables: EnvironmentVariables, now: Duration) {
         guard variables != inForce else {
-            // The change was reverted before the program was stopped or signalled. A program that is already being
-            // stopped is restarted with the newest variables.
+            // The change was reverted before the program was stopped or signalled, so there is no reaction. A program
+            // that is already being stopped is restarted with the newest variables.
             if case .running = phase { pending = nil } else { pending?.variables = variables }
             return
         }
@@ -106,7 +108,7 @@ struct ExecSupervisor {
         pending = (variables, due)
     }
 
-    /// This process received a signal.
+    /// Reports that this process received a signal.
     /// - Parameter wasDelivered: whether the program received it as well, for example from the keyboard.
     mutating func received(_ number: CInt, wasDelivered: Bool, now: Duration) -> [Effect] {
         if number == SIGTERM { ending = .indefinitely }
@@ -114,7 +116,7 @@ struct ExecSupervisor {
         return wasDelivered ? [] : [.send(number)]
     }
 
-    /// Some time has passed.
+    /// Reports that the time of ``wakeUp`` may have come.
     mutating func timePassed(now: Duration) -> [Effect] {
         switch phase {
         case .stopping(let deadline?) where now >= deadline:
@@ -134,7 +136,7 @@ struct ExecSupervisor {
         }
     }
 
-    /// The program has ended, and its status was collected.
+    /// Reports that the program has ended and its status was collected (waitpid(2)).
     mutating func ended(_ end: ProgramEnd, now: Duration) -> [Effect] {
         guard case .stopping = phase, ending == .no, let pending else { return [.end(end)] }
         phase = .running

@@ -3,12 +3,12 @@ import LarderPlatform
 
 /// The open descriptors of this process that survive execve(2) unless they are close-on-exec.
 ///
-/// The connection to the agent and the other descriptors of the network library are not close-on-exec. A started
-/// program inherits only the descriptors with which this process was started, such as a file that a shell opened for
-/// it.
+/// The network library does not make its descriptors close-on-exec, such as the connection to the agent. A started
+/// program must inherit only the descriptors with which this process was started, such as a file that a shell opened
+/// for it.
 struct OpenDescriptors {
-    // An array, because the first use of a `Set` makes the runtime search all linked code for the conformances of its
-    // elements, and every start creates one of these values.
+    // An array, because this value is created at every start, and the first use of a `Set` makes the runtime search all
+    // linked code for protocol conformances.
     private let numbers: [CInt]
 
     /// The descriptors with which this process was started. ``CommandEntry`` must access this before anything else
@@ -21,7 +21,7 @@ struct OpenDescriptors {
     func closeOthersOnExec() {
         for number in Self.current() where !numbers.contains(number) {
             let flags = fcntl(number, F_GETFD)
-            // Another thread may have closed it in the meantime.
+            // fcntl(2) fails if another thread has closed the descriptor since it was listed.
             if flags >= 0 { _ = fcntl(number, F_SETFD, flags | FD_CLOEXEC) }
         }
     }

@@ -3,7 +3,7 @@ import Glibc
 
 /// A program with its arguments. It is started directly, without a shell.
 struct Program {
-    /// The program, which is searched for in PATH unless its name contains a slash, and its arguments.
+    /// The name of the program and its arguments. The program is searched for in PATH unless its name contains a slash.
     let words: [String]
     /// Variables that are added to the environment of this process, or replace variables in it.
     var variables = EnvironmentVariables()
@@ -26,7 +26,7 @@ struct Program {
     ///   - hasOwnGroup: whether it leads a new process group instead of joining this process's group.
     ///   - output: the descriptor for its standard output; nil for this process's standard output.
     ///   - errors: the descriptor for its standard error; nil for this process's standard error.
-    /// - Returns: the process ID, for which the caller must wait.
+    /// - Returns: the process ID of the child, for which the caller must wait (waitpid(2)).
     /// - Throws: ``Failure`` if the program cannot be run.
     func start(hasOwnGroup: Bool, output: CInt? = nil, errors: CInt? = nil) throws(Failure) -> pid_t {
         var attributes = posix_spawnattr_t()
@@ -53,7 +53,7 @@ struct Program {
         return pid
     }
 
-    /// Why the program cannot be run, with the exit status that shells use for this error.
+    /// The failure for an `errno`: why the program cannot be run, with the exit status that shells use for this error.
     private func failure(_ number: CInt) -> Failure {
         let name = words[0].printable
         switch number {
@@ -108,7 +108,7 @@ enum ProgramEnd: Equatable {
         self = number == 0 ? .exited((waitStatus >> 8) & 0xFF) : .killed(number)
     }
 
-    /// The exit status with which a shell reports this.
+    /// The exit status with which a shell reports this end.
     var status: CInt {
         switch self {
         case .exited(let status): status
@@ -116,7 +116,7 @@ enum ProgramEnd: Equatable {
         }
     }
 
-    /// The text for messages: `exit status 1`, `signal 9 (Killed)`.
+    /// The end of the program for messages: `exit status 1`, `signal 9 (Killed)`.
     var text: String {
         switch self {
         case .exited(let status): "exit status \(status)"

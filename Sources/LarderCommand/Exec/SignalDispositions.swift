@@ -1,11 +1,12 @@
 import Glibc
 
-/// The blocked and ignored signals of a process. They survive execve(2), so the parent of a program determines them.
+/// The blocked and ignored signals of a process. They survive execve(2), so a program inherits them from its parent.
 ///
 /// The libraries of this program change them: one ignores SIGPIPE, and the threads of the task pool block most signals.
 /// A started program gets the dispositions with which this process was started.
 struct SignalDispositions: @unchecked Sendable {
-    // Sendable, because it is plain memory that never changes. The compiler cannot infer that for the C structure.
+    // `@unchecked Sendable`, because the compiler does not know that the C structure `sigset_t` is plain memory. It
+    // never changes.
     private let mask: sigset_t
     private let ignored: [CInt]
 

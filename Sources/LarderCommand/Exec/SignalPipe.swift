@@ -5,7 +5,8 @@ import Glibc
 /// Delivers signals and notifications of other threads as bytes in a pipe, for which one thread can wait with poll(2).
 ///
 /// signalfd(2) would require that every thread blocks the signals, but the main thread waits with an empty mask
-/// (sigsuspend(2) in dispatch_main). Signal handlers are global, so there can be only one pipe per process.
+/// (sigsuspend(2) in dispatch_main). A signal handler is global to the process, so there can be only one pipe per
+/// process.
 final class SignalPipe: Sendable {
     enum Message: Equatable {
         /// A signal arrived.
@@ -16,7 +17,7 @@ final class SignalPipe: Sendable {
 
     private let ends: (read: CInt, write: CInt)
 
-    /// The descriptor to which the handlers write. It does not change once a pipe has been created.
+    /// The descriptor to which the signal handlers write; -1 before a pipe is created. It does not change afterwards.
     private static let handlersEnd = Atomic<CInt>(-1)
     private static let notification: UInt8 = 0
     private static let kernelBit: UInt8 = 0x80
@@ -24,7 +25,7 @@ final class SignalPipe: Sendable {
     init() throws(Failure) {
         var ends: [CInt] = [-1, -1]
         // The pipe is non-blocking, because a signal handler must not block. A byte that does not fit into a full pipe
-        // is lost, but the reader wakes up anyway.
+        // is lost, but the bytes in the pipe wake the reader.
         guard larder_pipe(&ends, true) == 0 else {
             throw Failure(.failure, "cannot create a pipe: \(String(cString: strerror(errno)))")
         }
@@ -57,7 +58,7 @@ final class SignalPipe: Sendable {
         _ = write(ends.write, &byte, 1)
     }
 
-    /// Waits until a message arrives or the time has passed.
+    /// Waits until a message arrives or the timeout has passed. Returns all messages in the pipe.
     /// - Parameter timeout: the maximum time to wait; nil for no limit.
     func wait(_ timeout: Duration?) -> [Message] {
         var polled = pollfd(fd: ends.read, events: Int16(POLLIN), revents: 0)

@@ -2,7 +2,7 @@ import LarderClient
 import Synchronization
 import Glibc
 
-/// A program that runs under `larder exec --watch`, with all its restarts.
+/// A program that runs under `larder exec --watch` and may be restarted repeatedly.
 ///
 /// One thread does all the work. It waits for signals, changes, the end of the program and the next deadline, asks the
 /// ``ExecSupervisor`` for the effects, and carries them out. Because the same thread sends signals and waits for the
@@ -10,8 +10,8 @@ import Glibc
 ///
 /// On a terminal the program stays in this process's group, like a program started without larder: signals from the
 /// keyboard reach both, job control stops and continues both, and the program may read from the terminal. Without a
-/// terminal it leads its own group, so that a signal to this process's group reaches it only once, forwarded by this
-/// process.
+/// terminal the program leads its own group, so that a signal to this process's group reaches it only once: this
+/// process forwards the signal.
 final class SupervisedProgram: Sendable {
     private let words: [String]
     private let pipe: SignalPipe
@@ -28,9 +28,9 @@ final class SupervisedProgram: Sendable {
         let variables: EnvironmentVariables
     }
 
-    /// Prepares to run a program. It is not started yet.
+    /// Prepares to run a program, but does not start it.
     /// - Parameter onApplied: called with a snapshot once the program was started or signalled with it, or if the
-    ///   snapshot does not change its variables. Called on the thread that ``run(with:_:_:)`` blocks.
+    ///   snapshot does not change its variables. It is called on the thread that ``run(with:_:_:)`` blocks.
     init(_ words: [String], onApplied: @escaping @Sendable (ConfigSnapshot) -> Void) throws(Failure) {
         self.words = words
         self.onApplied = onApplied
@@ -71,7 +71,7 @@ final class SupervisedProgram: Sendable {
                     effects += supervisor.received(
                         number, wasDelivered: isOnTerminal && isFromKernel, now: now)
                 }
-                // A program that has ended gets no more signals.
+                // Check first whether the program has ended, because it must then get no more signals.
                 if let end = Self.reap(child) {
                     effects = supervisor.ended(end, now: now)
                 } else {
@@ -95,8 +95,9 @@ final class SupervisedProgram: Sendable {
         try Program(words: words, variables: variables).start(hasOwnGroup: !isOnTerminal)
     }
 
-    /// Waits for every child that has ended. As process 1 of a container this process also inherits children of others.
-    /// - Returns: how the program ended; nil if it is still running.
+    /// Waits for every child that has ended. If this process is process 1 of a container, it also becomes the parent of
+    /// other orphaned processes.
+    /// - Returns: how `program` ended; nil if it is still running.
     private static func reap(_ program: pid_t) -> ProgramEnd? {
         var end: ProgramEnd?
         while true {

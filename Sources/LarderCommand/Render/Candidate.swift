@@ -1,29 +1,30 @@
 import Glibc
 import Synchronization
 
-/// A new version of an output file that is not final until its check and the command after the change have succeeded. A
-/// failure, or a signal that ends this process, restores the previous file. The signal is also sent to the command that
-/// is running.
+/// A new version of an output file that is not final until the check (`--check`) and the command after the change
+/// (`--exec`) have succeeded. After a failure, or a signal that ends this process, the previous file is restored. Such
+/// a signal is also sent to the command that is running.
 ///
-/// A signal handler restores the file, with async-signal-safe calls (signal-safety(7)). Signal handlers are global, so
-/// there is only one candidate at a time.
+/// After a signal, the signal handler restores the file, with async-signal-safe calls only (signal-safety(7)). Signal
+/// handlers are global, so there is only one candidate at a time.
 enum Candidate {
-    /// The result of an undo.
+    /// The state of the output after the new file was undone.
     enum Outcome: Equatable {
-        /// The new file was not in place yet. It was deleted.
+        /// The new file had not replaced the output yet. It was deleted.
         case discarded
         /// The previous file was restored.
         case restored
         /// The new file was deleted, and there was no previous file.
         case removed
-        /// Another process replaced the output. Its file was kept.
+        /// Another process had replaced the output. The file of that process was kept.
         case superseded
         /// The previous file could not be restored: the path of its copy and the `errno`.
         case restoreFailed(String, CInt)
     }
 
-    // Allocated in advance for the signal handler. Unchecked, because a signal handler must not take a lock. The memory
-    // is written only while `isActive` is false, and the handler reads it only while it is true.
+    // The paths are in memory that is allocated in advance, because a signal handler must not allocate.
+    // `nonisolated(unsafe)`, because a signal handler must not take a lock. The memory is written only while `isActive`
+    // is false, and the handler reads it only while `isActive` is true.
     nonisolated(unsafe) private static let temporary = UnsafeMutablePointer<CChar>.allocate(capacity: Int(PATH_MAX))
     nonisolated(unsafe) private static let previous = UnsafeMutablePointer<CChar>.allocate(capacity: Int(PATH_MAX))
     nonisolated(unsafe) private static let output = UnsafeMutablePointer<CChar>.allocate(capacity: Int(PATH_MAX))
@@ -49,7 +50,7 @@ enum Candidate {
     static func begin(_ file: String, for path: String, isFirst: Bool) {
         _ = catchesSignals
         var status = stat()
-        // A file with a longer path could not have been opened.
+        // A file with a path of `PATH_MAX` bytes or more cannot exist, because it could not have been opened.
         guard file.utf8.count < Int(PATH_MAX), path.utf8.count < Int(PATH_MAX), lstat(file, &status) == 0 else {
             return
         }
@@ -60,7 +61,7 @@ enum Candidate {
         isActive.store(true, ordering: .sequentiallyConsistent)
     }
 
-    /// Sets the copy of the previous file, which an undo restores.
+    /// Sets the path of the copy of the previous file, which ``undo(wasInstalled:)`` restores.
     static func keep(_ copy: String) {
         guard copy.utf8.count < Int(PATH_MAX) else { return }
         isActive.store(false, ordering: .sequentiallyConsistent)
@@ -69,7 +70,8 @@ enum Candidate {
         isActive.store(true, ordering: .sequentiallyConsistent)
     }
 
-    /// Sets the marker of the output, which is deleted when the new file is confirmed or undone.
+    /// Sets the path of the marker of the output (``UnconfirmedMarker``), which is deleted when the new file is
+    /// confirmed or undone.
     static func mark(_ path: String) {
         guard path.utf8.count < Int(PATH_MAX) else { return }
         isActive.store(false, ordering: .sequentiallyConsistent)
@@ -81,13 +83,13 @@ enum Candidate {
     /// Accepts the output as it is, and deletes the marker and the copy of the previous file.
     static func commit() {
         guard isActive.exchange(false, ordering: .sequentiallyConsistent) else { return }
-        // The marker goes first: a marker whose copy is missing would make the next run report that the previous file
-        // is missing.
+        // The marker is deleted first. If only the copy were deleted, the next run would find the marker and report
+        // that the previous file is missing.
         if hasMarker { unlink(marker) }
         if hasPrevious { unlink(previous) }
     }
 
-    /// Restores the previous state.
+    /// Restores the previous file. If there was no previous file, deletes the new one.
     /// - Parameter wasInstalled: whether the new file had been put in place.
     static func undo(wasInstalled: Bool) -> Outcome {
         let (wasInPlace, failure) = restorePrevious()
@@ -98,12 +100,12 @@ enum Candidate {
         return hasPrevious ? .restored : .removed
     }
 
-    /// Restores the previous state with async-signal-safe calls only.
+    /// Implements ``undo(wasInstalled:)`` with async-signal-safe calls only.
     private static func restorePrevious() -> (wasInPlace: Bool, failure: CInt) {
         var status = stat()
         let isInPlace = lstat(output, &status) == 0 && status.st_ino == inode && status.st_dev == device
         if isInPlace {
-            // If the rename fails, the marker stays for the next run.
+            // If the rename fails, the marker stays, so that the next run can restore the file.
             if hasPrevious, rename(previous, output) != 0 { return (true, errno) }
             if !hasPrevious, isFirst { unlink(output) }
         } else {
@@ -114,15 +116,16 @@ enum Candidate {
         return (isInPlace, 0)
     }
 
-    /// Waits for a command to end. Signals that end this process are forwarded to it in the meantime.
+    /// Waits for a command to end. Until then, signals that end this process are forwarded to the command.
     static func wait(for child: pid_t) -> ProgramEnd {
         command.store(child, ordering: .sequentiallyConsistent)
-        // WNOWAIT leaves the child a zombie until no more signals can be sent to it. Otherwise its process ID could be
-        // reused.
+        // With WNOWAIT the child stays a zombie until the signal handler can no longer send signals to it. Otherwise
+        // another process could get its process ID and the signal.
         var information = siginfo_t()
         while waitid(P_PID, id_t(child), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
         command.store(0, ordering: .sequentiallyConsistent)
-        // If a signal is ending this process, it probably ended the command as well, whose result is then meaningless.
+        // If a signal is ending this process, the signal probably ended the command as well. Then the result of the
+        // command must not be used, so this thread waits for the end of the process.
         while isEnding.load(ordering: .sequentiallyConsistent) { pause() }
         var status: CInt = 0
         while waitpid(child, &status, 0) < 0, errno == EINTR {}
@@ -138,8 +141,8 @@ enum Candidate {
                     Candidate.isEnding.store(true, ordering: .sequentiallyConsistent)
                     _ = Candidate.restorePrevious()
                     let child = Candidate.command.load(ordering: .sequentiallyConsistent)
-                    // Signals from the keyboard reach the command directly (code above 0: sent by the kernel,
-                    // sigaction(2)).
+                    // Signals from the keyboard reach the command directly, so they are not forwarded. The kernel sends
+                    // them with a code above 0 (sigaction(2)).
                     if child > 0, (information?.pointee.si_code ?? 0) <= 0 { kill(child, number) }
                 }
                 // The signal is blocked until the handler returns. Then it ends this process, as its sender expects.

@@ -2,7 +2,7 @@ import LarderClient
 import LarderTemplate
 
 struct ConfigTemplate {
-    /// The name in errors.
+    /// The name of the template for errors.
     private let name: String
     private let template: Template
 
@@ -27,7 +27,7 @@ struct ConfigTemplate {
         }
     }
 
-    /// The error with the name of the template, and advice.
+    /// The error of a template as a failure, with the name of the template and advice.
     private static func failure(_ error: TemplateError, _ name: String) -> Failure {
         let text = error.place.map { "\(name):\($0): \(error.text)" } ?? "\(name): \(error.text)"
         return switch error.code {

@@ -17,7 +17,7 @@ struct FileOwner: ExpressibleByArgument, Equatable {
         if names.count > 1, names[1] == nil { return nil }
     }
 
-    /// The numbers for chown(2); -1 keeps the current one.
+    /// The numbers for chown(2). The maximum value, which is -1 in C, keeps the current user or group.
     /// - Throws: ``Failure`` if the system has no such user or group.
     func numbers() throws(Failure) -> (user: uid_t, group: gid_t) {
         var numbers = (user: uid_t.max, group: gid_t.max)

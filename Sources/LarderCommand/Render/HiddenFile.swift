@@ -1,17 +1,17 @@
 import Glibc
 import LarderPlatform
 
-/// A file with a hidden name next to an output, which exists as long as one process needs it.
+/// A temporary file with a hidden name next to an output. It exists as long as the process that created it needs it.
 ///
-/// Its lock (flock(2)) shows that the process is running. If a process is killed, the file remains without the lock,
-/// and ``removeAbandoned(beside:owners:)`` of the next run deletes it.
+/// The file is locked (flock(2)) as long as that process is running. If the process is killed, the file remains without
+/// the lock, and the next run deletes it with ``removeAbandoned(beside:owners:)``.
 struct HiddenFile: Sendable {
     let path: String
     let lock: LockedFile
 
-    /// The parts of the name before and after the random letters. The extension is that of the output, because a
-    /// checker may derive the syntax from it. The name is hidden, because readers of a directory such as `conf.d` skip
-    /// hidden files.
+    /// The directory, and the parts of the name before and after the random letters. The extension is that of the
+    /// output, because a checking program may derive the syntax from it. The name is hidden, because programs that read
+    /// a directory such as `conf.d` skip hidden files.
     private static func pattern(for output: String) -> (directory: String, start: String, ending: String) {
         let (directory, name) = RenderedFile.split(output)
         let dot = name.dropFirst().lastIndex(of: ".") ?? name.endIndex
@@ -31,8 +31,8 @@ struct HiddenFile: Sendable {
             guard made >= 0 else { return nil }
             close(made)
             let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            // The descriptor is read-only: a file that is open for writing cannot be executed, and a check may execute
-            // this one.
+            // The descriptor is read-only, because a check may execute this file, and a file that is open for writing
+            // cannot be executed.
             let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
             if descriptor < 0 {
                 // Another process deleted the file because it was not locked yet.
@@ -80,7 +80,8 @@ struct HiddenFile: Sendable {
     }
 }
 
-/// An open file. It is closed with the last reference, which also releases its lock.
+/// An open, locked file. When the last reference to this object is released, the file is closed, which also releases
+/// the lock.
 final class LockedFile: Sendable {
     private let descriptor: CInt
 

@@ -10,14 +10,14 @@ struct RenderedFile {
     /// The owner; nil to keep the current one, or this process's user and group for a new file.
     let owner: FileOwner?
 
-    /// The mode of a new file. It is restrictive because rendered values may be secret.
+    /// The mode of a new file. Other users cannot read it, because rendered values may be secret.
     private static let newMode: mode_t = 0o640
 
-    /// The change that is needed.
+    /// The change that the file needs.
     enum Difference {
         /// No change.
         case none
-        /// A change of the owner or the mode. The content is right.
+        /// A change of the owner or the mode only.
         case attributes
         /// A change of the content, or a new file.
         case content
@@ -48,9 +48,9 @@ struct RenderedFile {
         return isRight ? .none : .attributes
     }
 
-    /// Restores the previous file if an earlier process was killed before it had confirmed the new one, and removes the
+    /// Restores the previous file if an earlier process was killed before it had confirmed a new file. Removes the
     /// hidden files of such processes.
-    /// - Returns: the marker of the file in place if that file still has to be confirmed.
+    /// - Returns: the marker of the file in place, if that file still has to be confirmed; otherwise nil.
     func recover() -> UnconfirmedMarker? {
         var unconfirmed: UnconfirmedMarker?
         let killed = "an earlier run of larder was killed before it had checked \(path)"
@@ -63,7 +63,7 @@ struct RenderedFile {
             Output.note("\(killed), and the previous file \(reason); \(path) is kept until it is checked or replaced")
             unconfirmed = marker
         }
-        // Hidden files that a marker names must stay.
+        // While there is a marker, it may name hidden files, which must be kept.
         if !UnconfirmedMarker.exists(for: path) {
             var owners: Set<uid_t> = [geteuid()]
             if let user = try? owner?.numbers().user { owners.insert(user) }
@@ -89,9 +89,9 @@ struct RenderedFile {
     /// - Parameters:
     ///   - text: the new content.
     ///   - accept: checks the new file at its temporary path, and throws to keep the old one.
-    ///   - confirm: checks the new file in its place, and throws to restore the old one; nil if the old one need not be
-    ///     kept.
-    ///   - unconfirmed: the marker of the old file if that file still has to be confirmed.
+    ///   - confirm: checks the new file after it has replaced the old one, and throws to restore the old one; nil if
+    ///     there is no such check, so that no copy of the old file is kept.
+    ///   - unconfirmed: the marker of the old file, if that file still has to be confirmed.
     /// - Throws: the errors of `accept` and `confirm`, a ``Rejection`` with its outcome; ``Failure`` if a file cannot
     ///   be written.
     func replace(
@@ -132,7 +132,8 @@ struct RenderedFile {
             Candidate.commit()
         } catch {
             let outcome = Candidate.undo(wasInstalled: isInstalled)
-            // The restored file has not been confirmed either, and its copy no longer exists.
+            // The old file, which is in place again, had not been confirmed either, so it needs a marker. The copy that
+            // this marker names no longer exists.
             if let unconfirmed, marker != nil, outcome == .restored || outcome == .discarded, let previous {
                 _ = UnconfirmedMarker(
                     for: path, content: previous.content, file: nil, copy: previous.file.path, replacing: unconfirmed)
@@ -147,7 +148,7 @@ struct RenderedFile {
     // MARK: Steps
 
     /// Writes a hidden file next to the output.
-    /// - Parameter onCreated: called with its path as soon as it exists.
+    /// - Parameter onCreated: called with the path of the hidden file as soon as the file exists.
     private func write(
         _ bytes: [UInt8], _ attributes: (mode: mode_t, user: uid_t, group: gid_t), _ onCreated: (String) -> Void
     ) throws(Failure) -> HiddenFile {
@@ -178,11 +179,11 @@ struct RenderedFile {
     /// Flushes the directory to disk, if the file system supports it.
     private func syncDirectory() { try? synchronizeDirectory(Self.split(path).directory) }
 
-    /// The mode and owner that the file must get; `max` for this process's own user or group.
+    /// The mode and owner that the file must get. The maximum value stands for this process's own user or group.
     private func attributes(_ status: stat?) throws(Failure) -> (mode: mode_t, user: uid_t, group: gid_t) {
         let numbers = try owner?.numbers() ?? (.max, .max)
-        // An existing file of another user or group keeps its owner. By default the new file would belong to this
-        // process.
+        // A file of another user or group keeps its owner. Without fchown(2), the new file would belong to the user and
+        // group of this process.
         let (ownUser, ownGroup) = (geteuid(), getegid())
         let (user, group) = (status?.st_uid ?? ownUser, status?.st_gid ?? ownGroup)
         return (

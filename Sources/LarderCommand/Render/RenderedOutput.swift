@@ -1,30 +1,29 @@
 import Glibc
 
-/// An output file that is kept up to date with the configuration. A new version is checked and replaces the old one.
-/// Then a command runs.
+/// An output file that is kept up to date with the configuration. A new version of the file is checked and replaces the
+/// old one, and then a command runs (`--exec`).
 struct RenderedOutput: Sendable {
     /// The path as the user wrote it.
     let path: String
     let mode: FileMode?
     let owner: FileOwner?
-    /// Checks a new file. The file is accepted if the command succeeds.
+    /// The command that checks a new file, which is accepted if the command succeeds; nil for no check.
     let check: ShellCommand?
-    /// Whether the check runs on the file in its place, because it can only read the complete configuration of a
-    /// program.
+    /// Whether the check runs after the new file has replaced the old one. This is for checks that can only read a
+    /// program's complete configuration, in its usual place.
     let checksInPlace: Bool
-    /// Runs after a change.
+    /// The command that runs after a change; nil for none.
     let exec: ShellCommand?
 
-    /// The maximum number of times that one call renders again because the configuration has changed in the meantime.
-    /// Without a limit, a configuration that changes all the time would never be written.
+    /// The maximum number of attempts of one call, which starts again if the configuration has changed during an
+    /// attempt. Without a limit, a configuration that changes all the time would never be written.
     private static let maxRounds = 5
 
     private struct Outdated: Error {
         let newest: String
     }
 
-    /// The command after a change failed. The file that was replaced before the command ran has been restored if
-    /// possible.
+    /// The command after a change failed. If the change had replaced a file, that file has been restored if possible.
     struct ExecFailure: Error {
         let failure: Failure
     }
@@ -32,11 +31,11 @@ struct RenderedOutput: Sendable {
     /// Updates the file.
     ///
     /// Other processes may write the same file with newer snapshots. Therefore the configuration is read again when the
-    /// new file has been accepted, and once more when it is in place. The last process that replaces the file thus
-    /// notices if its snapshot was outdated.
+    /// check has accepted the new file, and once more when the new file is in place. The last process that replaces the
+    /// file thus notices if its own snapshot is outdated.
     /// - Parameters:
     ///   - text: the desired content.
-    ///   - newest: returns the content for the newest snapshot; nil if it is not known.
+    ///   - newest: returns the content for the newest snapshot; nil if it cannot be determined.
     /// - Returns: whether the content changed.
     /// - Throws: ``Failure`` or ``ExecFailure``. The file is then unchanged, unless the previous file could not be
     ///   restored.
@@ -98,7 +97,7 @@ struct RenderedOutput: Sendable {
 
     private var file: RenderedFile { RenderedFile(path: path, mode: mode, owner: owner) }
 
-    /// Runs the commands that check a new file in its place; nil without such commands.
+    /// Runs the commands for a new file that is in place; nil without such commands.
     private var confirmation: (() async throws(RenderedFile.Rejection) -> Void)? {
         guard exec != nil || checksInPlace else { return nil }
         let path = file.path
@@ -108,7 +107,7 @@ struct RenderedOutput: Sendable {
         }
     }
 
-    /// Runs the commands on a file that is in place but was never confirmed.
+    /// Runs the commands for a file that is in place but has not been confirmed.
     /// - Returns: whether there are any commands.
     private func confirmInPlace() async throws(RenderedFile.Rejection) -> Bool {
         guard check != nil || exec != nil else { return false }

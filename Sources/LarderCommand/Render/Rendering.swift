@@ -5,7 +5,7 @@ struct Rendering: Sendable {
     enum Form: Sendable {
         case json
         case environment(EnvironmentMapping)
-        /// With the template in a file, which is read each time.
+        /// With the template in the file at this path, which is read each time.
         case template(String)
     }
 
@@ -34,15 +34,15 @@ struct RenderedConfiguration: Sendable {
     let namespace: String
     let client: LarderClient
 
-    /// The minimum time between two runs of the commands.
+    /// The minimum time between two runs of the check and of the command after a change.
     static let pause = Duration.seconds(1)
 
     /// The timeout for the request that checks for a newer value.
     private static let requestTimeout = Duration.seconds(2)
 
-    /// Updates the output and runs the commands.
-    /// - Parameter isExecDue: whether the command after a change failed before, so that it runs even if nothing changes
-    ///   now.
+    /// Updates the output, and runs the check and the command after a change.
+    /// - Parameter isExecDue: whether the command after a change failed last time, so that it runs even if nothing
+    ///   changes now.
     /// - Returns: whether the content changed.
     /// - Throws: ``Failure`` or ``RenderedOutput/ExecFailure``.
     func write(_ value: JSONValue, isExecDue: Bool = false) async throws -> Bool {

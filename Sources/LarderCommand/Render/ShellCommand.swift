@@ -1,7 +1,8 @@
 import Glibc
 import LarderClient
 
-/// A command for a file, run by `/bin/sh`. A word `{}` in it stands for the path of the file, as does `$LARDER_FILE`.
+/// A command for a file, run by `/bin/sh`. In the command, a word `{}` and `$LARDER_FILE` stand for the path of the
+/// file.
 struct ShellCommand: Sendable {
     /// The command as the user wrote it.
     let text: String
@@ -9,7 +10,7 @@ struct ShellCommand: Sendable {
     /// The environment variable with the path of the file.
     static let variable = "LARDER_FILE"
 
-    /// Whether it refers to the file, by a word `{}` or by the variable.
+    /// Whether the command refers to the file, by a word `{}` or by the variable.
     var namesFile: Bool { text.contains(Self.variable) || !placeholders.isEmpty }
 
     /// Runs the command until it ends. Its standard output goes to standard error.

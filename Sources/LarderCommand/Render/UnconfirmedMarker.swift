@@ -3,12 +3,12 @@ import Glibc
 import LarderEncoding
 import LarderJSON
 
-/// A marker file next to an output. It exists while the new file is in place, or about to be, and has not been
-/// confirmed by the check or by the command after the change. If larder is killed, the marker remains, and the next run
-/// restores the previous file.
+/// A marker file next to an output. It exists from shortly before a new file replaces the output until the check and
+/// the command after the change have succeeded. If larder is killed, the marker remains, and the next run restores the
+/// previous file.
 ///
-/// It contains one line of JSON. It is locked as long as the process that created it is running. ``Candidate`` removes
-/// it.
+/// The marker contains one line of JSON, and is locked as long as the process that created it is running. ``Candidate``
+/// removes it.
 final class UnconfirmedMarker: Sendable {
     private let path: String
     private let lock: LockedFile
@@ -23,7 +23,7 @@ final class UnconfirmedMarker: Sendable {
     ///   - content: the bytes of the new file.
     ///   - file: the temporary path of the new file; nil if that file is in place.
     ///   - copy: the copy of the previous file; nil if there was no previous file.
-    ///   - inherited: the marker that this one replaces, if this process holds its lock.
+    ///   - inherited: the existing marker that this one replaces, whose lock this process holds; nil for none.
     /// - Returns: nil if a marker exists because another process is replacing the same output, or if it cannot be
     ///   created.
     init?(for output: String, content: [UInt8], file: String?, copy: String?, replacing inherited: UnconfirmedMarker?) {
@@ -56,7 +56,7 @@ final class UnconfirmedMarker: Sendable {
     /// Makes ``Candidate`` remove the marker when the new file is confirmed or undone.
     func removeWithCandidate() { Candidate.mark(path) }
 
-    /// Whether an output has a marker, of any process or user.
+    /// Whether an output has a marker, which may belong to any process or user.
     static func exists(for output: String) -> Bool { access(path(for: output), F_OK) == 0 }
 
     /// Removes the marker, because the file in place is confirmed.
@@ -64,11 +64,13 @@ final class UnconfirmedMarker: Sendable {
 
     /// The state of an output after the recovery.
     enum Recovery {
-        /// No process was killed before it confirmed its file, or a different file is in place.
+        /// There was nothing to restore: no process was killed before it had confirmed its file, or another file has
+        /// replaced that file since.
         case none
         /// The previous file was restored, or the new file was removed because there was no previous file.
         case restored
-        /// The unconfirmed file stays in place with its marker, because the previous file cannot be restored.
+        /// The unconfirmed file stays in place with its marker, because the previous file cannot be restored for this
+        /// reason.
         case unconfirmed(UnconfirmedMarker, reason: String)
     }
 
@@ -79,8 +81,8 @@ final class UnconfirmedMarker: Sendable {
         guard descriptor >= 0 else { return .none }
         let marker = UnconfirmedMarker(path: path, lock: LockedFile(descriptor))
         var (opened, named) = (stat(), stat())
-        // A running process holds the lock, and removes the marker before it releases the lock. In a directory such as
-        // /tmp a marker may belong to another user.
+        // If the lock is held, the process is still running. It removes the marker before it releases the lock, so the
+        // marker may be gone now. In a directory such as /tmp the marker may belong to another user.
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, fstat(descriptor, &opened) == 0, lstat(path, &named) == 0,
             opened.st_ino == named.st_ino, opened.st_dev == named.st_dev, opened.st_mode & S_IFMT == S_IFREG,
             opened.st_uid == geteuid(), opened.st_mode & 0o022 == 0
@@ -94,7 +96,8 @@ final class UnconfirmedMarker: Sendable {
             guard let name = content[member]?.string, name.hasPrefix("."), !name.contains("/") else { return nil }
             return "\(directory)/\(name)"
         }
-        // Compare the content, because a user may have corrected the file since, possibly without changing its inode.
+        // Compare the content, because a user may have edited the file since then, and editing need not change the
+        // inode.
         let isInPlace = isFile(output) && (try? digest(of: Input.contents(of: output))) == content["sha256"]?.string
         let previous = sibling("previous")
         if isInPlace {
