@@ -8,8 +8,8 @@ import Glibc
 package enum CommandEntry {
     /// Runs the command of this process and ends the process.
     package static func main() -> Never {
-        // Record these before Dispatch opens descriptors and blocks signals, so that started programs inherit the
-        // original state.
+        // Record the signal dispositions and open descriptors before Dispatch changes them, so that started programs
+        // inherit the original ones.
         _ = SignalDispositions.inherited
         _ = OpenDescriptors.inherited
         DispatchTraces.begin()

@@ -20,7 +20,7 @@ enum ExitStatus: Int32, CaseIterable {
     case programFailed = 126
     case programNotFound = 127
 
-    /// The meaning, for `--help`.
+    /// The description of the status for `--help`.
     var meaning: String {
         switch self {
         case .success: "success"

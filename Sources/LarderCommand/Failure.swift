@@ -1,12 +1,12 @@
 import Glibc
 import LarderClient
 
-/// Why the program fails, with advice.
+/// The failure that this program reports when it ends, with advice.
 struct Failure: Error, Equatable {
     let status: ExitStatus
     /// A description of the failure and advice, in one line.
     let message: String
-    /// The name of the error: that of the protocol if it defines one.
+    /// The name of the error: the protocol's name for it if there is one, else a name of this program.
     let name: String
     /// The error code of the protocol for ``name``; nil if the protocol does not define that name.
     let code: Int?

@@ -5,10 +5,10 @@ extension LarderClient {
     /// interruptions on standard error.
     ///
     /// If the namespace is removed from the settings after the first snapshot, or this user loses the right to read it,
-    /// the method retries until it is available again. Settings may be replaced in two steps or by mistake, and that
-    /// must not stop a long-running follower.
-    /// - Throws: ``LarderClientError`` if a retry cannot succeed, for example because the namespace is undeclared or
-    ///   unreadable from the start; errors of `body`.
+    /// the method retries until the namespace is available again. The settings may have been replaced in two steps or
+    /// by mistake, which must not end a long-running program.
+    /// - Throws: ``LarderClientError`` if a retry cannot succeed, for example because the namespace is not declared or
+    ///   not readable when the method starts; errors of `body`.
     func follow(_ source: SelectionOptions, _ body: (ConfigSnapshot) async throws -> Void) async throws {
         let notes = InterruptionNotes()
         let namespace = source.namespace.namespace
@@ -34,8 +34,8 @@ extension LarderClient {
 }
 
 extension LarderClientError {
-    /// Whether the settings do not declare the namespace, or do not let this user read it. The agent reports both as
-    /// `denied` to users who must not learn which namespaces exist.
+    /// Whether the settings do not declare the namespace, or do not let this user read it. For users who must not learn
+    /// which namespaces exist, the agent reports both as `denied`.
     fileprivate var isWithdrawal: Bool {
         guard let remoteError else { return false }
         return remoteError.code == .unknownNamespace || (remoteError.code == .denied && remoteError.right == .read)
@@ -43,10 +43,10 @@ extension LarderClientError {
 }
 
 extension LarderClient {
-    /// Reports to the agent that a snapshot is in use, or why it is not. Errors are ignored, because the report is only
-    /// informational and older agents do not have the method.
+    /// Reports to the agent that this program uses a snapshot or, if there was a failure, why it does not. Errors are
+    /// ignored, because the report is only informational and older agents do not have the method.
     func acknowledge(_ snapshot: ConfigSnapshot, _ failure: Failure?) async {
-        // A reason that is cut inside a character ends with a replacement character, which takes three bytes.
+        // If the reason is truncated inside a character, it ends with a replacement character, which takes three bytes.
         let maxBytes = ConfigAcknowledge.Parameters.longestReason - 3
         let reason = failure.map { String(decoding: $0.message.utf8.prefix(maxBytes), as: UTF8.self) }
         try? await config.acknowledge(snapshot, accepted: failure == nil, reason: reason)

@@ -1,7 +1,7 @@
 import LarderClient
 import Synchronization
 
-/// Reports on standard error that the agent or the namespace is unavailable: once for each new reason, not for each
+/// Reports on standard error that the agent or the namespace is unavailable. It reports each new reason once, not each
 /// attempt.
 final class InterruptionNotes: Sendable {
     private let noted = Mutex<String?>(nil)
@@ -10,7 +10,7 @@ final class InterruptionNotes: Sendable {
         note(interruption.error.reason, "reconnecting")
     }
 
-    /// The settings no longer declare the namespace, or no longer let this user read it.
+    /// Reports that the settings no longer declare the namespace, or no longer let this user read it.
     func withdrawn(_ namespace: String, _ error: LarderClientError) {
         if error.remoteError?.code == .unknownNamespace {
             note("namespace \"\(namespace)\" was removed from the settings", "retrying until it is back")

@@ -37,7 +37,7 @@ struct Larder: AsyncParsableCommand {
             CallCommand.self,
         ])
 
-    // Not written with joined(), because this text is created at every start, and the first call of joined() makes the
+    // This text is created at every start. It is built without joined(), because the first call of joined() makes the
     // runtime search for protocol conformances.
     private static var exitStatuses: String {
         var text = ""

@@ -2,7 +2,8 @@ import Crypto
 import LarderEncoding
 import LarderJSON
 
-/// A backup: snapshots of every namespace, in the format of generation files, and information about their origin.
+/// A backup: snapshots of the namespaces, in the format of generation files, and information about the agent that they
+/// come from.
 ///
 /// The file consists of lines of JSON: the header, one line per snapshot, and the SHA-256 of all preceding bytes.
 struct BackupFile: Equatable {
@@ -11,7 +12,7 @@ struct BackupFile: Equatable {
     struct Generation: Equatable {
         var namespace: String
         var revision: Int
-        /// The content of the generation file.
+        /// The content of the generation file, without changes.
         var text: String
         var isPinned = false
     }
@@ -21,17 +22,19 @@ struct BackupFile: Equatable {
     var createdAt: String
     /// The state directory of the agent.
     var stateDirectory: String
-    /// Namespaces in which the caller had some right, but not the right to read. The backup does not contain them.
+    /// Namespaces that the backup does not contain, because the user who made it had some right in them, but not the
+    /// right to read.
     var omitted: [String] = []
-    /// Whether the agent listed every namespace to the caller. It does so for root and for its own user. Other users do
-    /// not see namespaces in which they have no right. Nil if the backup does not contain this information.
+    /// Whether the agent listed every namespace to the user who made the backup. It does so for root and for its own
+    /// user. Other users do not see namespaces in which they have no right. Nil if the backup does not contain this
+    /// information.
     var isComplete: Bool?
     var generations: [Generation] = []
 
     var namespaceCount: Int { Set(generations.map(\.namespace)).count }
 
-    /// A verb phrase that describes which namespaces may be missing. Nil if the backup is complete, or does not contain
-    /// this information.
+    /// A verb phrase that describes which namespaces are or may be missing. Nil if the backup is complete, or does not
+    /// contain this information.
     var omission: String? {
         if !omitted.isEmpty {
             return "omits namespaces that the user who created it may not read: \(omitted.joined(separator: ", "))"
@@ -104,7 +107,7 @@ struct BackupFile: Equatable {
         omitted = header["omitted"]?.elements.compactMap(\.string) ?? []
         isComplete = header["complete"]?.bool
         var known: Set<String> = []
-        // The header is line 1.
+        // The header is line 1, so the first snapshot is line 2.
         for (number, line) in lines.enumerated().dropFirst() {
             do throws(Generation.Damage) {
                 let generation = try Generation(Array(line))
@@ -134,7 +137,7 @@ extension BackupFile.Generation {
         let reason: String
     }
 
-    /// Parses a line. It checks namespace and revision strictly, because they become file names.
+    /// Parses the line of a snapshot. Checks namespace and revision strictly, because they become file names.
     fileprivate init(_ line: [UInt8]) throws(Damage) {
         guard let value = try? JSONValue(parsing: line), let namespace = value["namespace"]?.string,
             let revision = value["revision"]?.int, let text = value["generation"]?.string,
@@ -146,8 +149,8 @@ extension BackupFile.Generation {
         try checkText()
     }
 
-    /// Checks that the content of the generation file is complete and belongs to this namespace and revision. The agent
-    /// would otherwise set the damaged file aside and start with an older one.
+    /// Checks that the content of the generation file is complete and belongs to this namespace and revision. Otherwise
+    /// the agent would later move the damaged file aside and start with an older one.
     private func checkText() throws(Damage) {
         let lines = Array(text.utf8).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         guard lines.count == 3, lines[2].isEmpty, let header = try? JSONValue(parsing: Array(lines[0])) else {
@@ -175,12 +178,13 @@ extension BackupFile.Generation {
         else { throw Damage(reason: "a member of the snapshot is missing or has the wrong type") }
     }
 
-    /// The range of numbers that the agent writes.
+    /// The range of the numbers, such as revisions, that the agent writes.
     private static let possibleNumbers = 0..<(1 << 53)
 
     private static func isDigest(_ text: String) -> Bool { [UInt8](hex: text)?.count == SHA256.byteCount }
 
-    /// Whether each layer has its type. Unknown layers, of later versions, must be objects or arrays.
+    /// Whether each layer is a value of its type. A layer that this version does not know must be an object or an
+    /// array.
     private static func areLayers(_ value: JSONValue) -> Bool {
         value.kind == .object
             && value.members.allSatisfy { name, layer in

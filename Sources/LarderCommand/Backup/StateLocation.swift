@@ -3,8 +3,8 @@ import Glibc
 /// The directory to which a backup is restored.
 enum StateLocation {
     /// Returns the directory given on the command line, else the default state directory of this user's agent. The
-    /// directory that the backup names only confirms the default. It is not used otherwise, because a backup from
-    /// another host could then make root write to any path.
+    /// directory that the backup names is only compared with the default. It is never used itself, because a backup
+    /// from another host could then make root write to any path.
     /// - Throws: ``Failure`` if no directory is given, and the default is unknown or differs from the directory that
     ///   the backup names.
     static func directory(named option: String?, for backup: BackupFile, _ file: String) throws(Failure) -> String {

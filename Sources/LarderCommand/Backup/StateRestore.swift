@@ -2,8 +2,8 @@ import CLinuxShims
 import Glibc
 import LarderPlatform
 
-/// Restores a backup to a state directory. It writes a new tree next to the current one, then exchanges their names: in
-/// one step if the file system supports it, else in two.
+/// Restores a backup to a state directory. It writes a new directory tree next to the current one, then exchanges their
+/// names: in one step if the file system supports it, else in two.
 struct StateRestore {
     let directory: String
     /// The name that the previous state gets.
@@ -13,7 +13,7 @@ struct StateRestore {
     private var next: String { directory + "/config.restoring" }
     private var previous: String { directory + "/" + Self.previousName }
 
-    /// Restores the backup. It removes the epoch, so the agent starts a new one.
+    /// Restores the backup. It removes the file of the epoch, so the agent starts a new epoch.
     /// - Throws: ``Failure`` if an agent uses the directory or the disk fails. The current configuration is then kept.
     func run(_ backup: BackupFile) throws(Failure) {
         let isRoot = geteuid() == 0
@@ -27,8 +27,8 @@ struct StateRestore {
             try? remove(next)
             throw error
         }
-        // If there is no current state, an earlier run may have ended between the two steps of exchange(). `previous`
-        // is then the only copy of the state, so it stays.
+        // If `current` does not exist, an earlier run may have ended between the two renames of exchange(). `previous`
+        // is then the only copy of the state, so it is kept.
         if exists(current) { try remove(previous) }
         // Remove the epoch before the state is exchanged. Otherwise a crash could leave the restored state with the old
         // epoch.
@@ -37,8 +37,8 @@ struct StateRestore {
         try synchronize(directory)
     }
 
-    /// Switches to the owner of the directory. The new files then have the right owner, and symbolic links that the
-    /// owner created are not followed with the rights of root.
+    /// Makes this process run as the owner of the directory. The new files then have the right owner, and symbolic
+    /// links that the owner created are not followed with the rights of root.
     private func becomeOwner() throws(Failure) {
         var information = stat()
         let exists = stat(directory, &information) == 0
@@ -54,7 +54,7 @@ struct StateRestore {
         try check(seteuid(information.st_uid) == 0, "become user \(information.st_uid) to write to", directory)
     }
 
-    /// Acquires the lock that a running agent holds.
+    /// Acquires the lock of the directory, which a running agent holds.
     private func takeLock(isRoot: Bool) throws(Failure) -> FileLock {
         let path = directory + "/lock"
         let descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
@@ -146,7 +146,7 @@ struct StateRestore {
     }
 }
 
-/// Writes files that only their owner can access and that are on disk when the call returns.
+/// Writes files that only their owner can access and that are flushed to disk when the call returns.
 enum NewFile {
     /// Creates a file.
     /// - Throws: ``Failure`` if the file exists or cannot be written; it is then removed.

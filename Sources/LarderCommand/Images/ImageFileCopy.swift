@@ -6,11 +6,11 @@ import LarderPlatform
 
 /// Copies an image out of the cache. Fails unless the copy has the size and the digest that the agent reported.
 struct ImageFileCopy {
-    /// The descriptor of the file in the cache, positioned at its start.
+    /// The descriptor of the image's file in the cache, positioned at the start of the file.
     let source: CInt
-    /// The path of that file, for errors.
+    /// The path of the image's file in the cache, for errors.
     let path: String
-    /// The expected size and digest.
+    /// The properties that the agent reported, with the expected size and digest.
     let image: WireImage
 
     /// Copies to standard output.
@@ -20,8 +20,8 @@ struct ImageFileCopy {
     }
 
     /// Copies to a file, which is replaced atomically and keeps its mode. A device or pipe is written directly.
-    /// - Throws: ``Failure`` if the image cannot be read or written completely, or does not match its description. An
-    ///   existing regular file is then unchanged.
+    /// - Throws: ``Failure`` if the image cannot be read or written completely, or does not have the expected size and
+    ///   digest. An existing regular file is then unchanged.
     func toFile(_ path: String) throws(Failure) {
         var status = stat()
         let exists = stat(path, &status) == 0

@@ -4,21 +4,22 @@ import LarderClient
 import LarderProtocol
 import Glibc
 
-/// A request for an image whose open file the agent passes with the first byte of its reply (unix(7), `SCM_RIGHTS`). It
-/// works for users who can connect to the agent but cannot enter the directories of its cache.
+/// A request for an image. With the first byte of its reply, the agent passes the open file of the image (unix(7),
+/// `SCM_RIGHTS`). Therefore the request works for users who can connect to the agent but cannot enter the directories
+/// of its cache.
 ///
 /// It uses a separate connection for one request, because the connection of the client library cannot receive
 /// descriptors. Its methods block.
 struct ImageFileRequest {
     let socket: String
     let parameters: ImageGet.Parameters
-    /// The time that the agent has to reply.
+    /// The time after which the request fails if there is no reply.
     let replyTimeout: Duration
     /// Creates the commands in messages.
     var hints = Hints()
 
-    /// Sends the request and calls `use` with the file, positioned at its start. The lease lasts until `use` returns.
-    /// If the agent passes no descriptor, the file is opened by its path.
+    /// Sends the request and calls `use` with the file of the image, positioned at its start. The lease lasts until
+    /// `use` returns. If the agent passes no descriptor, the file is opened by its path.
     /// - Returns: the agent's result as received.
     /// - Throws: ``Failure`` if the image or its file is not available, and the errors of `use`.
     func withFile(

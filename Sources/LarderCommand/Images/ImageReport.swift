@@ -32,7 +32,8 @@ struct ImageReport {
 
     private func outcome(_ result: ImagePeek.Result, _ policy: ImagePolicy) -> String {
         let behind = result.revalidates ? "; revalidated in the background" : ""
-        // After a failure the agent does not contact the origin for some time, except with the policy networkOnly.
+        // The rule `failure` means that a download failed recently. For some time the agent then does not contact the
+        // origin, except with the policy networkOnly.
         if result.decision == .fetch || result.decision == .revalidate, policy != .networkOnly,
             result.rules?.contains(where: { $0.name == "failure" }) == true
         {

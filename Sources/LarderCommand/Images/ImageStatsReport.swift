@@ -16,7 +16,7 @@ enum ImageStatsReport {
         return rows.map { "\($0.0.padded(to: 13))\($0.1)" }.joined(separator: "\n")
     }
 
-    /// The disk usage of images and index, in one line.
+    /// The number of images, and the disk usage of images and index, in one line.
     static func diskUse(_ images: AgentStats.Images) -> String {
         "\(Human.count(images.entries, "image", "images")), \(bytes(images)); index \(Human.bytes(images.indexBytes))"
     }

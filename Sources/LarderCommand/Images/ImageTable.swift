@@ -16,7 +16,7 @@ struct ImageTable {
 
     init(now: Timestamp) { self.now = now }
 
-    /// The next page without a final line end; nil if there is nothing to print.
+    /// Formats the next page, without a final line end; nil if there is nothing to print.
     mutating func text(_ images: [ImageList.Entry]) -> String? {
         var rows = images.map(row)
         if isFirstPage { rows.insert(Self.headings, at: 0) }

@@ -3,14 +3,14 @@ import LarderClient
 
 /// The images that `larder image prefetch` reads from a file: one URL per line, or a JSON array.
 ///
-/// An invalid line or element is refused individually; the others are still fetched.
+/// An invalid line or element is refused individually. The images of all valid ones are still fetched.
 struct PrefetchList {
-    /// The unit that refusals are counted in.
+    /// Whether refusals refer to lines of text or to elements of a JSON array.
     enum Unit: String {
         case line, element
     }
 
-    /// A line or element that cannot be requested.
+    /// A line or element that is not a valid image.
     struct Refusal: Equatable {
         /// The number of the line or element, from 1.
         let number: Int
@@ -51,7 +51,7 @@ struct PrefetchList {
         if known.insert(item).inserted { items.append(item) }
     }
 
-    /// Splits a list into portions that each fit into one request.
+    /// Splits a list of images into portions that each fit into one request.
     /// - Parameters:
     ///   - maxItems: the maximum number of images in a request.
     ///   - maxBytes: the maximum number of bytes of JSON for the images of a request.
@@ -75,7 +75,7 @@ struct PrefetchList {
 
     /// An upper bound for the bytes that an image takes in a request.
     private static func bytes(_ item: ImagePrefetch.Item) -> Int {
-        // The names of the members, a digest, quotes and commas.
+        // Room for the names of the members, a digest, quotes and commas.
         let frame = 160
         return [item.image.url, item.image.cacheKey ?? ""].reduce(frame) { bytes, text in
             bytes + JSONValue.string(text).compactText.utf8.count

@@ -1,7 +1,7 @@
 import LarderJSON
 import LarderClient
 
-/// The result of a prefetch: the sum over all portions, and the refused lines of the list.
+/// The result of a prefetch: the sums over all requests, and the refused lines or elements of the list.
 struct PrefetchReport {
     /// The counts of images. `total` and `failed` include the refusals; `failures` lists only those that the agent
     /// reported.
@@ -51,8 +51,8 @@ struct PrefetchReport {
         }.compactText
     }
 
-    /// For people: a line with the counts, and a line for each failure that the agent reported. There is no final line
-    /// end.
+    /// The result for people: a line with the counts, and a line for each failure that the agent reported, without a
+    /// final line end.
     func text(milliseconds: Int) -> String {
         var failed = "\(result.failed) failed"
         if !refusals.isEmpty {

@@ -8,7 +8,7 @@ actor PrefetchRun {
     private let concurrency: Int?
     private let display: ProgressDisplay
 
-    /// The interval at which the display is redrawn without new progress.
+    /// The interval at which the display is redrawn even without new progress.
     private static let tick = Duration.milliseconds(500)
 
     /// Creates a run.
@@ -51,7 +51,8 @@ actor PrefetchRun {
             do {
                 try await fetch(portion, over: client)
             } catch let error as LarderClientError {
-                // Only a portion of a single image can exceed the maximum line length of the agent.
+                // A request can exceed the maximum line length of the agent only if a single image is too long for it.
+                // Portions of several images are within the limit.
                 guard portion.count == 1, let item = portion.first, let remote = error.remoteError,
                     remote.code == .lineTooLong
                 else { throw error }

@@ -38,8 +38,7 @@ enum Arguments {
         "--ttl", "--timeout", "--max-age", "--stale-if-error", "--splay", "--interval", "--kill-after", "--deadline",
     ]
 
-    /// Joins `--ttl -1s` to `--ttl=-1s`. The error is then about the negative time, and not about an unknown option
-    /// `-1s`.
+    /// Joins `--ttl -1s` to `--ttl=-1s`. The parser then reports the negative time instead of an unknown option `-1s`.
     private static func joiningNegativeTimes(_ arguments: [String]) -> [String] {
         var joined: [String] = []
         for (index, argument) in arguments.enumerated() {
@@ -59,7 +58,7 @@ enum Arguments {
         arguments.first != "render" && arguments.prefix { $0 != "--" }.contains("--json")
     }
 
-    /// Makes `larder set a -5` pass a negative number instead of an unknown option.
+    /// Rewrites `larder set a -5`, so that `-5` is a negative number and not an unknown option.
     private static func negativeNumberLast(_ verb: String, _ arguments: [String]) -> [String] {
         guard verb == "set", !arguments.contains("--"),
             let index = arguments.firstIndex(where: { $0.first == "-" && $0.dropFirst().first?.isNumber == true })
@@ -69,7 +68,7 @@ enum Arguments {
         return arguments + ["--", number]
     }
 
-    /// The verb in the arguments if it does not exist, else nil.
+    /// The first argument, if it should be a verb but no such verb exists; otherwise nil.
     static func unknownVerb(_ arguments: [String]) -> String? {
         guard let verb = arguments.first, !verb.hasPrefix("-"), verb != "help" else { return nil }
         guard verbs.contains(verb) else { return verb }
@@ -80,7 +79,7 @@ enum Arguments {
 
     private static var verbs: [String] { Larder.configuration.subcommands.map { $0._commandName } }
 
-    /// The second words of a verb of two words; empty for other verbs.
+    /// The possible second words after a verb such as `image`; empty for verbs of one word.
     private static func verbs(of verb: String) -> [String] {
         let command = Larder.configuration.subcommands.first { $0._commandName == verb }
         return command?.configuration.subcommands.map { $0._commandName } ?? []

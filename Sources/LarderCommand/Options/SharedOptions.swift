@@ -72,8 +72,8 @@ struct AgentOptions: ParsableArguments {
     }
 }
 
-/// Decodes a result of the agent.
-/// - Throws: ``Failure`` if this version does not understand it.
+/// Decodes a result of the agent with `read`.
+/// - Throws: ``Failure`` if this version cannot read the result.
 func readable<Value>(_ read: () throws(WireError) -> Value) throws(Failure) -> Value {
     do throws(WireError) {
         return try read()
@@ -122,7 +122,7 @@ struct PathArgument: ParsableArguments {
 
 extension PathArgument {
     /// Rejects an empty path, which usually comes from an unset shell variable.
-    /// - Parameter alternative: how to change the whole document
+    /// - Parameter alternative: advice for users who want to change the whole document
     static func rejectEmpty(_ path: String, _ alternative: String) throws {
         if path.isEmpty {
             throw ValidationError("the path is empty, possibly because a shell variable is unset; \(alternative)")

@@ -4,7 +4,7 @@ import ArgumentParser
 struct TimeSpan: Equatable, CustomStringConvertible {
     let duration: Duration
 
-    /// The maximum of the protocol, 3660 days.
+    /// The maximum duration in the protocol, 3660 days.
     private static let maxMilliseconds = 3660 * 86_400_000
 
     /// Parses the value of an option.

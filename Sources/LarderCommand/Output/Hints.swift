@@ -5,7 +5,7 @@ struct Hints: Sendable, Equatable {
     /// The socket that the user passed; nil for the default.
     var socket: String?
 
-    /// Adds the options for the same agent and namespace to a command.
+    /// Adds the options `--socket` and `--namespace` to a command if they are not the default.
     /// - Parameters:
     ///   - words: the command without these options, such as `larder refresh --force`.
     ///   - namespace: the namespace of the command; nil for none.

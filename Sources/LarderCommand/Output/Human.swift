@@ -49,7 +49,7 @@ enum Human {
 }
 
 extension Timestamp {
-    /// The wall-clock time. The agent has the same time, because it runs on the same host.
+    /// The current time. It is comparable with times of the agent, because the agent runs on the same host.
     static var now: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)

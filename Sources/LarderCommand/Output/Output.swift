@@ -31,7 +31,7 @@ enum Output {
     /// Prints text and a line end on standard error.
     static func errorLine(_ line: String) { _ = writeAll(line + "\n", to: STDERR_FILENO) }
 
-    /// Whether the arguments request JSON. It applies to standard error as well.
+    /// Whether the arguments request JSON, on standard output and on standard error.
     static let isJSON = Arguments.requestsJSON(Arguments.normalized(Array(CommandLine.arguments.dropFirst())))
 
     /// Prints text on standard error without a line end.
@@ -39,10 +39,11 @@ enum Output {
 
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    /// Ends the program as soon as the reader of its output closes the pipe, not only at the next write. Otherwise
-    /// `larder watch | head -1` would keep running until the next change.
+    /// Ends the program as soon as the reader of its output closes the pipe. Otherwise the program would end only at
+    /// its next write, so `larder watch | head -1` would keep running until the next change.
     ///
-    /// A dedicated thread sleeps in poll(2) for the life of the program. A task would block a thread of the task pool.
+    /// A dedicated thread sleeps in poll(2) for the life of the program. In a task, poll(2) would block one of the few
+    /// threads that run tasks.
     static func endWhenReaderCloses() {
         var status = stat()
         guard fstat(STDOUT_FILENO, &status) == 0 else { return }
@@ -52,14 +53,15 @@ enum Output {
         _ = pthread_create(
             &thread, nil,
             { _ in
-                // Without requested events, poll(2) reports only errors and hang-ups.
+                // If no events are requested, poll(2) reports only errors and hang-ups.
                 var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
                 while poll(&output, 1, -1) <= 0 {}
                 Output.endByBrokenPipe()
             }, nil)
     }
 
-    /// Ends the program by SIGPIPE, the default for a writer without a reader. The network library ignores this signal.
+    /// Ends the program by SIGPIPE, as the kernel does by default if a pipe has no reader. The network library has
+    /// disabled that default.
     static func endByBrokenPipe() -> Never { Interruption.end(by: SIGPIPE) }
 
     private static func writeAll(_ text: String, to descriptor: Int32) -> Int32 {
@@ -75,7 +77,7 @@ enum Output {
             if count >= 0 {
                 rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
             } else if errno == EAGAIN {
-                // Another process that shares the descriptor has made it non-blocking.
+                // Another process that shares the open file has made it non-blocking.
                 var output = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 _ = poll(&output, 1, -1)
             } else if errno != EINTR {

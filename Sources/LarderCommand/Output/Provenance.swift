@@ -1,13 +1,13 @@
 import LarderClient
 
-/// Describes origins for people.
+/// Describes, for people, where a value or a snapshot comes from.
 enum Provenance {
-    /// A local process: `larder (process 4711, user 0)`.
+    /// Describes a local process: `larder (process 4711, user 0)`.
     static func process(_ command: String, pid: Int, uid: Int) -> String {
         "\(command.isEmpty ? "?" : command.printable) (process \(pid), user \(uid))"
     }
 
-    /// The source of a layer's value.
+    /// Describes the source of a layer's value.
     static func text(_ source: ConfigExplain.Source, now: Timestamp) -> String {
         var parts: [String] = []
         if let peer = source.peer {

@@ -23,7 +23,7 @@ enum ValueFormat {
     }
 }
 
-/// Parses the VALUE of `larder set`.
+/// Parses the argument VALUE of `larder set`.
 enum ValueArgument {
     /// Parses the text as JSON, or takes it as a string if it is not JSON.
     /// - Parameter isString: always takes the text as a string.

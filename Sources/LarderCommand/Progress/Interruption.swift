@@ -28,11 +28,11 @@ struct Interruption {
         }
     }
 
-    /// Ends this process by a signal. A shell aborts its script at Ctrl-C only if the program that it waits for was
-    /// killed by the signal.
+    /// Ends this process by a signal. At Ctrl-C, a shell aborts its script only if the signal killed the program for
+    /// which the shell waits.
     static func end(by number: CInt) -> Never {
         signal(number, SIG_DFL)
-        // The threads of the task pool block signals.
+        // The threads that run tasks block signals, so the signal is unblocked first.
         var signals = sigset_t()
         sigemptyset(&signals)
         sigaddset(&signals, number)

@@ -1,9 +1,9 @@
 import Glibc
 
-/// Displays the progress of a prefetch: a bar that is redrawn in place on a terminal, else a plain line from time to
-/// time.
+/// Displays the progress of a prefetch: on a terminal as a bar that is redrawn in place, otherwise as a plain line
+/// every few seconds.
 actor ProgressDisplay {
-    /// The output of the display.
+    /// The output to which the progress is written, and a clock.
     struct Screen: Sendable {
         /// Writes text unchanged.
         let write: @Sendable (String) -> Void
@@ -39,14 +39,14 @@ actor ProgressDisplay {
         draw()
     }
 
-    /// Redraws the progress. Called at intervals too, so that a stalled transfer is visible.
+    /// Redraws the progress. It is also called at intervals, so that users see when a transfer stalls.
     func draw() {
         // A timer may call this method after the end.
         guard !hasEnded else { return }
         let now = screen.now()
         meter.note(tally, at: now)
         if let columns = screen.columns() {
-            // The last column stays empty, because some terminals start a new line after a character there.
+            // The last column stays empty, because some terminals start a new line when a character is written there.
             screen.write("\r\(line.bar(columns: columns - 1))\u{1B}[K")
             isLineOpen = true
         } else if now - lastPlain >= Self.plainInterval {
@@ -69,8 +69,8 @@ actor ProgressDisplay {
 }
 
 extension ProgressDisplay.Screen {
-    /// Standard error, because standard output is for results.
-    /// - Parameter isQuiet: whether the display is limited to terminals.
+    /// Writes to standard error, because standard output is for results.
+    /// - Parameter isQuiet: whether nothing is displayed if standard error is not a terminal.
     static func standardError(isQuiet: Bool) -> Self {
         let canRedraw = isatty(STDERR_FILENO) == 1 && getenv("TERM").map { String(cString: $0) } != "dumb"
         let clock = ContinuousClock()

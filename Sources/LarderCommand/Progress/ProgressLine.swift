@@ -6,12 +6,12 @@ struct ProgressLine {
     /// The estimated remaining time; nil if it cannot be estimated.
     let millisecondsLeft: Int?
 
-    /// The minimum length of the bar. Numbers are omitted before the bar gets shorter.
+    /// The minimum length of the bar. If there is less space, numbers are omitted.
     private static let minBarWidth = 10
     /// The maximum length of the bar.
     private static let maxBarWidth = 50
 
-    /// For a file or a pipe: `412 of 1000 images, 41 %, 38 MB, 1.2 MB/s, 1 min 12 s left, 2 failed`.
+    /// The line for a file or a pipe: `412 of 1000 images, 41 %, 38 MB, 1.2 MB/s, 1 min 12 s left, 2 failed`.
     var plain: String {
         var parts = [
             "\(tally.settled) of \(Human.count(tally.total, "image", "images"))", "\(tally.percent) %", bytes, rate,
@@ -21,21 +21,21 @@ struct ProgressLine {
         return parts.joined(separator: ", ")
     }
 
-    /// For a terminal: numbers with a bar that takes the remaining width. If there is too little space, the least
-    /// important numbers are omitted. The line is never wider than the terminal.
+    /// The line for a terminal: numbers, and a bar that takes the remaining width. If there is too little space, the
+    /// least important numbers are omitted. The line is never wider than `columns`.
     ///
     /// Numbers that change have a fixed width, so that the bar keeps its length.
     func bar(columns: Int) -> String {
         let count = "\(String(tally.settled).rightAligned(to: String(tally.total).count))/\(tally.total)"
         let percent = "\(tally.percent)%".rightAligned(to: 4)
-        // In display order. Numbers with a higher rank are omitted first.
+        // The numbers in display order. Those with a higher rank are omitted first.
         let figures: [(rank: Int, text: String?)] = [
             (0, percent), (2, bytes.rightAligned(to: 6)), (4, rate.rightAligned(to: 8)),
             (1, failed), (3, (left.map { "\($0) left" } ?? "").padded(to: 16)),
         ]
         for rank in stride(from: figures.count - 1, through: 0, by: -1) {
             let end = figures.compactMap { $0.rank <= rank ? $0.text : nil }.joined(separator: "  ")
-            // Two brackets, and two spaces on either side.
+            // Besides the bar there are two brackets, with two spaces on either side.
             let room = columns - count.count - end.count - 6
             guard room >= Self.minBarWidth else { continue }
             let line = "\(count)  [\(drawn(min(room, Self.maxBarWidth)))]  \(end)"

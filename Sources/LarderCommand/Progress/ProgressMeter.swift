@@ -1,7 +1,7 @@
 /// Estimates the current rate of a prefetch and its remaining time.
 ///
-/// Both are based on the last ten seconds. Cached images are settled immediately, so an average since the start would
-/// be far too high for minutes. The type has no clock; the time is passed to it.
+/// Both are based on the last ten seconds. An average since the start would be far too high for minutes, because images
+/// that are already cached are settled immediately. The type has no clock; the time is passed to it.
 struct ProgressMeter {
     private struct Sample {
         let at: Duration
@@ -63,6 +63,6 @@ struct PrefetchTally: Equatable {
     /// Images that are done or failed.
     var settled: Int { done + failed }
 
-    /// The settled share in percent, rounded down, so that 100 means that all are settled.
+    /// The share of settled images in percent, rounded down, so that 100 means that all images are settled.
     var percent: Int { total > 0 ? settled * 100 / total : 100 }
 }

@@ -47,7 +47,8 @@ struct ClientsTable {
         ]
     }
 
-    /// An acknowledgement of a snapshot: `41`, `web 7`, `not web 8: the port is taken`.
+    /// An acknowledgement of a snapshot: `41` for a revision of the default namespace, `web 7` for another namespace,
+    /// `not web 8: the port is taken` for a rejection.
     private static func acknowledged(_ acknowledgement: AgentClients.Acknowledgement) -> String {
         let snapshot =
             (acknowledgement.namespace == defaultNamespace ? "" : "\(acknowledgement.namespace) ")

@@ -26,7 +26,8 @@ struct BackupCommand: AsyncParsableCommand {
 
     @OptionGroup var agent: AgentOptions
 
-    /// A generous upper bound: a snapshot contains each document at most twice, as escaped text in a JSON string.
+    /// A generous upper bound for a reply with a snapshot, which contains each document at most twice, as escaped text
+    /// in a JSON string.
     private static let maximumReplyBytes = 1 << 30
 
     func validate() throws {
@@ -67,7 +68,7 @@ struct BackupCommand: AsyncParsableCommand {
                 do throws(LarderClientError) {
                     saved.append(try await client.config.backup(revision: revision, namespace: namespace))
                 } catch {
-                    // The agent may drop old snapshots while others are being saved.
+                    // The agent may remove an old snapshot from the history while the backup is being made.
                     if error.remoteError?.code != .notFound { throw error }
                 }
             }

@@ -93,7 +93,8 @@ struct ExecCommand: AsyncParsableCommand {
         try await connection.withClient { client in try await follow(client, path) }
     }
 
-    /// Starts the program with the first snapshot and passes it all later ones. This process ends with the program.
+    /// Starts the program with the first snapshot, and reacts to each later one (``SupervisedProgram``). This process
+    /// ends with the program.
     private func follow(_ client: LarderClient, _ path: JSONPath) async throws {
         let (words, continuation) = AsyncStream.makeStream(
             of: Acknowledgement.self, bufferingPolicy: .bufferingNewest(16))
@@ -135,8 +136,8 @@ struct ExecCommand: AsyncParsableCommand {
         let refusal: Failure?
     }
 
-    /// Sends the acknowledgements in order. The agent shows only the last one of a client. Therefore an older snapshot
-    /// that takes effect late is not reported after the refusal of a newer one.
+    /// Sends the acknowledgements in order. The agent shows only the last acknowledgement of a client. Therefore, after
+    /// a newer snapshot was refused, an older one that takes effect late is not reported.
     private static func acknowledge(_ words: AsyncStream<Acknowledgement>, over client: LarderClient) async {
         var refused: ConfigSnapshot?
         for await acknowledgement in words {

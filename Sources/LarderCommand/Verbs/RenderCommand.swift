@@ -153,8 +153,8 @@ struct RenderCommand: AsyncParsableCommand {
             }
             isFirst = false
             await rendered.client.acknowledge(snapshot, failure)
-            // Changes during the pause are combined, so that a configuration that changes rapidly does not run the
-            // commands as often.
+            // Changes during the pause are combined, so that the commands do not run for each change of a rapidly
+            // changing configuration.
             if isReplaced, check != nil || exec != nil { try await Task.sleep(for: RenderedConfiguration.pause) }
         }
     }

@@ -63,8 +63,8 @@ enum StatusCheck {
 }
 
 extension ConfigStatus.Namespace {
-    /// The time for which the namespace has been in its state, in milliseconds. If its source is failing, the time
-    /// since the last success.
+    /// The time for which the namespace has been in its state, in milliseconds. If polls of its source are failing, the
+    /// time since the last successful poll.
     func duration(at now: Timestamp) -> Int {
         guard state == .failed || state == .stale, let upstream, upstream.consecutiveFailures > 0,
             let success = upstream.lastSuccessAt
@@ -132,7 +132,8 @@ struct StatusReport {
         return lines
     }
 
-    /// The rows about a rollback: its author and time, the layers that are held back, and when the hold ends.
+    /// The rows about a rollback: its author and time, the layers whose new content is held back, and when the hold
+    /// ends.
     private func holding(_ hold: ConfigStatus.Hold) -> [String] {
         let by = hold.peer.map { "by \(Provenance.process($0.command, pid: $0.pid, uid: $0.uid)), " } ?? ""
         var lines = [by + ago(hold.since)]
@@ -144,7 +145,7 @@ struct StatusReport {
         return lines
     }
 
-    /// The clients that run each revision, and those that refused one.
+    /// The rows about acknowledgements: how many clients use each revision, and which clients rejected one.
     private func acknowledgements(_ reports: ConfigStatus.Acknowledgements) -> [String] {
         let accepted = reports.accepted.sorted { $0.key > $1.key }.map { revision, count in
             "revision \(revision) by \(Human.count(count, "client", "clients"))"
@@ -174,7 +175,8 @@ struct StatusReport {
             upstream.version.map { "version \($0)" }, upstream.etag.map { "etag \($0)" },
         ].compactMap(\.self)
         if !held.isEmpty { lines.append("current \(held.joined(separator: ", "))".printable) }
-        // The version may be from before the agent started; the times of earlier polls are not kept.
+        // The times of polls are not kept across restarts of the agent, so a version may be known without the time of a
+        // response.
         let none = held.isEmpty ? "no response yet" : "no response since the agent started"
         lines.append(upstream.lastSuccessAt.map { "last response \(ago($0))" } ?? none)
         if upstream.consecutiveFailures > 0 {
@@ -189,7 +191,8 @@ struct StatusReport {
     }
 
     private func layers(_ namespace: ConfigStatus.Namespace) -> [String] {
-        // A layer without an origin is not set up. It is shown if it has a problem, such as invalid experiments.
+        // A layer without an origin is not configured. It is shown only if it has a problem, such as invalid
+        // experiments.
         let layers = namespace.layers.filter { $0.present || !$0.origin.isEmpty || $0.problem != nil }
         let width = layers.map(\.name.count).max() ?? 0
         var lines: [String] = []

@@ -42,7 +42,8 @@ struct WaitCommand: AsyncParsableCommand {
         let timeout = agent.connection.timeout
         let parameters = ConfigWait.Parameters(
             condition, path: path, namespace: namespace.namespace, timeoutMilliseconds: timeout.milliseconds)
-        // The agent enforces the timeout. The added time covers an agent that does not respond at all.
+        // The agent enforces the timeout. The client waits ten seconds longer, for an agent that does not respond at
+        // all.
         try await agent.printResult(
             of: ConfigWait.self, parameters, timeout: timeout.duration + .seconds(10)
         ) { result in
@@ -63,7 +64,8 @@ struct WaitCommand: AsyncParsableCommand {
         let isOther = text[..<sign].hasSuffix("!")
         let name = isOther ? text[..<sign].dropLast() : text[..<sign]
         let rest = text[text.index(after: sign)...]
-        // Operators of other languages are most likely a mistake, and such a condition would never hold.
+        // An operator of another language, such as `<=` or `==`, is most likely a mistake. Without this error, the
+        // condition would never hold.
         if let last = name.last, "<> ".contains(last) || rest.hasPrefix("=") || rest.hasPrefix(" ") {
             throw Failure(
                 .usage,

@@ -52,7 +52,7 @@ struct WatchCommand: AsyncParsableCommand {
         }
     }
 
-    /// A snapshot as JSON, with the members of a `config.event`.
+    /// A snapshot as JSON, with the members of a `config.event` notification.
     static func json(_ snapshot: ConfigSnapshot) -> JSONValue {
         .building { writer in
             writer.beginObject()

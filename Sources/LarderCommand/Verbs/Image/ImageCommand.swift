@@ -35,7 +35,7 @@ struct ImageArgument: ParsableArguments {
                 + "contains a signature that differs each time.", valueName: "key"))
     var cacheKey: String?
 
-    /// The image in terms of the protocol.
+    /// The image as the protocol identifies it.
     var reference: ImageReference { ImageReference(url: url, cacheKey: cacheKey) }
 }
 
@@ -60,6 +60,6 @@ struct ImagePolicyOptions: ParsableArguments {
         transform: TimeSpan.parse)
     var maxAge: TimeSpan?
 
-    /// ``maxAge`` in whole seconds, rounded down so that no image exceeds it.
+    /// ``maxAge`` in whole seconds, rounded down so that no returned image is older.
     var maximumAgeSeconds: Int? { maxAge.map { $0.milliseconds / 1000 } }
 }

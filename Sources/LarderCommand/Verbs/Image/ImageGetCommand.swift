@@ -68,9 +68,10 @@ struct ImageGetCommand: AsyncParsableCommand {
         let deadline = deadline ?? agent.connection.timeout
         let parameters = ImageGet.Parameters(
             image.reference, policy: policy.policy, maximumAgeSeconds: policy.maximumAgeSeconds, expectedDigest: digest,
-            // Until the connection ends, because a copy may take arbitrarily long.
+            // 0: the lease lasts until the connection ends, because a copy may take arbitrarily long.
             leaseSeconds: 0, deadlineMilliseconds: deadline.milliseconds)
-        // The agent enforces the deadline. The added time covers an agent that does not respond at all.
+        // The agent enforces the deadline. The client waits ten seconds longer, for an agent that does not respond at
+        // all.
         let replyTimeout = deadline.duration + .seconds(10)
         try await agent.connection.withClient { client in
             let value: JSONValue
@@ -108,7 +109,7 @@ struct ImageGetCommand: AsyncParsableCommand {
         return try end.get()
     }
 
-    /// How the image was obtained, for people.
+    /// Describes for people how the agent obtained the image.
     static func describe(_ result: ImageGet.Result) -> String {
         switch (result.freshness, result.source) {
         case (.revalidated, _): "cached, revalidated with the origin"

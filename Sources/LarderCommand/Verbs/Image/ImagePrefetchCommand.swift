@@ -61,7 +61,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
         if let end { Interruption.end(by: end) }
     }
 
-    /// Writes each refused line or element to standard error. The limit is that of failures in the agent's result.
+    /// Writes refused lines or elements to standard error, at most as many as the agent's result can list failures.
     private func report(_ refusals: [PrefetchList.Refusal], of unit: PrefetchList.Unit) {
         let (name, limit) = (PrefetchList.displayName(file), ImagePrefetch.Result.maxFailures)
         for refusal in refusals.prefix(limit) {
@@ -73,7 +73,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
     }
 
     /// Runs the prefetch and prints the result.
-    /// - Returns: the signal that stopped it; nil if it was not stopped.
+    /// - Returns: the signal that stopped the prefetch; nil if it was not stopped.
     private func fetch(_ run: PrefetchRun, over client: LarderClient) async throws -> CInt? {
         let interruption = try Interruption()
         let fetching = Task { try await run.fetch(over: client) }

@@ -99,7 +99,7 @@ struct ImageClearCommand: AsyncParsableCommand {
         let held = stats.map { "\(Human.count($0.entries, "image", "images")), \(Human.bytes($0.bytes)), cached. " }
         let which = pinned ? "all images, pinned or not" : "all images that are not pinned"
         Output.progress("\(held ?? "")Remove \(which)? [y/N] ")
-        // On a separate thread, because reading blocks until the user answers.
+        // The answer is read on a separate thread, because reading blocks until the user answers.
         let answer = await onOwnThread { readLine() ?? "" }
         guard ["y", "yes"].contains(answer.lowercased()) else { throw Failure(.failure, "no image was removed") }
     }
