@@ -326,7 +326,7 @@ extension JSONValue {
         }
     }
 
-    /// An object. Of members with the same name the last one counts.
+    /// An object. If several members have the same name, the last one counts.
     public static func object(_ members: [(String, JSONValue)]) -> JSONValue {
         building { writer in
             writer.beginObject()
@@ -359,7 +359,7 @@ extension JSONValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, E
     public init(floatLiteral value: Double) { self = .double(value) }
     public init(stringLiteral value: String) { self = .string(value) }
     public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
-    /// An object. Of members with the same name the last one counts.
+    /// An object. If several members have the same name, the last one counts.
     public init(dictionaryLiteral elements: (String, JSONValue)...) { self = .object(elements) }
 }
 

@@ -90,8 +90,8 @@ extension SettingsFacts {
         }
     }
 
-    /// The agent's program: next to this program, which may be the same file under another name, or where packages
-    /// install it.
+    /// The path of larderd: next to this program (larder and larderd may be one file with two names), or where packages
+    /// install it; nil if it is in neither place.
     private static var agentProgram: String? {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         let length = readlink("/proc/self/exe", &buffer, buffer.count)
