@@ -81,7 +81,7 @@ extension AccessSettings {
         return all
     }
 
-    /// - Parameter rights: the rights that can be granted there
+    /// - Parameter rights: the rights that these settings may grant
     private init(_ value: SettingsValue, _ path: SettingsPath, rights known: Rights) throws(SettingsError) {
         let reader = try SettingsReader(value, at: path, knowing: ["users", "groups", "others"])
         users =
@@ -137,7 +137,7 @@ extension AccessSettings {
 
 extension SettingsReader {
     /// Reads a list of rights.
-    /// - Parameter known: the rights that can be granted there
+    /// - Parameter known: the rights that the list may contain
     fileprivate func rights(_ name: String, _ known: Rights) throws(SettingsError) -> Set<Right>? {
         guard let value = value(name) else { return nil }
         let names = known.list.map(\.rawValue)
