@@ -15,8 +15,8 @@ package struct ImageSettings: Sendable, Equatable {
     /// `maximumBytes`, 64 KiB to 1 PiB; `maximumImages`, 1 to 10,000,000; `minimumFreeBytes`, 0 to 1 PiB; and
     /// `imageBytes`, the maximum size of one image, 1 KiB to 4 GiB less one byte and at most `maximumBytes`.
     package var space = SpaceLimits()
-    /// `imagePixels`, the maximum number of pixels of an image, 1 to 2^40; and `excludedTypes`, the media types that
-    /// are refused.
+    /// `imagePixels`, the maximum number of pixels of an image in all known frames together, 1 to 2^40; and
+    /// `excludedTypes`, the media types that are refused.
     package var limits = ImageLimits()
     /// `maximumAgeSeconds`: how long an unused image stays cached, one minute to ten years. Default: no limit.
     package var maximumAge: Int?
