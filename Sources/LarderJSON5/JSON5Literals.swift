@@ -52,7 +52,7 @@ extension JSON5Text {
                 return scalar
             }
         }
-        throw failure("\"\\u\(String(first, radix: 16))\" is half of a character; add the other half", at: start)
+        throw failure("\"\\u\(String(first, radix: 16))\" is half of a surrogate pair; add the other half", at: start)
     }
 
     private mutating func hexadecimal(from start: Int) throws(JSON5Error) -> UInt32 {

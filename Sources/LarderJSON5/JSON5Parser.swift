@@ -62,7 +62,8 @@ package struct JSON5Parser {
     private mutating func value(at path: JSON5Path, depth: Int) throws(JSON5Error) -> JSON5Value {
         let offset = text.offset
         guard depth < Self.maximumDepth else {
-            throw text.failure("more than \(Self.maximumDepth) brackets are open; close some", at: offset)
+            throw text.failure(
+                "more than \(Self.maximumDepth) arrays and objects are nested; reduce the nesting", at: offset)
         }
         let content: JSON5Value.Content
         switch text.peek {

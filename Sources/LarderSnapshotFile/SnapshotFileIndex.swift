@@ -37,7 +37,8 @@ struct SnapshotFileIndex {
         guard file[7] == Layout.magic[7] else {
             throw SnapshotFileError(
                 .unsupportedVersion,
-                "this snapshot file has format version \(file[7]), but this program supports version 1; update it")
+                "this snapshot file has format version \(file[7]), but this program reads version 1; use versions that match"
+            )
         }
         func number(_ offset: Int) -> Int { Int(Self.load32(file, offset)) }
         func section(_ offset: Int, _ count: Int, _ stride: Int, _ name: String) throws(SnapshotFileError) -> Range<Int>
@@ -45,7 +46,8 @@ struct SnapshotFileIndex {
             // Neither the product nor the sum can overflow `Int`, because all three numbers come from 32-bit fields.
             let end = offset + count * stride
             guard offset >= Layout.headerBytes, end <= file.count else {
-                throw SnapshotFileError(.damaged, "the snapshot file is damaged: its \(name) extend beyond its end")
+                throw SnapshotFileError(
+                    .damaged, "the snapshot file is damaged: its \(name) extend beyond the end of the file")
             }
             return offset..<end
         }

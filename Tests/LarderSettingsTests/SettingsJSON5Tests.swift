@@ -67,8 +67,8 @@ struct SettingsJSON5Tests {
             ("['\\\n']", "1:3: \"\\\\u{a}\" is not a JSON escape; write \"\\\\\" for a backslash"),
             ("[Infinity]", "1:2: the value \"Infinity\" needs quotation marks around it"),
             ("['\\u12']", "1:3: this escape needs 4 hexadecimal digits"),
-            ("['\\ud83d']", "1:3: \"\\ud83d\" is half of a character; add the other half"),
-            ("['\\ude00\\ud83d']", "1:3: \"\\ude00\" is half of a character; add the other half"),
+            ("['\\ud83d']", "1:3: \"\\ud83d\" is half of a surrogate pair; add the other half"),
+            ("['\\ude00\\ud83d']", "1:3: \"\\ude00\" is half of a surrogate pair; add the other half"),
             ("😀\u{0}", "1:1: found \"😀\" where a value should be"),
             ("[\u{0}]", "1:2: found \"\\u{0}\" where a value should be"),
         ])

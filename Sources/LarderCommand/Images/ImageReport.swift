@@ -38,7 +38,7 @@ struct ImageReport {
             result.rules?.contains(where: { $0.name == "failure" }) == true
         {
             let held = result.decision == .fetch ? "miss" : "cached"
-            return style.problem("\(held): the origin failed recently and is not contacted yet")
+            return style.problem("\(held): the origin failed recently and is not contacted again yet")
         }
         return switch result.decision {
         case .fresh: style.good("hit: fresh") + behind

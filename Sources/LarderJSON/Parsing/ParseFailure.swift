@@ -93,7 +93,7 @@ struct ParseFailure {
             return "the text begins with a byte order mark; remove its three bytes EF BB BF"
         }
         if (text[0] == 0xFE && text[1] == 0xFF) || (text[0] == 0xFF && text[1] == 0xFE) {
-            return "the text begins with a UTF-16 byte order mark; JSON is exchanged in UTF-8"
+            return "the text begins with a UTF-16 byte order mark; save it as UTF-8"
         }
         return nil
     }

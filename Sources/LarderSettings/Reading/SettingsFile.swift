@@ -84,7 +84,8 @@ enum SettingsFile {
         case EISDIR:
             SettingsError(.fileUnreadable, "this is a directory; name the settings file in it")
         case EACCES, EPERM:
-            SettingsError(.fileUnreadable, "user \(geteuid()) may not read the settings; change the mode of the file")
+            SettingsError(
+                .fileUnreadable, "user \(geteuid()) cannot read the settings; change the mode or the owner of the file")
         default:
             // glibc's strerror is thread-safe since 2.32.
             SettingsError(.fileUnreadable, "cannot read the settings: \(String(cString: strerror(number)))")

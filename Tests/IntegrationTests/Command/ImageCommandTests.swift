@@ -160,7 +160,7 @@ extension Integration {
                 #expect(try larder(home, ["get", gone]).end == .exit(7))
                 #expect(
                     try larder(home, ["why", gone]).output[0]
-                        == "\(gone)  miss: the origin failed recently and is not contacted yet")
+                        == "\(gone)  miss: the origin failed recently and is not contacted again yet")
                 let rules = try JSONValue(parsing: try larder(home, ["why", fresh, "--json"]).output.joined())
                 #expect((rules["rules"]?.count ?? 0) > 0)
 

@@ -20,7 +20,9 @@ enum AgentProbe {
                 let roundTrip = start.duration(to: clock.now)
                 facts = try await Self.facts(client, roundTrip)
             }
-            guard let facts else { return .failed(Failure(kind: .other, reason: "the agent returned no information")) }
+            guard let facts else {
+                return .failed(Failure(kind: .other, reason: "the agent did not reply to agent.info"))
+            }
             return .facts(facts)
         } catch {
             return .failed(failure(of: error, socket: socket))
