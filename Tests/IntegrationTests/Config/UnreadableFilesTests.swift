@@ -54,7 +54,7 @@ extension Integration {
         func settings() throws {
             try AgentHome.with(settings: "{}") { home in
                 chmod(home.settings, 0)
-                try expectFailure(home, ["larder.json", "may not read the settings"], status: 78)
+                try expectFailure(home, ["larder.json", "cannot read the settings"], status: 78)
             }
         }
 
