@@ -10,7 +10,7 @@ struct AccessReview {
         for subscription in connection.state.subscriptions.sorted {
             let name = subscription.topic.channel.publication.namespace
             let denial = connection.denial(of: Admission(ConfigSubscribe.name, .inNamespace(.read, name)))
-            // If the namespace was removed, its removal ends the subscription.
+            // If the denial is `unknownNamespace`, the namespace was removed, and the removal ends the subscription.
             if let denial, denial.isDenied { subscription.end(.denied) }
         }
         for ticket in connection.state.pending.tickets(.connection) {

@@ -17,8 +17,8 @@ package struct AccessRules: Sendable, Equatable {
             self.others = others
         }
 
-        /// The rights of a peer: the union of the rights of its user, its group and its supplementary groups, and
-        /// ``others``.
+        /// The rights of a peer: the union of ``others`` and the rights of the peer's user, group and supplementary
+        /// groups.
         func rights(of peer: PeerCredentials) -> Rights {
             var rights = others
             if let own = users[UInt32(clamping: peer.uid)] { rights.formUnion(own) }
@@ -30,25 +30,26 @@ package struct AccessRules: Sendable, Equatable {
         }
     }
 
-    /// The rights for the agent as a whole, and in namespaces that ``namespaces`` does not list.
+    /// The rights for the agent as a whole, and in each namespace that is not a key of ``namespaces``.
     package var general = Grants()
-    /// The rights in namespaces whose settings have an `access` member, by name. They replace ``general`` in that
-    /// namespace.
+    /// The rights in each namespace whose settings have an `access` member, by the name of the namespace. They replace
+    /// ``general`` there.
     package var namespaces: [String: Grants] = [:]
 
     /// Rules that grant no rights. Root and the agent's own user have all rights regardless of the rules.
     package init() {}
 
     /// Returns these rules, plus the rules of `previous` for namespaces that only `previous` lists. Used during a
-    /// reload, while the namespaces of the old and of the new settings exist.
+    /// reload, while namespaces of both the previous and the new settings exist.
     package func keepingNamespaces(of previous: AccessRules) -> AccessRules {
         var rules = self
         rules.namespaces.merge(previous.namespaces) { own, _ in own }
         return rules
     }
 
-    /// The permission bits of the plain copy of a namespace (``SnapshotExporter``): the bits from the settings, without
-    /// the group's bits if the group may not read the namespace, and without the bits for others if not every user may.
+    /// The permission bits of a namespace's plain copy (``SnapshotExporter``). They are the bits from the settings. The
+    /// group bits are removed if the group may not read the namespace. The bits for others are removed if not every
+    /// user may read the namespace.
     /// - Parameters:
     ///   - mode: the permission bits from the settings (`current.mode`)
     ///   - group: the group that owns the copy

@@ -8,12 +8,12 @@ struct Denial {
     /// The error for the peer: `denied` or `unknownNamespace`.
     let error: WireError
 
-    /// True if the peer lacks a right or may not have images of the origin; false if the namespace does not exist.
+    /// Whether ``error`` is `denied`: the peer lacks a right, or may not have images of the requested origin.
     var isDenied: Bool { error.code == .denied }
 }
 
-/// Decides whether a peer has the rights that a request requires. It is called for each parsed request and for each
-/// reply from a cache, and after a change of the rules again for pending requests and subscriptions.
+/// Decides whether a peer has the rights that a request requires. It decides on each parsed request and each cached
+/// reply. After a change of the rules, it decides again on pending requests and subscriptions.
 struct Authorizer: Sendable {
     let namespaces: ConfigNamespaces
     /// Nil if the agent runs without an image cache. Requests for images are then permitted here, and fail later.
@@ -46,15 +46,15 @@ struct Authorizer: Sendable {
     }
 
     /// Decides about an `image.get` of an image whose origin is known.
-    /// - Parameter restriction: the origin, if only its users may have its images; otherwise nil
+    /// - Parameter restriction: the origin of the image if it has its own list of permitted users; otherwise nil
     func decide(imageOf restriction: ImageOrigin?, _ rights: PeerRights) -> Denial? {
         if !rights.general.contains(.images) { return .lacking(.images) }
         guard let restriction, !rights.mayHaveImages(of: restriction) else { return nil }
         return .notUser(of: restriction)
     }
 
-    /// If namespaces may be hidden from a peer, it gets the same denial for a hidden namespace and for one that does
-    /// not exist.
+    /// A peer from which namespaces may be hidden gets the same denial for a hidden namespace as for one that does not
+    /// exist.
     private func decide(_ right: Right, in name: String, _ rights: PeerRights) -> Denial? {
         let granted = rights.rights(in: name)
         if granted.contains(right), rights.hasOwnRights(in: name) || !rights.mayHaveHiddenNamespaces { return nil }
@@ -77,8 +77,8 @@ struct Authorizer: Sendable {
 }
 
 extension ImageService {
-    /// Returns the reason to deny a peer the images of a URL; nil if the peer may have them. An origin that receives a
-    /// credential from the agent has its own list of users.
+    /// Returns the reason to deny a peer the images of a URL; nil if the peer may have them. An origin to which the
+    /// agent sends a credential has its own list of permitted users.
     func denial(of url: String, to rights: PeerRights) -> Denial? {
         guard let origin = restriction(of: url), !rights.mayHaveImages(of: origin) else { return nil }
         return .notUser(of: origin)

@@ -21,7 +21,8 @@ struct PeerCredentials: Sendable, Hashable {
     init(descriptor: CInt) {
         var (process, user, group): (pid_t, uid_t, gid_t) = (0, 0, 0)
         if larder_peer_credentials(descriptor, &process, &user, &group) != 0 {
-            // An unknown peer gets an account without privileges: 65534 is Debian's user `nobody` and group `nogroup`.
+            // A peer that the kernel does not report gets an account without privileges: 65534 is Debian's user
+            // `nobody` and group `nogroup`.
             (process, user, group) = (0, 65534, 65534)
         }
         (pid, uid, gid) = (Int(process), Int(user), Int(group))
@@ -57,7 +58,7 @@ struct PeerCredentials: Sendable, Hashable {
                 found = larder_peer_groups(descriptor, buffer.baseAddress, buffer.count)
                 count = found <= buffer.count ? max(0, found) : 0
             }
-            // The groups are recorded at connect(2), so their number cannot grow.
+            // The kernel recorded the groups at connect(2), so the second call finds the same number.
             guard found > capacity else { return groups }
             capacity = found
         }

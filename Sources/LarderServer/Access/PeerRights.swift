@@ -28,8 +28,8 @@ final class PeerRights: Sendable {
         groups = Set(peer.groups + [UInt32(clamping: peer.gid)])
         general = peer.isTrusted ? .all : rules.general.rights(of: peer)
         defaultRights = general.intersection(.inNamespaces)
-        // The `access` member of a namespace cannot grant the right `administer`. A peer that has this right for the
-        // whole agent keeps it in namespaces that grant it any other right.
+        // The `access` member of a namespace cannot grant the right `administer`. A peer that has `administer` for the
+        // whole agent also has it in each such namespace that grants the peer any other right.
         let administer = general.intersection(Rights([.administer]))
         own = rules.namespaces.mapValues { grants in
             if peer.isTrusted { return .inNamespaces }
@@ -64,8 +64,8 @@ final class PeerRights: Sendable {
         return rights
     }
 
-    /// Whether the peer may have images of an origin that receives a credential from the agent: it is root, the agent's
-    /// own user, or an account that the settings name.
+    /// Whether the peer may have images of an origin to which the agent sends a credential: the peer is root, the
+    /// agent's own user, or an account that the settings list for the origin.
     func mayHaveImages(of origin: ImageOrigin) -> Bool {
         isTrusted || origin.users.contains(user) || !origin.groups.isDisjoint(with: groups)
     }

@@ -26,8 +26,8 @@ package struct Rights: OptionSet, Sendable, Hashable {
     package static let all = Rights(Right.allCases)
     /// The rights that the `access` member of a namespace may grant.
     package static let ofNamespaces = Rights([.read, .write, .push, .secrets])
-    /// The rights that a peer can have in a namespace: those that the namespace may grant, and `administer`, which only
-    /// the general rules grant.
+    /// The rights that a peer can have in a namespace: those that its `access` member may grant, and `administer`,
+    /// which only the general rules grant.
     static let inNamespaces = ofNamespaces.union(Rights(.administer))
 
     package func contains(_ right: Right) -> Bool { contains(Rights(right)) }

@@ -1,7 +1,7 @@
 /// The state of the JSON-RPC batches of one connection.
 struct BatchQueue {
-    /// The batch whose remaining requests wait until the connection may start more requests, or for a time slice. Input
-    /// that follows the batch waits too.
+    /// The batch whose remaining requests wait until the connection may start more requests or gets its next time
+    /// slice; nil if no batch waits. Input that follows the batch waits too.
     var waiting: BatchReply?
     /// The number of bytes of replies in incomplete batches.
     private(set) var replyBytes = 0
@@ -9,7 +9,7 @@ struct BatchQueue {
     /// The number of bytes buffered for batches: replies, and the line of the waiting batch.
     var chargedBytes: Int { replyBytes + (waiting?.lineBytes ?? 0) }
 
-    /// Counts the replies that a batch has gained or written since the last call.
+    /// Brings ``replyBytes`` up to date with the size of a batch's replies.
     mutating func update(_ batch: BatchReply) {
         replyBytes += batch.chargedBytes - batch.countedBytes
         batch.countedBytes = batch.chargedBytes

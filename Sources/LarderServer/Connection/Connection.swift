@@ -53,7 +53,7 @@ final class Connection: EpollTarget {
     var writer: SocketWriter { SocketWriter(socket: socket) }
 
     /// Takes ownership of a connected socket.
-    /// - Parameter user: the resources that the connection's user uses, in which this connection is already counted
+    /// - Parameter user: the resource usage of the connection's user, which already includes this connection
     init(id: Int, loop: LoopContext, socket: CInt, peer: PeerCredentials, limits: ConnectionLimits, user: UserUsage) {
         self.id = id
         self.loop = loop
@@ -66,8 +66,8 @@ final class Connection: EpollTarget {
 
     // MARK: Life
 
-    /// Starts to serve the connection. It is read before it is registered with epoll, because the client has often sent
-    /// its first request by then.
+    /// Starts to serve the connection. Reads the socket before registering it with epoll, because the client has often
+    /// sent its first request by then.
     func start() {
         loop.add(self)
         input.serve()
@@ -84,8 +84,8 @@ final class Connection: EpollTarget {
 
     override func ready(_ events: EpollEvents) {
         state.reader.socketBecameReady()
-        // Pending output is written first, so that requests that waited for it share a time slice with requests that
-        // have just arrived.
+        // Pending output is written first, so that requests that waited for the output to drain share a time slice with
+        // requests that have just arrived.
         if events.contains(.writable) { output.resume() }
         if state.phase == .closed { return }
         if !events.isDisjoint(with: .hungUp) { return input.hangUp() }
@@ -112,8 +112,8 @@ final class Connection: EpollTarget {
         closeIfDone()
     }
 
-    /// Closes the connection if it is draining or its input has been served, and no request, subscription or output is
-    /// outstanding.
+    /// Closes the connection if no request, subscription or output is outstanding, and either the connection is
+    /// draining or all its input has been served.
     func closeIfDone() {
         guard state.reader.isFinished || state.phase == .draining, !state.reader.isServing,
             state.batches.waiting == nil, state.pending.isEmpty,
@@ -122,8 +122,8 @@ final class Connection: EpollTarget {
         close()
     }
 
-    /// Closes the connection immediately. The order of the steps matters: the remaining requests of a waiting batch are
-    /// started, because the batch was received as a whole, and only then are the uncommitted requests cancelled.
+    /// Closes the connection immediately. The remaining requests of a waiting batch are started first, because the
+    /// batch was received as a whole. Uncommitted requests are cancelled after that.
     func close() {
         if state.phase == .closed { return }
         state.phase = .closed

@@ -12,8 +12,8 @@ struct UsageRefusal: Error {
 
 /// The resources that one connection uses. They count towards the limits of its user.
 struct ConnectionUsage {
-    /// A subscription path that is longer than this is charged to the user. The memory for shorter paths is bounded by
-    /// the maximum number of subscriptions.
+    /// A subscription path that is longer than this number of bytes is charged to the user. The memory for shorter
+    /// paths is bounded by the maximum number of subscriptions.
     private static let longPathBytes = 1024
 
     let limits: ConnectionLimits
@@ -21,8 +21,8 @@ struct ConnectionUsage {
     let user: UserUsage
     /// The number of buffered bytes that ``update(chargedBytes:)`` last charged to the user.
     private(set) var chargedBytes = 0
-    /// The length of the line that is being served; 0 once a pending request has been charged for it. The requests of a
-    /// batch share a line, which is charged once.
+    /// The length of the line that is being served; 0 once the line has been charged with a pending request. The
+    /// requests of a batch share a line, which is charged once.
     var lineBytes = 0
 
     init(limits: ConnectionLimits, user: UserUsage) {

@@ -44,12 +44,13 @@ struct OutboundQueue {
     /// the client has read everything sent before it.
     ///
     /// The kernel limits the number of descriptors in flight to all clients together to the agent's limit on open files
-    /// (unix(7), ETOOMANYREFS). That limit exceeds the maximum number of connections, and by default a user may have a
-    /// quarter of the connections. So a user who does not read cannot prevent others from receiving descriptors.
+    /// (unix(7), ETOOMANYREFS). That limit exceeds the maximum number of connections. By default, one user may have a
+    /// quarter of the connections, each with up to four descriptors in flight, so no more descriptors than the maximum
+    /// number of connections. A user who does not read therefore cannot prevent others from receiving descriptors.
     static let maxDescriptorsInFlight = 4
-    /// A number of unread bytes below this counts as zero. The kernel adds an overhead larger than this for each unread
-    /// piece, so a smaller number is only a remainder: the kernel finishes subtracting a piece after it has reported
-    /// the piece as read.
+    /// A smaller number of unread bytes counts as zero. The kernel adds more than this many bytes of overhead to each
+    /// unread piece. A smaller number therefore means that the client has read all pieces, and that the kernel has not
+    /// finished subtracting the last one.
     private static let minUnreadBytes = 256
     private static let minRetryDelay = TimeAmount.milliseconds(1)
     private static let maxRetryDelay = TimeAmount.milliseconds(64)
@@ -146,8 +147,9 @@ struct OutboundQueue {
 
     /// The time since the client last made progress; nil if no output is pending.
     ///
-    /// A lower number of unread bytes is progress too. The socket accepts more only after the client has read most of
-    /// its content, so progress of a slow client shows earlier in that number.
+    /// A decrease of the number of unread bytes is progress too. The socket accepts more output only after the client
+    /// has read most of the socket's content, so the progress of a slow client shows first in the number of unread
+    /// bytes.
     mutating func stalledTime(at now: NIODeadline, unreadByPeer unread: @autoclosure () -> Int) -> TimeAmount? {
         guard isPending else { return nil }
         let unread = unread()

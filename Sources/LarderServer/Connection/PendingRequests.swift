@@ -20,9 +20,9 @@ final class PendingRequest {
     let admission: Admission
     let slot: BatchSlot?
     let lifetime: PendingRequests.Lifetime
-    /// The number of bytes of its line that are charged to the user; 0 for a short line.
+    /// The number of bytes of the request's line that are charged to the user; 0 for a short line.
     let chargedBytes: Int
-    /// The error to send instead of any result, because the peer has lost the right to the reply; otherwise nil.
+    /// If the peer has lost the right to the reply, the error to send instead of the result; otherwise nil.
     var denial: WireError?
     /// The reason of the last cancellation; nil if the request was not cancelled.
     fileprivate(set) var cancellation: WireError?
@@ -57,7 +57,7 @@ struct PendingRequests {
     enum Lifetime {
         /// The request is cancelled.
         case connection
-        /// The request runs to its end and is counted until then.
+        /// The request runs to its end and counts towards the user's limit until then.
         case committed
     }
 

@@ -3,7 +3,8 @@ import LarderProtocol
 /// The peer of a connection and its rights.
 struct Principal {
     private(set) var credentials: PeerCredentials
-    /// The rights under the rules of ``PeerRights/version``. The connection replaces them when the rules change.
+    /// The rights under the rules with the version ``PeerRights/version``. The connection replaces them when the rules
+    /// change.
     var rights: PeerRights
 
     /// Whether the peer may store images and therefore pass descriptors. Descriptors from other peers are not received,
@@ -16,8 +17,8 @@ struct Principal {
         self.rights = rights
     }
 
-    /// Reads the name of the peer's process unless it is known. That takes three system calls, so it is not done for
-    /// cached replies.
+    /// Reads the name of the peer's process unless the name is known. Reading the name takes three system calls, so it
+    /// is not read for cached replies.
     mutating func identify() {
         if credentials.knownCommand == nil {
             credentials.knownCommand = PeerCredentials.command(of: credentials.pid)

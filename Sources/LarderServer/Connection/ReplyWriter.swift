@@ -53,8 +53,8 @@ struct ReplyWriter {
     func complete(_ request: PendingRequest, _ result: Result<any WireResult, WireError>) {
         let isCommitted = request.lifetime == .committed
         switch request.denial.map({ .failure($0) }) ?? result {
-        // If the batch is full, an error replaces the result, because the client can request it again. The result of a
-        // committed change is always sent.
+        // If the batch is full, an error replaces the result, because the client can send the request again. The result
+        // of a committed change is always sent.
         case .success where !isCommitted && request.slot?.batch.isFull ?? false:
             reply(id: request.id, BatchReply.noRoom, in: request.slot)
         case .success(let value):
@@ -96,7 +96,7 @@ struct ReplyWriter {
         if batch.chargedBytes > UserUsage.largeBytes { connection.chargeBufferedBytes() }
     }
 
-    /// Writes the line of a batch if it has all its replies.
+    /// Writes the line of a batch if the batch has all its replies.
     func writeIfComplete(_ batch: BatchReply) {
         guard batch.isComplete, connection.state.phase != .closed else { return }
         connection.state.batches.complete(batch)

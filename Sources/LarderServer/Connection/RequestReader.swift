@@ -38,7 +38,7 @@ struct RequestReader {
     /// Input that was read but not served, because the gate closed or the time slice ended.
     private(set) var backlog: ByteBuffer?
     /// Whether the socket may have more input. The kernel reports each arrival only once (`EPOLLET`), so the reader
-    /// must remember it.
+    /// must remember the report.
     private var isReadable = true
     private var peer = Peer.open
     private var input = Input.open
@@ -107,14 +107,14 @@ struct RequestReader {
     }
 
     /// Records that input was read, and that its lines were served as far as possible.
-    /// - Parameter mayHaveMore: whether the socket may have more input now: the read filled the buffer, or a descriptor
-    ///   arrived, at which the kernel ends a read
+    /// - Parameter mayHaveMore: whether the socket may have more input now, because the read filled the buffer or ended
+    ///   at a descriptor
     mutating func didRead(mayHaveMore: Bool) {
         if mayHaveMore { deferral = .everything } else { isReadable = peer != .open }
     }
 
-    /// Records that the read was interrupted, or failed with ECONNRESET. It is repeated later: with ECONNRESET the
-    /// kernel reports that the client left output unread, and further reads return the remaining input.
+    /// Records that the read was interrupted, or failed with ECONNRESET. The read is repeated later. ECONNRESET means
+    /// only that the client left output unread; further reads return the remaining input.
     mutating func readWasInterrupted() { deferral = .everything }
 
     mutating func socketIsEmpty() { isReadable = false }
@@ -163,8 +163,8 @@ struct RequestReader {
     }
 
     /// Keeps input that cannot be served now.
-    /// - Parameter isGateOpen: whether the gate is open, so that the input waits only until other connections have been
-    ///   served
+    /// - Parameter isGateOpen: true if the input waits only until other connections have been served; false if it waits
+    ///   for the gate
     mutating func keep(_ rest: ByteBuffer, isGateOpen: Bool) {
         backlog = rest
         if isGateOpen { deferral = .everything }

@@ -54,8 +54,8 @@ struct SocketReader {
         }
     }
 
-    /// Continues with requests that waited because too many others were pending, because output was pending, or for a
-    /// time slice.
+    /// Continues with requests that waited because too many others were pending, because output was pending, or because
+    /// the time slice ended.
     func resumeRequests() {
         guard connection.state.phase == .serving, !connection.state.reader.isResumeScheduled,
             !connection.state.reader.isServing
@@ -122,7 +122,7 @@ struct SocketReader {
         let (blocking, closer) = (images.blocking, images.closer)
         let file = PassedInFile(passed.descriptor) { descriptor in
             guard PassedInFile.isInMemory(descriptor) else { return closer.close(descriptor) { files.remove() } }
-            // Closing a file in memory may free much memory, which takes time.
+            // Closing a file in memory may free much memory. That takes time, so it is not done on the event loop.
             blocking.submit {
                 Glibc.close(descriptor)
                 files.remove()

@@ -30,7 +30,7 @@ struct SocketWriter {
     /// The number of bytes in the socket that the peer has not read.
     var unreadByPeer: Int { Int(larder_unread_by_peer(socket)) }
 
-    /// Writes bytes, with a descriptor at the first byte if `file` is given, followed by a body.
+    /// Writes bytes, then a body. If `file` is given, its descriptor is sent with the first byte.
     /// - Returns: the total number of bytes sent, and the status
     func write(_ bytes: [UInt8], passing file: PassedFile?, then body: ByteBuffer?) -> Result {
         guard let body else { return bytes.withUnsafeBytes { write($0, passing: file) } }
@@ -53,7 +53,7 @@ struct SocketWriter {
         }
     }
 
-    /// Writes bytes, with a descriptor at the first byte if `file` is given.
+    /// Writes bytes. If `file` is given, its descriptor is sent with the first byte.
     func write(_ bytes: UnsafeRawBufferPointer, passing file: PassedFile?) -> Result {
         if bytes.isEmpty { return Result(sent: 0, status: .complete) }
         while true {

@@ -85,12 +85,13 @@ extension WireImageDetails {
 }
 
 extension Timestamp {
-    /// Converts a time of the cache, in seconds since 1970. Times out of range are clamped.
+    /// Converts a time of the cache, in seconds since 1970. The time is clamped to the range 0 to 2^40.
     init(seconds: Int) { self.init(milliseconds: min(max(seconds, 0), 1 << 40) * 1000) }
 }
 
 extension ImageRow {
-    /// Whether the image is fresh by the cache headers of its response. The policy of a request does not matter here.
+    /// The freshness of the image according to the cache headers of its response, regardless of the policy of a
+    /// request.
     func wireFreshness(at now: Int) -> ImageFreshness {
         let freshness = ResponseFreshness(response)
         return !freshness.requiresValidation && freshness.remaining(at: now) > 0 ? .fresh : .stale

@@ -18,7 +18,7 @@ final class BatchReply {
     /// The JSON array of the replies in all slots before ``nextJoined``.
     private var joined = JSONWriter()
     private var nextJoined = 0
-    /// Replies, by slot, that cannot be joined before those in earlier slots.
+    /// Replies, by slot, that wait until the replies in all earlier slots have been joined.
     private var early: [Int: Early] = [:]
     private var earlyBytes = 0
     private var isEmpty = true
@@ -28,8 +28,8 @@ final class BatchReply {
         /// The slot of a notification.
         case nothing
         case text([UInt8])
-        /// A reply of about this many bytes. The closure writes it once all other replies are known, which may never
-        /// happen. Until then it retains the document of the reply, which usually has other owners too.
+        /// A reply of about this many bytes. The closure writes the reply once all other replies are known, which may
+        /// never happen. Until then the closure retains the document of the reply, which usually has other owners too.
         case result(bytes: Int, (inout JSONWriter) -> Void)
     }
 
@@ -71,7 +71,7 @@ final class BatchReply {
         return (request, BatchSlot(batch: self, index: count - requests.count - 1))
     }
 
-    /// Runs an action after the line was written.
+    /// Adds an action to run after the line was written.
     func then(_ action: @escaping () -> Void) { afterwards.append(action) }
 
     /// The line (nil if no request has a reply), and the actions to run after the line was written.

@@ -5,8 +5,8 @@ import NIOCore
 /// The implementation of a protocol method in the agent. The name, parameters, result, requirement and registration
 /// (``MethodRegistry/agent``) of the method are generated from its schema.
 protocol Method: AuthorizedMethod {
-    /// The fate of a pending request when its client disconnects. After that, of the requests of a waiting batch only
-    /// those with the lifetime `committed` are still started.
+    /// The fate of a pending request when its client disconnects. After the disconnection, a waiting batch still starts
+    /// its requests with the lifetime `committed`, but no others.
     static var lifetime: PendingRequests.Lifetime { get }
     /// Whether a notification (a request without an id) of this method is ignored, because the method is useless
     /// without a reply.
@@ -27,8 +27,8 @@ extension Method {
 /// How a request gets its reply. The same method may use different outcomes.
 enum Outcome<Result: WireResult> {
     /// The reply is written on the event loop.
-    /// - source: the snapshot that the reply was read from. While that snapshot is current, the reply cache answers
-    ///   lines with the same template with this reply. Nil if the reply must not be cached.
+    /// - source: the snapshot that the reply was read from. While that snapshot is current, the reply cache sends this
+    ///   reply to lines with the same template. Nil if the reply must not be cached.
     /// - afterReply: runs after the reply was written, even if the reply has to wait for its batch
     case now(Result, source: SnapshotSource? = nil, afterReply: (() -> Void)? = nil)
     /// A task computes the reply.
@@ -39,8 +39,8 @@ enum Outcome<Result: WireResult> {
     case later(deadline: ReplyDeadline? = nil, begin: (Completion<Result>) -> Cancellation)
 }
 
-/// Cancels the work of a request, for the given reason. The work still completes the request unless its deadline has
-/// passed.
+/// Cancels the work of a request, for the given reason. The work still completes the request unless the request's
+/// deadline has passed.
 typealias Cancellation = (WireError) -> Void
 
 /// A snapshot, and the publication that it was read from.
@@ -49,7 +49,7 @@ struct SnapshotSource {
     let current: ConfigPublication.Current
 }
 
-/// When a request fails unless it is completed first, and the error for that case.
+/// The time after which a request fails unless it has been completed, and the error that it then fails with.
 struct ReplyDeadline {
     let time: TimeAmount
     let error: WireError

@@ -16,7 +16,7 @@ struct MethodCall<Method: AuthorizedMethod> {
     var peer: PeerCredentials { connection.state.principal.credentials }
 
     /// Returns the namespace with a name.
-    /// - Throws: `unknownNamespace`. The error lists the namespaces that the peer may know.
+    /// - Throws: `unknownNamespace`. The error lists the namespaces that the peer may know of.
     func namespace(_ name: String) throws(WireError) -> ConfigNamespace {
         if let namespace = server.namespaces[name] { return namespace }
         throw server.authorizer.unknownNamespace(name, connection.rights)

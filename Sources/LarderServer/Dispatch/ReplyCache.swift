@@ -35,12 +35,12 @@ struct ReplyCache {
     /// The number of cached replies.
     var count: Int { replies.count }
 
-    /// Returns the cached reply to a request; nil without a valid one. The caller checks whether the peer may have the
-    /// reply.
+    /// Returns the cached reply to a request; nil if no valid one is cached. The caller checks whether the peer may
+    /// have the reply.
     mutating func lookup(_ template: RequestTemplate) -> Entry? {
         guard let entry = replies.occupant(of: template) else { return nil }
         guard entry.value.version == entry.value.publication.version else {
-            // An outdated reply never becomes valid again. It also retains its publication, which may have ended.
+            // An outdated reply never becomes valid again, and it would retain its publication, which may have ended.
             largeBytes -= entry.value.body?.readableBytes ?? 0
             replies.removeOccupant(of: template)
             return nil
@@ -58,7 +58,7 @@ struct ReplyCache {
     }
 
     /// Whether the template was seen recently. Replies to other lines are not cached: caching takes a tenth of the time
-    /// of a request and may evict a useful reply, which is wasted on a line that occurs only once.
+    /// of a request and may evict a useful reply, and a line that occurs only once does not benefit.
     mutating func isRepeated(_ template: RequestTemplate) -> Bool {
         let slot = template.slot(of: Self.slots)
         defer { fingerprints[slot] = template.fingerprint }

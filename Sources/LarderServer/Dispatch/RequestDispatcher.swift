@@ -84,7 +84,7 @@ struct RequestDispatcher {
     }
 
     /// Starts the requests of the waiting batch as if each had arrived on a separate line. Stops when too many requests
-    /// or output are pending, or when the time slice ends.
+    /// are pending, when output is pending, or when the time slice ends.
     func startBatch() {
         startBatch { connection.hasRoomForRequest && !loop.isSliceOver }
         if connection.state.batches.waiting != nil, connection.hasRoomForRequest { connection.input.deferRest() }
@@ -102,8 +102,8 @@ struct RequestDispatcher {
         output.writeIfComplete(batch)
     }
 
-    /// Returns the error for a request of a batch that must not be executed; nil if it may be. A request is refused if
-    /// the agent is stopping, if too much is buffered for the user, or if the batch has no room for the result.
+    /// Returns the error if a request of a batch is refused; nil if it may be executed. A request is refused if the
+    /// agent is stopping, if too much is buffered for the user, or if the batch has no room for the result.
     private func refusal(of request: Request, in batch: BatchReply) -> WireError? {
         if connection.state.phase == .draining {
             return WireError(.shuttingDown, "the agent is stopping; retry after it has restarted")

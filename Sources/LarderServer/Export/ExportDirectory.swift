@@ -59,7 +59,7 @@ final class ExportDirectory: Sendable {
     }
 
     /// Whether the copy of a namespace is up to date: it has this content, mode, owner and group, and no other hard
-    /// links. This saves most writes when an agent restarts.
+    /// links. This check saves most writes when an agent restarts.
     func holds(_ bytes: [UInt8], of namespace: String, mode: UInt32) -> Bool {
         // O_NONBLOCK: a FIFO at this name must not block the call.
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC

@@ -9,8 +9,8 @@ import Glibc
 /// Writes plain copies of the current snapshots to `current/NAMESPACE.json` next to the socket, for programs that can
 /// only read files.
 ///
-/// One task writes all copies after changes of any namespace. It compares the current snapshots with those it wrote
-/// last, so one write may cover several changes. Publication does not wait for the copies.
+/// One task writes all copies after changes of any namespace. It compares the current snapshots with those that it
+/// wrote last, so one write may cover several changes. Publication does not wait for the copies.
 package final class SnapshotExporter: Sendable {
     private struct State {
         /// The access rules. Until they are set, only the agent's user may read the copies.
@@ -70,7 +70,8 @@ package final class SnapshotExporter: Sendable {
         await blocking.run { ExportDirectory.clear(directory(nextToSocket: socket)) }
     }
 
-    /// The path of a namespace's copy, and the reason why copies are missing or outdated; nil if they are up to date.
+    /// The path of a namespace's copy, and the reason why copies are missing or outdated. `problem` is nil if all
+    /// copies are up to date.
     func copy(of namespace: String) -> (path: String, problem: String?) {
         let path = Self.directory(nextToSocket: socket) + "/" + ExportDirectory.name(of: namespace)
         return (path, state.withLock { $0.problem })

@@ -13,7 +13,7 @@ final class ImageQuery {
     let leaseSeconds: Int?
     /// The deadline in milliseconds; nil for no deadline.
     let deadline: Int?
-    /// The origin, if only certain users may have its images.
+    /// The origin, if only certain users may have its images; otherwise nil.
     let restriction: ImageOrigin?
     /// The version of the settings that this query is based on.
     let settingsVersion: Int
@@ -21,8 +21,8 @@ final class ImageQuery {
     private var constant: (digest: BlobDigest, details: ImageDetails, bytes: [UInt8])?
 
     init(_ parameters: ImageGet.Parameters, _ images: ImageService) {
-        // The version is read first: if the settings change during the next lines, this query counts as outdated and is
-        // made again.
+        // The version is read first: if the settings change while the next lines run, this query counts as outdated and
+        // is made again.
         settingsVersion = images.settingsVersion
         request = ImageRequest(parameters)
         wantsDescriptor = parameters.delivery == .descriptor

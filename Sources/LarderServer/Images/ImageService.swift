@@ -41,8 +41,8 @@ package final class ImageService: Sendable {
         await cache.update(settings)
     }
 
-    /// The origin of a URL, if the agent sends it a credential and therefore only certain users may have its images;
-    /// otherwise nil.
+    /// The origin of a URL, if the agent sends that origin a credential, so that only certain users may have its
+    /// images; otherwise nil.
     func restriction(of url: String) -> ImageOrigin? {
         cache.origin(of: url).flatMap { $0.credential == nil ? nil : $0 }
     }

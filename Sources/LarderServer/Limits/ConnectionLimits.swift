@@ -32,7 +32,7 @@ package struct ConnectionLimits: Sendable, Equatable {
     /// The maximum number of connections of one user.
     var effectiveConnectionsPerUser: Int { connectionsPerUser ?? max(1, connections / 4) }
 
-    /// ``stall`` in the unit of event loops.
+    /// ``stall`` as the type that event loops use.
     var stallTime: TimeAmount {
         let (seconds, attoseconds) = stall.components
         return .nanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)

@@ -3,9 +3,9 @@ import Synchronization
 
 /// The resources used by the connections of one user, over all event loops.
 ///
-/// Root and the agent's own user are exempt from all limits except ``chargedBytes``: they could stop the agent anyway,
-/// and must be able to connect when other users have exhausted the agent's resources. Their buffered bytes are limited
-/// because a client that does not read is more often a bug than an attack.
+/// Root and the agent's own user are exempt from all limits except the one on ``chargedBytes``: they could stop the
+/// agent anyway, and must be able to connect when other users have exhausted the agent's resources. Their buffered
+/// bytes are limited because a client that does not read is more often a bug than an attack.
 final class UserUsage: Sendable {
     /// Buffers of more than this size are refused if the user's buffered bytes exceed the limit. Smaller buffers are
     /// always permitted. The maximum number of connections bounds their total.
@@ -102,7 +102,8 @@ final class UserUsage: Sendable {
     func removeFile() { files.subtract(1, ordering: .relaxed) }
 
     /// Returns an error if the user has too many files that stay open until a client receives them; otherwise nil. The
-    /// maximum is that for connections, because files use descriptors of the agent as connections do.
+    /// limit is the maximum number of connections per user, because each file uses a descriptor of the agent as a
+    /// connection does.
     func refusalOfFile(_ limits: ConnectionLimits) -> WireError? {
         let limit = limits.effectiveConnectionsPerUser
         if isTrusted || files.load(ordering: .relaxed) < limit { return nil }

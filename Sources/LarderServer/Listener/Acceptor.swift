@@ -118,7 +118,7 @@ private final class Listener: EpollTarget {
         retry = loop.assumeIsolated().scheduleTask(in: Self.pause) { self.watchOrRetry() }
     }
 
-    /// Deferred, so that connected clients are served first.
+    /// Accepts connections later in the loop iteration, so that connected clients are served first.
     override func ready(_ events: EpollEvents) { loop.resumeAfterOthers(self) }
 
     override func resume() {
@@ -153,7 +153,7 @@ private final class Listener: EpollTarget {
 
     /// Accepts one connection and refuses it because no descriptors are left. The client would otherwise wait
     /// indefinitely.
-    /// - Returns: false if the connection could not be accepted either
+    /// - Returns: false if no connection could be accepted
     private func refuseOne() -> Bool {
         guard reserve >= 0 else {
             reserve = Self.openReserve()

@@ -70,8 +70,8 @@ package final class AgentServer: Sendable {
         await stop()
     }
 
-    /// Applies new access rules. Returns when no client is served under the previous rules: subscriptions and requests
-    /// that the new rules do not permit have ended.
+    /// Applies new access rules. Returns once all subscriptions and requests that the new rules do not permit have
+    /// ended.
     package func use(_ rules: AccessRules) async {
         guard context.use(rules) else { return }
         await registry.reviewAll()

@@ -25,8 +25,8 @@ final class ConnectionRegistry: Sendable {
     }
 
     /// Reserves an id for a new connection; nil if `limit` connections are open. A refused connection is never counted
-    /// as open. Otherwise it would have to be subtracted again, and waiters for an empty registry would have to be
-    /// resumed.
+    /// as open. If it were, it would have to be subtracted again, and tasks that wait for an empty registry would have
+    /// to be resumed.
     func admit(limit: Int) -> Int? {
         var count = open.load(ordering: .relaxed)
         while count < limit {
@@ -54,7 +54,7 @@ final class ConnectionRegistry: Sendable {
 
     func countRefusal() { refused.add(1, ordering: .relaxed) }
 
-    /// Refuses a connection that has been counted as refused.
+    /// Refuses a connection because of the number of connections or of open files. The caller has counted the refusal.
     func refuse(_ socket: CInt, _ limits: ConnectionLimits, _ log: RefusalLogs) {
         log.addConnection(limits)
         ConnectionRefusal.send(socket, of: limits)
@@ -69,8 +69,8 @@ final class ConnectionRegistry: Sendable {
     }
 
     func connectionEnded() {
-        // Set before the count changes, so that a reader that finds no open connection reads the time of the last end.
-        // Set for each connection, because several may end at once.
+        // The time is set before the count changes, so that a reader that finds no open connection also finds the time
+        // at which the last one ended. It is set for each connection, because several may end at once.
         emptySince.withLock { $0 = .now }
         guard open.subtract(1, ordering: .relaxed).newValue == 0 else { return }
         let waiters = emptied.withLock { waiters in

@@ -5,8 +5,8 @@ import Glibc
 /// The Unix socket that the server listens on. It is created here or passed by systemd.
 ///
 /// A passed socket belongs to the process that created it, so this class never unlinks it or shuts it down. A socket
-/// created here is protected by a lock file next to it. When the server stops, the socket file is unlinked only if its
-/// inode is unchanged.
+/// created here is protected by a lock file next to it. When the server stops, the socket file is unlinked only if the
+/// file's inode is unchanged.
 package final class ListeningSocket: Sendable {
     package let descriptor: CInt
     /// The path for display. An abstract socket (unix(7)) is shown as its name with the prefix `@`.
@@ -116,10 +116,11 @@ package final class ListeningSocket: Sendable {
             AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
         guard descriptor >= 0 else { throw failure("create a socket for", path) }
         do throws(ServerError) {
-            // bind(2) gives the file the mode of the descriptor, so the file never has wider permissions.
+            // bind(2) gives the file the mode of the descriptor, narrowed by the umask. So the file never has wider
+            // permissions.
             guard fchmod(descriptor, mode) == 0 else { throw failure("set the mode of", path) }
             guard try withAddress(path, { Glibc.bind(descriptor, $0, $1) }) == 0 else { throw failure("bind", path) }
-            // The umask of the process has narrowed the mode at bind(2).
+            // Adds the bits that the umask removed at bind(2).
             guard chmod(path, mode) == 0 else { throw failure("set the mode of", path) }
         } catch {
             close(descriptor)

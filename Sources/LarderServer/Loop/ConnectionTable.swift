@@ -1,4 +1,4 @@
-/// The connections of one event loop, with the monitor that closes those that do not read.
+/// The connections of one event loop, with the monitor that closes connections whose clients do not read.
 final class ConnectionTable {
     private(set) var connections: [Int: Connection] = [:]
     let stalls = StallMonitor()

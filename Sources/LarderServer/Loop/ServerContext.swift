@@ -40,7 +40,7 @@ package final class ServerContext: Sendable {
     package let copies: SnapshotExporter?
     /// The image cache; nil if the settings switch it off, or if it cannot be used.
     package let images: ImageService?
-    /// Why the image cache cannot be used; nil if it can, or if the settings switch it off.
+    /// Why the image cache cannot be used; nil if it can be used, or if the settings switch it off.
     let imageProblem: String?
     /// The current snapshots as files, for clients that map them.
     let snapshotFiles = SnapshotFiles()

@@ -21,8 +21,8 @@ struct ServingSlice {
     /// The loop iteration in which the slice began.
     private var iteration = 0
 
-    /// Begins to serve a connection, or continues with the same one. Connections with events in the same iteration
-    /// share a slice: each has its first line served, and further lines while time remains.
+    /// Begins to serve a connection, or continues to serve it. Connections with events in the same iteration share a
+    /// slice: each has its first line served, and further lines while time remains.
     /// - Parameter current: the current loop iteration; nil to begin a separate slice
     mutating func begin(in current: Int?) {
         let current = current ?? iteration + 1

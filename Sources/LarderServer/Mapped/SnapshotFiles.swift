@@ -23,11 +23,12 @@ final class SnapshotFiles: Sendable {
 
     private enum FileState {
         case created(OpenedSnapshot)
-        /// At most one file of a namespace is created at a time.
+        /// The file is being created. At most one file of a namespace is created at a time.
         case creating(Creation)
     }
 
-    /// Keyed by publication. The task that releases a file retains its publication.
+    /// Keyed by the identity of the publication. The task that releases a file retains the publication, so the identity
+    /// is not reused before.
     private let states = Mutex<[ObjectIdentifier: FileState]>([:])
 
     /// The number of files that are kept.
@@ -37,8 +38,8 @@ final class SnapshotFiles: Sendable {
         }
     }
 
-    /// Returns the file of the current snapshot if it exists or is small enough to create it here. Returns nil
-    /// otherwise; use ``file(_:)`` then.
+    /// Returns the file of the current snapshot if it exists, or if the snapshot is small enough to create the file in
+    /// this call. Returns nil otherwise; use ``file(_:)`` then.
     /// - Throws: `limitExceeded` if the file cannot be created
     func immediateFile(_ publication: ConfigPublication) throws(WireError) -> OpenedSnapshot? {
         let snapshot = publication.current.snapshot
@@ -58,7 +59,7 @@ final class SnapshotFiles: Sendable {
         return opened
     }
 
-    /// Returns the file of the current snapshot or of a newer one, and waits until it is created.
+    /// Returns the file of the current snapshot or of a newer one, once it has been created.
     /// - Throws: `limitExceeded` if the file cannot be created
     func file(_ publication: ConfigPublication) async throws(WireError) -> OpenedSnapshot {
         let wanted = publication.current.snapshot.revision

@@ -23,8 +23,9 @@ extension ConfigGet: Method {
             })
     }
 
-    /// Returns the length of a large value, which a batch encodes after its other replies. Nil for other values, and
-    /// for a value that is a small part of its document, because late encoding retains the whole document.
+    /// Returns the length of a large value, which a batch encodes after its other replies. Nil for other values. Nil
+    /// also for a large value that is a small part of its document, because late encoding would retain the whole
+    /// document.
     static func lateBytes(of result: Result) -> Int? {
         let bytes = result.value.withTextBytes { $0.count }
         return bytes > UserUsage.largeBytes && result.value.documentMemory < 2 * bytes ? bytes : nil
@@ -55,13 +56,13 @@ extension ConfigGet: Method {
 }
 
 extension ConfigNamespace {
-    /// Whether the source has confirmed the snapshot within the given time. Always true without a source.
+    /// Whether the source has confirmed the snapshot within the last `seconds`. Always true without a source.
     fileprivate func isConfirmed(within seconds: Double) -> Bool {
         let status = publication.status
         return status.upstream == nil || status.age(at: WallClock.system.now).map { $0 <= seconds } ?? false
     }
 
-    /// Polls the source. Shares a request to the source that other callers wait for, if it began within the last
+    /// Polls the source, or joins a request to the source that other callers wait for and that began within the last
     /// `seconds`.
     /// - Parameter allowed: the maximum age in seconds of a snapshot that is acceptable if the refresh fails; nil to
     ///   throw the error of the refresh

@@ -18,8 +18,8 @@ extension ConfigWait: Method {
                 completion.completeDeferred(result)
             }
             hub.add(wait)
-            // Checked again, because a snapshot may have been published after the first check and before the hub
-            // followed the publication.
+            // Checked again, because a snapshot may have been published after the first check and before the wait was
+            // added.
             wait.evaluate(at: publication.current)
             if publication.current.hasEnded { wait.fail(.namespaceRemoved) }
             return wait.fail

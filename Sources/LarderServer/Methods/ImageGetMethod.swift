@@ -4,7 +4,7 @@ import LarderProtocol
 import NIOCore
 
 extension ImageGet: Method {
-    /// Only the reply tells the client its lease, so a notification would be useless.
+    /// Only the reply contains the number of the lease, so a notification would be useless.
     static var needsReply: Bool { true }
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {

@@ -123,9 +123,9 @@ extension ImageService {
                 try await cache.pin(request, true)
             }
             if isPinned { return ImagePin.Result(image: WireImage(image)) }
-            // An image that came from the cache was removed before it could be pinned; the next attempt downloads it.
-            // An image that was downloaded but not kept is not downloaded again, because its origin may forbid caching
-            // it.
+            // The cache has not kept the image, so it was not pinned. If the image came from the cache, it was removed
+            // in between, and the next attempt downloads it. A downloaded image is not downloaded again, because its
+            // origin may forbid caching it.
             if image.source != .hit { throw WireError(Self.notKept) }
         }
     }

@@ -6,7 +6,7 @@ struct Broadcast {
     enum Step {
         /// Offer the snapshot to a subscription of a topic whose value has changed.
         case offer(Subscription)
-        /// Do nothing. The step was to compare a topic with the snapshot.
+        /// Do nothing: the step compared a topic with the snapshot.
         case compared
         /// Check the condition of a wait.
         case check(SnapshotWait)

@@ -9,7 +9,8 @@ import NIOCore
 /// A task on the loop consumes the stream of snapshots and awaits nothing else. Work beyond a time slice is deferred.
 /// Of the snapshots that arrive before the deferred work is complete, only the newest is delivered.
 final class SnapshotChannel {
-    /// The maximum number of topics and waits together, and also of subscriptions, for delivery in place (``isQuick``).
+    /// For delivery in place (``isQuick``), the maximum number of topics and waits together, and separately the maximum
+    /// number of subscriptions.
     private static let maxInPlace = 4
     private static let smallBytes = 16 * 1024
     /// For small snapshots, the number of steps between two checks of the time slice.

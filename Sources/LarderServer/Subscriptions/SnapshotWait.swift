@@ -18,7 +18,7 @@ final class SnapshotWait {
         self.publication = publication
         timeout = parameters.timeoutMilliseconds.map { .milliseconds(Int64($0)) }
         path = parameters.path
-        // Detached, because a value would otherwise keep the whole request in memory.
+        // The value is detached from the request, because it would otherwise keep the whole request in memory.
         condition =
             switch parameters.condition {
             case .equals(let value): .equals(value.detached())
@@ -42,7 +42,7 @@ final class SnapshotWait {
         case .equals(let wanted): value == wanted
         case .notEquals(let unwanted): value != unwanted
         case .exists(let isWanted): (value != nil) == isWanted
-        // A revision of another epoch can never be reached, so the condition then holds at once.
+        // A revision of another epoch can never be reached. The condition then holds at once, so that the wait ends.
         case .revisionAtLeast(let wanted, let epoch):
             revision >= wanted || epoch ?? publication.epoch != publication.epoch
         }

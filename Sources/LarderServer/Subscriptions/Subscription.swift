@@ -64,7 +64,8 @@ final class Subscription {
         perform(state.offer(current: topic.channel.snapshot.revision, previous: previous, canWrite: canWrite))
     }
 
-    /// Sends the newest snapshot if it was missed while output was pending. Postpones it if output is pending again.
+    /// Sends the newest snapshot if the subscription missed it while output was pending. Postpones it if output is
+    /// pending again.
     func catchUp() {
         perform(
             state.outputDrained(

@@ -42,7 +42,7 @@ extension Subscription {
 
         private enum Phase {
             /// The reply has not been written; it may wait for the rest of a batch. Events follow the reply. `end` is
-            /// the reason to end the subscription after the reply; nil to start it.
+            /// the reason to end the subscription after the reply; nil to start sending events then.
             case opening(end: ConfigEvent.Reason?)
             case active
             case ended
@@ -93,8 +93,8 @@ extension Subscription {
             return send(current, after: previous, canWrite)
         }
 
-        /// Sends the newest snapshot if it was missed while output was pending. Postpones it if output is pending
-        /// again.
+        /// Sends the newest snapshot if the subscription missed it while output was pending. Postpones it if output is
+        /// pending again.
         mutating func outputDrained(current: Int, lastChanged: Int, canWrite: Bool) -> Action {
             guard case .active = phase else { return .none }
             guard canWrite else { return .postpone }

@@ -18,7 +18,7 @@ final class Topic {
     /// The snapshot before the change that is being delivered; nil at other times.
     private var base: Base?
     private var bodies: [BodyKey: ByteBuffer] = [:]
-    /// The last body that was used, because most subscriptions need the same one.
+    /// The body that was used last. It is tried first, because most subscriptions need the same body.
     private var lastBody: (key: BodyKey, body: ByteBuffer)?
     /// The body of a change in the mode `snapshot`, which is needed most often.
     private var changeBody: ByteBuffer?
@@ -72,7 +72,7 @@ final class Topic {
     }
 
     /// Drops the patch base once all subscriptions have been offered the change, so that an idle topic retains no
-    /// document. Later patches require that the publication still has the old snapshot.
+    /// document. Later patches require that the publication still retains the old snapshot.
     func forgetBase() { base = nil }
 
     /// Compares the revision that a client has with the current one.
@@ -133,8 +133,8 @@ final class Topic {
         changeBody = nil
     }
 
-    /// A snapshot whose value at the path equals that of a revision; nil if none is retained. The patch base (``base``)
-    /// serves for all revisions with the same value.
+    /// A snapshot whose value at the path equals the value in `revision`; nil if none is retained. The patch base
+    /// (``base``) serves for all revisions with the same value.
     private func snapshot(withValueAt revision: Int) -> ConfigSnapshot? {
         if let base, base.since <= revision, revision <= base.snapshot.revision { return base.snapshot }
         return channel.publication.recent(revision: revision)
