@@ -58,7 +58,7 @@ ptrdiff_t larder_receive(
     int fd, void *bytes, size_t length, bool wants_descriptor, struct larder_passed *passed) {
     struct iovec piece = {.iov_base = bytes, .iov_len = length};
     struct msghdr message = larder_message(&piece, 1);
-    // Not CMSG_SPACE, which adds padding, so that there would be room for two descriptors.
+    // CMSG_SPACE would add padding, and a second descriptor would fit into the padding.
     union {
         char bytes[CMSG_LEN(sizeof(int))];
         struct cmsghdr align;

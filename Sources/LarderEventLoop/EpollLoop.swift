@@ -127,7 +127,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         }
     }
 
-    /// Runs work from the inbox, including work that it submits in turn, within the limits of time and passes.
+    /// Runs work from the inbox, including work that such work submits, within the limits of time and passes.
     private func runInbox() {
         if own.work.isEmpty { return }
         let end = NIODeadline.now() + Self.timeSlice
@@ -196,7 +196,8 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     }
 
     private func runDeferred() {
-        // Only the present work is counted. Work that it defers in turn runs in the next iteration.
+        // Only the work that is deferred so far is counted. Work that is deferred from now on runs in the next
+        // iteration.
         var count = own.deferred.count
         if count == 0 { return }
         let end = NIODeadline.now() + Self.timeSlice

@@ -1,6 +1,6 @@
-/// Runs tasks that prefer a loop on the loop's thread, so that a short task needs no thread switches. A step is the
-/// part of a task between two suspensions. This includes steps on actors without an executor of their own (SE-0417). A
-/// step blocks the loop while it runs.
+/// Runs tasks that prefer a loop on the loop's thread, including their steps on actors without an executor of their own
+/// (SE-0417). So a short task needs no thread switches. A step is the part of a task between two suspensions. It blocks
+/// the loop while it runs.
 package final class LoopTaskExecutor: TaskExecutor {
     private let loop: EpollLoop
     private let runsInPlace: (@Sendable () -> Bool)?

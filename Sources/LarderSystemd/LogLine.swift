@@ -34,8 +34,8 @@ enum LogLine {
 
     /// Writes a line, with a single `write(2)` if possible, so that lines of several threads do not mix.
     ///
-    /// Errors are ignored, because they could only be logged: the rest of the line is dropped. If a non-blocking
-    /// descriptor is full, the call waits for up to one second.
+    /// On an error, the rest of the line is dropped. The error is not reported, because it could only be logged. If a
+    /// non-blocking descriptor is full, the call waits for up to one second.
     static func write(_ line: String, to descriptor: CInt) {
         var line = line
         line.withUTF8 { bytes in

@@ -29,7 +29,7 @@ package struct ServiceNotifier: Sendable {
 
     /// `RELOADING=1` with `MONOTONIC_USEC=`: a reload has begun. ``ready(status:)`` must follow.
     ///
-    /// `Type=notify-reload` (systemd 253 and later) requires the time; older versions ignore it.
+    /// `Type=notify-reload` (systemd 253 and later) requires `MONOTONIC_USEC=`; older versions ignore it.
     @discardableResult
     package func reloading() throws(SystemdError) -> Bool {
         var now = timespec()

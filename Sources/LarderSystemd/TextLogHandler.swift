@@ -22,8 +22,8 @@ package struct TextLogHandler: LogHandler {
     /// - Parameters:
     ///   - descriptor: the output, standard error by default. The caller owns it and keeps it open.
     ///   - level: the lowest level that is written
-    ///   - isColoured: whether the level is colored. By default only on a terminal, unless `NO_COLOR` is set or `TERM`
-    ///     is "dumb".
+    ///   - isColoured: whether the level is colored. By default, it is colored if the output is a terminal, unless
+    ///     `NO_COLOR` is set or `TERM` is "dumb".
     ///   - metadataProvider: provides further metadata for each statement
     package init(
         descriptor: CInt = 2, level: Logger.Level = .info, isColoured: Bool? = nil,

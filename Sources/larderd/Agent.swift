@@ -121,7 +121,7 @@ struct Agent {
         let status = ServiceStatus(server: server)
         status.follow(namespaces.all)
         // Services stop in the reverse order of this list. The copies stop last, so that they include the final
-        // snapshots. The image cache stops after the server, because clients have leases until then.
+        // snapshots. The image cache stops after the server, because clients have leases until the server has stopped.
         var services: [any Service] = copies.map { [CopyService(copies: $0)] } ?? []
         services += images.map { [ImageCacheService(images: $0)] } ?? []
         services += [

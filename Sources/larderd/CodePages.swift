@@ -6,7 +6,7 @@ enum CodePages {
     /// millisecond in total. The other pages were only needed at the start, to parse the command line, read the
     /// settings and open the state directory.
     ///
-    /// Only code is released, not data, because relocated data differs from the file (madvise(2), MADV_DONTNEED).
+    /// Data is not released: relocated data differs from the file, so it would be lost (madvise(2), MADV_DONTNEED).
     static func release() {
         for range in ranges(ofMaps: maps()) {
             // Fails only for a range that is no longer mapped.

@@ -12,8 +12,8 @@ struct SettingsCheck {
     /// The errors, one line each, with file, line and column if known.
     private(set) var errors: [String] = []
     /// Files that are missing or that this user cannot read. They are not errors, because the agent may be able to read
-    /// them. With `--for-reload` also errors in layer files, because a running agent keeps the last valid content of
-    /// the layer.
+    /// them. With `--for-reload`, errors in layer files are also warnings, because a running agent keeps the last valid
+    /// content of the layer.
     private(set) var warnings: [String] = []
     private(set) var plan: AgentPlan?
 

@@ -27,7 +27,7 @@ int larder_add_seals(int fd, int seals);
 int larder_get_seals(int fd);
 
 enum {
-    /// O_PATH: a location in the file system, which is not opened (open(2)). fcntl.h declares it only with _GNU_SOURCE.
+    /// O_PATH: the descriptor refers to a file that is not opened (open(2)). fcntl.h declares it only with _GNU_SOURCE.
     /// The value is that of asm-generic/fcntl.h.
     LARDER_O_PATH = 010000000,
 };

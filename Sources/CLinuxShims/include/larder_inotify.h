@@ -15,7 +15,7 @@ struct larder_inotify_event {
 };
 
 /// Decodes the record at `*offset` of the bytes that read(2) returned, and advances `*offset` to the next record.
-/// Returns false at the end, and if the rest is not a whole record. The kernel never splits a record, so the buffer
-/// then contains something else.
+/// Returns false at the end, and also if the rest is not a whole record. The kernel never splits a record, so such a
+/// rest did not come from inotify.
 bool larder_inotify_next(
     const void *buffer, size_t length, size_t *offset, struct larder_inotify_event *event);

@@ -14,8 +14,8 @@
 int larder_peer_credentials(int fd, int *pid, unsigned int *uid, unsigned int *gid);
 
 /// Reads the supplementary groups of the peer at the time of connect(2) (socket(7), SO_PEERGROUPS, since Linux 4.13).
-/// They need not include its effective group. Returns the number of groups. If that exceeds `capacity`, no group is
-/// stored. Returns -1 with errno set if the kernel does not report them.
+/// The groups need not include the peer's effective group. Returns the number of groups. If the number exceeds
+/// `capacity`, no group is stored. Returns -1 with errno set if the kernel does not report them.
 ptrdiff_t larder_peer_groups(int fd, unsigned int *groups, size_t capacity);
 
 /// Accepts the next connection of a listening socket, close-on-exec and nonblocking: accept4(2). Returns a descriptor,
@@ -42,8 +42,8 @@ struct larder_passed {
 ptrdiff_t larder_receive(
     int fd, void *bytes, size_t length, bool wants_descriptor, struct larder_passed *passed);
 
-/// Closes a descriptor that a peer passed. If it is a socket, closing it never waits for its own peer, whatever the
-/// process that passed it has set with SO_LINGER (socket(7)).
+/// Closes a descriptor that a peer passed. If the descriptor is a socket, the call does not wait until the socket's own
+/// peer has received all data, even if the process that passed the socket has set SO_LINGER (socket(7)).
 void larder_close_passed(int fd);
 
 /// Sends two pieces in order with one call of sendmsg(2), with the flags of larder_send_nosignal. Either length may be

@@ -27,8 +27,9 @@ enum Examiner {
             log: needsLog ? await service.log(lines: 5) : [])
     }
 
-    /// The file systems of the directories that the agent reports. If it does not reply, those of the existing
-    /// directories of the system-wide agent, because a full disk may be the reason.
+    /// Returns the file systems of the directories that the agent reports. If the agent does not reply, returns the
+    /// file systems of the system-wide agent's directories that exist, because a full disk may be why it does not
+    /// reply.
     private static func volumes(_ facts: AgentFacts?, isSystem: Bool) -> [VolumeFacts] {
         if let facts {
             return [VolumeFacts.probe(at: facts.info.stateDirectory, purpose: "state")]

@@ -78,8 +78,8 @@ extension ImageOriginSettings {
         return nil
     }
 
-    /// The origin in the form that is compared with those of URLs: in lower case, without the default port of the
-    /// scheme.
+    /// The origin in the form in which it is compared with the origins of URLs: in lower case, without the default port
+    /// of the scheme.
     private static func normalized(_ name: String) -> String {
         let name = name.lowercased()
         let ownPort = name.hasPrefix("https:") ? ":443" : ":80"

@@ -12,8 +12,9 @@ package import Logging
 package struct ImageSettings: Sendable, Equatable {
     /// `enabled`: whether there is an image cache. Default: true.
     package var isEnabled = true
-    /// `maximumBytes`, 64 KiB to 1 PiB; `maximumImages`, 1 to 10,000,000; `minimumFreeBytes`, 0 to 1 PiB; and
-    /// `imageBytes`, the maximum size of one image, 1 KiB to 4 GiB less one byte and at most `maximumBytes`.
+    /// `maximumBytes`: the maximum disk space of all images, 64 KiB to 1 PiB. `maximumImages`: the maximum number of
+    /// images, 1 to 10,000,000. `minimumFreeBytes`: the disk space that must stay free, 0 to 1 PiB. `imageBytes`: the
+    /// maximum size of one image, 1 KiB to 4 GiB less one byte and at most `maximumBytes`.
     package var space = SpaceLimits()
     /// `imagePixels`, the maximum number of pixels of an image in all known frames together, 1 to 2^40; and
     /// `excludedTypes`, the media types that are refused.

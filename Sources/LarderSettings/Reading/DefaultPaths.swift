@@ -9,7 +9,8 @@
 ///    `$XDG_CONFIG_HOME` (XDG Base Directory Specification); the last three default to directories below `$HOME`
 ///
 /// A variable that is empty or not an absolute path counts as unset, as the XDG specification requires. Each property
-/// throws if its path cannot be determined, so the caller reads it only after the command line and the settings:
+/// throws if its path cannot be determined, so read it only if neither the command line nor the settings specify that
+/// path:
 ///
 ///     let socket = try options.socket ?? settings.socket.path ?? paths.socket
 package struct DefaultPaths: Sendable, Equatable {
@@ -93,8 +94,8 @@ package struct DefaultPaths: Sendable, Equatable {
             .noDefaultPath, "neither \(xdg) nor HOME is set to an absolute path; set one, or give \(setting)")
     }
 
-    /// The first directory in a variable that systemd sets, which separates directories with colons; nil if the
-    /// variable counts as unset.
+    /// The first of the colon-separated directories in a variable that systemd sets; nil if the variable counts as
+    /// unset.
     private func fromSystemd(_ name: String) -> String? {
         let first = environment[name]?.split(separator: ":", omittingEmptySubsequences: false).first
         return Self.normalised(first)

@@ -88,8 +88,8 @@ struct SettingsReader {
         return texts
     }
 
-    /// Returns a string that may be a secret; nil if the value is not a string. No error is thrown, because it would
-    /// show the value.
+    /// Returns a string that may be a secret; nil if the value is not a string. Throws no error, because the text of an
+    /// error would show the value.
     func unshownString(_ name: String) -> String? {
         guard case .string(let text)? = value(name)?.content else { return nil }
         return text

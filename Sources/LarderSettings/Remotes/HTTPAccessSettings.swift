@@ -36,7 +36,7 @@ extension HTTPAccess {
     }
 
     /// The value of a header field. It is checked here, because the errors of the reader's own checks would show the
-    /// value.
+    /// value, which may be a secret.
     private static func headerValue(_ name: String, _ reader: SettingsReader) throws(SettingsError) -> String {
         guard let value = reader.unshownString(name) else { throw reader.failure(name, "must be a string in quotes") }
         guard HTTPURLCheck.isHeaderValue(value) else {

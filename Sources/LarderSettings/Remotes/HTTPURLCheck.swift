@@ -25,7 +25,7 @@ enum HTTPURLCheck {
         }
         let (host, port) = split(authority)
         guard isHost(host) else { return "must name a host after \"//\"" }
-        guard isPort(port) else { return "must have a port from 1 to 65535 after the \":\", or neither" }
+        guard isPort(port) else { return "must have a port from 1 to 65535 after the \":\", or no \":\"" }
         return nil
     }
 

@@ -64,9 +64,9 @@ extension SettingsReader {
         return isNull("versionPath") ? nil : given ?? JSONPath(["version"])
     }
 
-    /// Returns which documents are rejected if they have no version. If `versionRequired` is true, all of them; if it
-    /// is false, none. If it is missing, all of them if `versionPath` is set, otherwise only those that follow a
-    /// document with a version.
+    /// Returns which documents must have a version. If `versionRequired` is true, all documents must; if it is false,
+    /// none. If `versionRequired` is missing, all documents must if `versionPath` is set. Otherwise only documents that
+    /// follow a document with a version must.
     func versionRequirement() throws(SettingsError) -> VersionRequirement {
         let isRequired = try truth("versionRequired")
         if isRequired == true, isNull("versionPath") {

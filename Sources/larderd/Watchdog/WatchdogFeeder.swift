@@ -1,13 +1,14 @@
 import Logging
 import NIOCore
 
-/// Notifies the watchdog of the service manager as long as all probes respond, and logs which ones do not.
+/// Notifies the watchdog of the service manager as long as all parts of the agent respond to its probes, and logs the
+/// parts that do not respond.
 ///
-/// Each round sends all probes at once. When the last part has responded, the watchdog is notified, and the next round
-/// begins half an interval later. If a round takes longer than a quarter of the interval, the missing probes are
-/// logged: the service manager kills the agent a quarter of the interval later, and the log should show why. All
-/// methods run on one event loop, which must not be shared, so that the feeder still works when the threads of tasks or
-/// connections are blocked.
+/// Each round sends all probes at once. When all parts have responded, the watchdog is notified, and the next round
+/// begins half an interval later. If a round takes longer than a quarter of the interval, the parts that have not
+/// responded are logged: the service manager kills the agent a quarter of the interval later, and the log should show
+/// why. All methods run on one event loop, which must not be shared, so that the feeder still works when the threads of
+/// tasks or connections are blocked.
 final class WatchdogFeeder {
     private let eventLoop: any EventLoop
     private let interval: TimeAmount
