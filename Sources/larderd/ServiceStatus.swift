@@ -9,7 +9,7 @@ import LarderSystemd
 
 /// The state of the agent for the service manager: whether it is ready, and the line that `systemctl status` shows.
 ///
-/// Sending never blocks. A message that cannot be sent because the socket is full stays due.
+/// Sending never blocks. A message that cannot be sent because the socket is full is sent later.
 final class ServiceStatus: Sendable {
     /// A message to the service manager. Both kinds contain the status line.
     enum Message: Equatable, Sendable {

@@ -2,7 +2,8 @@ import LarderConfig
 import LarderProtocol
 
 /// Reviews a connection after a change of the access rules: ends the subscriptions and cancels the requests for which
-/// its peer has lost the rights. Requests with the lifetime ``PendingRequests/Lifetime/committed`` continue.
+/// the connection's peer has lost the rights. Requests with the lifetime ``PendingRequests/Lifetime/committed``
+/// continue.
 struct AccessReview {
     let connection: Connection
 

@@ -102,8 +102,8 @@ struct RequestDispatcher {
         output.writeIfComplete(batch)
     }
 
-    /// Returns the error if a request of a batch is refused; nil if it may be executed. A request is refused if the
-    /// agent is stopping, if too much is buffered for the user, or if the batch has no room for the result.
+    /// Returns the error if a request of a batch is refused; nil if the request may be executed. A request is refused
+    /// if the agent is stopping, if too much is buffered for the user, or if the batch has no room for the result.
     private func refusal(of request: Request, in batch: BatchReply) -> WireError? {
         if connection.state.phase == .draining {
             return WireError(.shuttingDown, "the agent is stopping; retry after it has restarted")

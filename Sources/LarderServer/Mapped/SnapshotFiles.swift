@@ -28,7 +28,7 @@ final class SnapshotFiles: Sendable {
     }
 
     /// Keyed by the identity of the publication. The task that releases a file retains the publication, so the identity
-    /// is not reused before.
+    /// is not reused before the file is released.
     private let states = Mutex<[ObjectIdentifier: FileState]>([:])
 
     /// The number of files that are kept.

@@ -8,8 +8,8 @@ final class SubscriptionHub {
 
     init(eventLoop: any ServerEventLoop) { self.eventLoop = eventLoop }
 
-    /// Returns the topic of a path, after delivering the current snapshot to the existing topics. Creates it for the
-    /// first subscription.
+    /// Returns the topic of a path, after delivering the current snapshot to the existing topics. Creates the topic for
+    /// the first subscription.
     func topic(_ path: JSONPath, of publication: ConfigPublication) -> Topic {
         // Catching up writes events, which may close the connection of the last subscription. That removes the channel,
         // so the channel is looked up again.

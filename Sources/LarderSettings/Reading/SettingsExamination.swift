@@ -25,8 +25,8 @@ extension Settings {
         }
     }
 
-    /// The number of errors after which the examination stops. It is limited, because all settings are read again after
-    /// each invalid member.
+    /// The number of errors after which the examination stops. The number is limited, because all settings are read
+    /// again after each invalid member.
     private static let maxErrors = 1000
 
     /// Reads settings and continues after errors, as if the invalid members were missing.

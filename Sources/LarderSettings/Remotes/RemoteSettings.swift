@@ -65,8 +65,8 @@ extension SettingsReader {
     }
 
     /// Returns which documents must have a version. If `versionRequired` is true, all documents must; if it is false,
-    /// none. If `versionRequired` is missing, all documents must if `versionPath` is set. Otherwise only documents that
-    /// follow a document with a version must.
+    /// none. If `versionRequired` is missing, all documents must if `versionPath` is set; otherwise only those that
+    /// follow a document with a version.
     func versionRequirement() throws(SettingsError) -> VersionRequirement {
         let isRequired = try truth("versionRequired")
         if isRequired == true, isNull("versionPath") {

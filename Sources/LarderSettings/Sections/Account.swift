@@ -39,7 +39,7 @@ struct AccountNumbers {
             if let failure {
                 metadata["error"] = "\(String(cString: strerror(failure)))"
                 logger.warning(
-                    "cannot look up an account that the settings name; it has no access until they are reloaded",
+                    "cannot look up an account in the settings; it has no access until the settings are reloaded",
                     metadata: metadata)
             } else {
                 logger.warning(

@@ -1,8 +1,8 @@
 import Logging
 import NIOCore
 
-/// Notifies the watchdog of the service manager as long as all parts of the agent respond to its probes, and logs the
-/// parts that do not respond.
+/// Notifies the watchdog of the service manager as long as all parts of the agent respond to probes, and logs the parts
+/// that do not respond.
 ///
 /// Each round sends all probes at once. When all parts have responded, the watchdog is notified, and the next round
 /// begins half an interval later. If a round takes longer than a quarter of the interval, the parts that have not
