@@ -7,7 +7,7 @@ import LarderUpstream
 /// Finds the source of the value that each layer has at a path.
 struct ConfigExplainer: Sendable {
     let configuration: NamespaceConfiguration
-    /// The remote source; nil for none. A key-value store also returns the key of a path.
+    /// The remote source; nil for none. If it is a key-value store, it also provides the key of a path.
     let source: (any ConfigSource)?
     let blocking: BlockingWork
 
@@ -44,7 +44,7 @@ struct ConfigExplainer: Sendable {
 
     // MARK: Sources
 
-    /// The highest experiment with an effect at a path.
+    /// The highest overlay with an effect at a path.
     private func overlay(at path: [String], _ layers: Layers) -> ExperimentLayer.Overlay? {
         layers.experiment.overlays.last { $0.values.effect(at: path) != .unchanged }
     }
@@ -111,7 +111,8 @@ struct ConfigExplainer: Sendable {
 
     // MARK: Locks
 
-    /// The lock on `locked`, with the file and line of the locked value in the highest file layer with an effect there.
+    /// Describes the lock on `locked`. Its file and line are those of the locked value, in the highest file layer that
+    /// has an effect there.
     private func lock(_ locked: JSONPath?, _ layers: Layers) async -> ConfigExplanation.Lock? {
         guard let locked else { return nil }
         var lock = ConfigExplanation.Lock(path: locked, settings: configuration.settingsPath)

@@ -14,13 +14,13 @@ package struct ConfigExplanation: Sendable {
         package var file: String?
         /// The line in that file, from 1.
         package var line: Int?
-        /// The key in a key-value store.
+        /// The key in a key-value store; nil for any other source, or if the key is unknown.
         package var key: String?
         /// The upstream version.
         package var version: String?
-        /// The name of the overlay: the arm of an experiment that this host is in.
+        /// For an experiment, the name of the overlay (the arm that this host is in); nil for other layers.
         package var experiment: String?
-        /// The client that set or pushed the value.
+        /// The client that set or pushed the value; nil if no client did, or if it is unknown.
         package var peer: Peer?
         /// When the override expires; nil for never.
         package var expiresAt: Int?

@@ -32,7 +32,7 @@ struct PublicationLog: Sendable {
 
     func add(_ entry: Entry) { log.add(namespace) { $0 = entry } }
 
-    /// Writes the line that waits for the end of its second, if there is one.
+    /// Writes the pending line about further revisions now, if there is one.
     func flush() { log.flush() }
 
     private static func write(_ entry: Entry, others: Int, of namespace: String, _ logger: Logger) {

@@ -14,7 +14,7 @@ struct SourceLog: Sendable {
         /// Whether an earlier document of the source is served.
         let isServed: Bool
         let code: ConfigError.Code
-        /// The message without its digits, since numbers of bytes and versions differ from attempt to attempt.
+        /// The error message without digits, because byte counts and versions differ from attempt to attempt.
         let reason: String
     }
 
@@ -28,7 +28,7 @@ struct SourceLog: Sendable {
     private var logged: Condition?
     /// When each failure of the current outage was last logged, in milliseconds since 1970.
     private var failuresLoggedAt: [Failure: Int] = [:]
-    /// The number of consecutive failures when a status was last compared.
+    /// The number of consecutive failures in the last status that was not skipped as a repetition.
     private var comparedFailures = 0
     /// The beginning of the outage, in milliseconds since 1970; nil while the source responds.
     private var failingSince: Int?
@@ -47,7 +47,7 @@ struct SourceLog: Sendable {
     }
 
     private mutating func noteSource(_ status: NamespaceStatus, _ now: Int) {
-        // A publication also calls this method, although no new attempt was made.
+        // After a publication, this method is called although no new attempt to refresh was made.
         if status.refreshes.consecutiveFailures > 0, status.refreshes.consecutiveFailures == comparedFailures { return }
         comparedFailures = status.refreshes.consecutiveFailures
         guard let source = status.source, let condition = Self.condition(status), condition != logged else { return }

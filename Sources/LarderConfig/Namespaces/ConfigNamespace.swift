@@ -132,8 +132,8 @@ package final class ConfigNamespace: Sendable {
     ) async {
         await store.armExpiry()
         let isHolding = await store.hasRemoteDocument
-        // If the experiments of the remote document were invalid and left out, its source may have corrected them
-        // since. It is polled soon.
+        // If the experiments of the remote document were invalid and left out, the source may have corrected them
+        // since. Therefore the source is polled soon.
         let lacksExperiments = await store.lacksExperiments
         await withTaskGroup { group in
             for layer in FileLayer.allCases {
@@ -156,8 +156,8 @@ package final class ConfigNamespace: Sendable {
     /// Reads a layer's files after each change. The status and the log report failures.
     private func follow(_ layer: FileLayer, at path: String?, _ files: FileLayerRefresher) async {
         guard let path else {
-            // Without a path the read returns no content and empties the layer. The refresher runs it after any read of
-            // the previous files.
+            // Without a path, the read returns no content, which empties the layer. The refresher waits for reads of
+            // the previous files before it begins this read.
             _ = try? await files.refresh()
             return
         }

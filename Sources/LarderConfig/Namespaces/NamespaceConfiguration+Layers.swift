@@ -64,11 +64,11 @@ extension NamespaceConfiguration {
         return hostDirectory.map { HostDirectory(path: $0, isNamed: isHostDirectoryNamed, wasThere: wasThere) }
     }
 
-    /// Whether nulls in the layer's files are kept. A null removes a member of a lower layer, so it matters only if
-    /// there is one.
+    /// Whether nulls in the layer's files are kept. A null removes a member of a lower layer, so nulls matter only if
+    /// there is a lower layer.
     func keepsNulls(_ layer: FileLayer) -> Bool { layer == .host && defaultsPath != nil }
 
-    /// Whether a file layer has the same content under other settings.
+    /// Whether other settings read a file layer from the same files, in the same way.
     func hasSameFiles(_ layer: FileLayer, as other: NamespaceConfiguration) -> Bool {
         guard keepsNulls(layer) == other.keepsNulls(layer) else { return false }
         return switch layer {

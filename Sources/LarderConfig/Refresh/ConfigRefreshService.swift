@@ -11,7 +11,7 @@ import LarderPlatform
 package actor ConfigRefreshService {
     /// The result of a command.
     package struct Outcome: Sendable, Hashable {
-        /// The snapshot with the command's effect.
+        /// The outcome of the commit. Its revision contains the command's effect.
         package var commit: CommitOutcome
         /// Whether the source reported that its document has not changed.
         package var notModified: Bool
@@ -63,14 +63,14 @@ package actor ConfigRefreshService {
     ///   runs instead.
     func awaitChange() async throws(ConfigError) -> Outcome { try await submit(.awaitChange) }
 
-    /// Fetches the whole document and applies it without the checks of its version and of the members that it removes.
-    /// Ends the hold of a rollback.
+    /// Fetches the whole document and applies it without checking its version and the number of members that it
+    /// removes. Ends the hold of a rollback.
     /// - Throws: The errors of ``refreshIfNeeded()``.
     package func forceRefresh() async throws(ConfigError) -> Outcome { try await submit(.forceRefresh) }
 
     /// Replaces the remote document with one that a local process has pushed.
-    /// - Parameter force: whether to skip the checks of its version and of the members that it removes, and to end the
-    ///   hold of a rollback
+    /// - Parameter force: whether to skip the checks of the version and of the number of removed members, and to end
+    ///   the hold of a rollback
     /// - Throws: `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
     package func applyPushedConfig(_ document: SourceDocument, force: Bool) async throws(ConfigError) -> Outcome {
         try await submit(.push(document, force: force))
@@ -151,7 +151,7 @@ package actor ConfigRefreshService {
 
     private func run(_ command: RefreshCommand) async {
         let source = source
-        // A separate task, because the command is also cancelled when its last caller leaves.
+        // A separate task, so that the command can be cancelled when its last caller leaves.
         let task = Task { await self.answer(command, source) }
         runningTask = task
         let answer = await withTaskCancellationHandler {
@@ -230,8 +230,8 @@ package actor ConfigRefreshService {
 
     private func sourceAnswered() { queue.sourceAnswered() }
 
-    /// Sends the request. Reports a response that is not a valid document in the status. Valid documents are checked by
-    /// the store, which reports its own rejections.
+    /// Sends the request. If the response is not a valid document, the status reports that. The store checks valid
+    /// documents and reports its own rejections.
     private nonisolated func request(
         _ source: any ConfigSource, ifChangedFrom validator: Validator?, on occasion: FetchOccasion
     ) async throws(ConfigError) -> SourceAnswer {

@@ -5,8 +5,8 @@ import LarderPlatform
 
 /// Reads the files of one layer, one read at a time, so that an older read never replaces a newer one.
 ///
-/// It is separate from ``ConfigRefreshService``, so that it does not wait for the remote source. Callers that arrive
-/// during a read share the next read, which begins after their calls.
+/// It is separate from ``ConfigRefreshService``, so that file reads do not wait for the remote source. Callers that
+/// arrive during a read share the next read, which begins after their calls.
 actor FileLayerRefresher {
     typealias Outcome = Result<CommitOutcome, ConfigError>
 

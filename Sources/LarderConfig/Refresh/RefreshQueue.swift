@@ -23,8 +23,9 @@ enum RefreshCommand: Sendable {
         }
     }
 
-    /// Whether one fetch serves both commands. A refresh does not share the fetch of a refresh after a change: for the
-    /// latter, a source that keeps a connection sends no request, and may fail although it is reachable.
+    /// Whether one fetch serves both commands. A refresh does not share the fetch of a ``refreshAfterChange``: for that
+    /// fetch, a source that keeps a connection sends no request, so the fetch may fail although the source is
+    /// reachable.
     fileprivate func shares(with other: RefreshCommand) -> Bool {
         switch (self, other) {
         case (.refresh, .refresh), (.refreshAfterChange, .refreshAfterChange): true
@@ -64,7 +65,7 @@ struct RefreshQueue: Sendable {
         /// The caller was removed, and the service must answer it with `cancelled`. Callers that share its command are
         /// not affected.
         case left
-        /// The caller was the last one of the running command. The service must cancel the command's task, and answers
+        /// The caller was the last one of the running command. The service must cancel the command's task. It answers
         /// the caller when that task has ended, because the command may still succeed.
         case abandoned
     }

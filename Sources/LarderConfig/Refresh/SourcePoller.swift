@@ -38,7 +38,8 @@ struct SourcePoller: Sendable {
                     continue
                 }
                 isAwaiting = false
-                // Another caller's refresh may have succeeded since the last poll.
+                // If this is the first of consecutive failures, a refresh by another caller may have succeeded since
+                // the last poll.
                 if store.publication.status.upstream?.consecutiveFailures == 1 { plan.forgetFailures() }
                 event =
                     source.reconnects

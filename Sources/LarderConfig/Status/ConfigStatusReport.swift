@@ -75,7 +75,7 @@ package struct ConfigStatusReport: Sendable {
         package var layer: ConfigLayer
         /// Whether the layer has any content.
         package var isPresent: Bool
-        /// The size of its document in bytes.
+        /// The size of the layer's document in bytes.
         package var bytes: Int
         /// The location of the layer's source; for the experiment layer, the names of the overlays that apply on this
         /// host.
@@ -126,8 +126,8 @@ package struct ConfigStatusReport: Sendable {
     package var hold: Hold?
     /// The remote source; nil for none.
     package var upstream: Upstream?
-    /// When the remote document was last known to be current: at the last successful request or, before the first one
-    /// after a start, at the last change of the document.
+    /// When the remote document was last known to be current: the time of the last successful request. If no request
+    /// has succeeded since the start, the time at which the document last changed.
     package var confirmedAt: Int?
     /// The upstream version of the remote document.
     package var upstreamVersion: String?

@@ -10,8 +10,8 @@ struct NamespaceStatus: Sendable {
     var source: (kind: String, location: String)?
     /// The locations of the file layers that the namespace has.
     var files: [FileLayer: String]
-    /// The time since the last confirmation of the remote document during which failed refreshes make the namespace
-    /// `stale`. After that they make it `failed`. Nil for no limit.
+    /// How long after the last confirmation of the remote document a failed refresh makes the namespace `stale`. A
+    /// later failure makes it `failed`. Nil for no limit.
     private var staleIfError: Duration?
     /// Why the last read of a file layer failed.
     private(set) var fileProblems: [FileLayer: String] = [:]
@@ -26,7 +26,7 @@ struct NamespaceStatus: Sendable {
     /// The freshness, ignoring file problems and a refresh in progress.
     private(set) var settled: Freshness
     private var isRefreshing = false
-    /// When ``freshnessAtRest`` last changed. A repeated failure does not change it.
+    /// When ``freshnessAtRest`` last changed. A repeated failure does not change this time.
     private var settledSince = 0
     /// When the last refresh began.
     private var refreshingSince = 0

@@ -87,7 +87,8 @@ package actor ConfigStore {
     // MARK: Changes
 
     /// Sets a value in the override layer.
-    /// - Throws: `invalidChange`, `locked`, `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed.
+    /// - Throws: `invalidChange`, `locked`, `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed
+    ///   then.
     package func set(
         _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer? = nil
     ) async throws(ConfigError) -> CommitOutcome {
@@ -126,8 +127,8 @@ package actor ConfigStore {
     }
 
     /// Replaces the remote document.
-    /// - Parameter force: whether to skip the checks of its version and of the members that it removes, and to end the
-    ///   hold of a rollback
+    /// - Parameter force: whether to skip the checks of the version and of the number of removed members, and to end
+    ///   the hold of a rollback
     /// - Throws: `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
     func replaceRemote(
         _ document: SourceDocument, origin: String, force: Bool, isPush: Bool
@@ -153,7 +154,8 @@ package actor ConfigStore {
         await commit(.rules(rules), orLog: "cannot apply the locks and experiments of the new settings")
     }
 
-    /// Removes the remote document if `location` is nil (the settings have no remote source). A pushed document stays.
+    /// Removes the remote document, unless it was pushed. Does nothing if the settings have a remote source, at
+    /// `location`.
     func dropRemote(unlessFrom location: String?) async {
         guard let origin = core.layers.remote?.origin, origin != SourceOrigin.push, location == nil else { return }
         await commit(.dropRemote, orLog: "cannot remove the remote layer")
@@ -189,7 +191,7 @@ package actor ConfigStore {
         }
     }
 
-    /// Writes to disk what must be there before the snapshot is published. If that fails, the changes are refused.
+    /// Makes the disk write that must precede the publication of the snapshot. If it fails, the changes are refused.
     /// - Returns: whether the write succeeded
     private func meet(
         _ need: CommitNeed, of commit: PendingCommit, _ resolution: Resolution, _ causes: [ChangeCause]
@@ -244,7 +246,8 @@ package actor ConfigStore {
 
     // MARK: Override expiry
 
-    /// Sets the timer for the next override that expires. After a failure, sets it for the next attempt instead.
+    /// Sets the timer for the next override that expires. If expired overrides could not be removed, sets it for the
+    /// next attempt instead.
     func armExpiry() {
         guard let next = expiry.next(in: core.layers.override, isStopping: changes.isStopping) else { return }
         expiry.set(Task { await self.expireOverrides(at: next) }, for: next)

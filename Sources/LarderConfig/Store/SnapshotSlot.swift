@@ -29,8 +29,8 @@ final class SnapshotSlot: Sendable {
             if consumer == nil { state.snapshot = snapshot }
             return consumer
         }
-        // Outside the lock, because an executor may run the consumer synchronously, which then asks for the next
-        // snapshot.
+        // Outside the lock: an executor may run the consumer synchronously, and the consumer takes the lock when it
+        // asks for the next snapshot.
         consumer?.resume(returning: snapshot)
     }
 

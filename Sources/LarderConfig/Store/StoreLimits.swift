@@ -11,8 +11,8 @@ package struct StoreLimits: Sendable, Equatable {
         self.documents = documents
     }
 
-    /// The maximum number of changes in a batch. A batch delays other work on the thread, so it is small, unless a disk
-    /// write or the resolution of a large configuration takes longer than all its changes.
+    /// The maximum number of changes in a batch. A batch delays other work on the thread. It is therefore small, unless
+    /// a disk write or the resolution of a large configuration takes longer than applying all changes of the batch.
     /// - Parameter isExpensive: whether the configuration is large
     func maxChanges(isExpensive: Bool) -> Int { durability == .full || isExpensive ? 256 : 16 }
 }

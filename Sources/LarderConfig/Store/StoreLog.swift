@@ -31,7 +31,7 @@ final class StoreLog {
                 revision: snapshot.revision, digest: snapshot.contentDigest, bytes: snapshot.bytes, causes: causes))
     }
 
-    /// Writes the line about publications that waits for the end of its second, if there is one.
+    /// Writes the pending line about further revisions now, if there is one.
     func flush() { publications.flush() }
 
     /// Logs the differences between a status and the one of the previous call.

@@ -22,7 +22,7 @@ struct StoreOpening: Sendable {
     private(set) var olderFiles: [String]
 
     /// Creates the first snapshot from the last known good state. If it is certain that this state was published under
-    /// its revision, the snapshot keeps the revision. Otherwise it gets one that was never published.
+    /// its revision, the snapshot keeps the revision. Otherwise the snapshot gets a revision that was never published.
     /// - Parameters:
     ///   - epoch: the epoch of the state directory
     ///   - mayPublishEmpty: whether the first snapshot may be empty
@@ -43,7 +43,8 @@ struct StoreOpening: Sendable {
             publishedAt: isNew || first == 0 ? now : recovered.publishedAt)
         history = recovered.history
         // If the files of a layer changed before the last journal record, the history lacks the snapshot of that
-        // record. The snapshot is still certain if the current files resolve to its digest.
+        // record. The snapshot is still certain if the layers with the current files resolve to the digest of the
+        // record.
         let isReconfirmed = !isNew && first > 0 && history.current?.revision != first
         isUnwritten = isNew || isReconfirmed
         numbering = RevisionNumbering(after: numbers, first: first)
