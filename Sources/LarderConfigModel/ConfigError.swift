@@ -21,7 +21,7 @@ package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let stopped = Self(kind: .stopped)
         /// The change is impossible in the current configuration, such as an override inside an array.
         package static let invalidChange = Self(kind: .invalidChange)
-        /// The settings lock the path of the change.
+        /// The path of the change is locked in the settings.
         package static let locked = Self(kind: .locked)
         /// No snapshot of the requested revision is kept.
         package static let notFound = Self(kind: .notFound)
@@ -35,7 +35,7 @@ package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     /// How long the source asked clients to wait (`Retry-After`); nil if it did not.
     package let retryAfter: Duration?
 
-    /// The members that the document would remove, if it was rejected for that; otherwise nil.
+    /// How many members the document would remove, if it was rejected for that; otherwise nil.
     package let deletion: MassDeletion?
 
     package init(_ code: Code, _ message: String, retryAfter: Duration? = nil, deletion: MassDeletion? = nil) {

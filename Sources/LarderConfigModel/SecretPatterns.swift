@@ -118,7 +118,8 @@ package struct SecretPatterns: Sendable, Hashable {
         return advanced(next)
     }
 
-    /// Adds the positions after each `**`, which can match no segment. Returns nil if a pattern is matched completely.
+    /// Adds the position after each `**`, because `**` also matches zero segments. Returns nil if a pattern is matched
+    /// completely.
     private func advanced(_ places: [Place]) -> Set<Place>? {
         var all: Set<Place> = []
         for var place in places {

@@ -26,7 +26,7 @@ struct ChangeEffect: Sendable {
 enum ResolvedDifference: Sendable {
     case none
     /// One scalar is replaced by another one.
-    /// - Parameter differs: whether the two have different values
+    /// - Parameter differs: whether the two scalars have different values
     case scalar(JSONValue.Replacement, differs: Bool)
     /// Scalars are replaced by others, possibly equal ones, and nothing else changes.
     case scalars([JSONValue.Replacement])

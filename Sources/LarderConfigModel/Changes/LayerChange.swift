@@ -13,7 +13,7 @@ package indirect enum LayerChange: Sendable {
     /// Removes the remote document, because the settings no longer have a remote source.
     case dropRemote
     case remote(SourceDocument, origin: String, force: Bool, isPush: Bool)
-    /// Restores the layers of an earlier revision. Its documents are held if they differ from the live ones.
+    /// Restores the layers of an earlier revision. Those of its documents that differ from the live ones are held.
     case rollback(to: Layers, revision: Int, hold: HoldRule?, by: Peer?)
     /// Ends the hold of a rollback.
     case release(by: Peer?)
@@ -31,7 +31,7 @@ package indirect enum LayerChange: Sendable {
     package func mayChangeContainers(above path: [String]) -> Bool {
         guard path.count > 1 else { return false }
         switch self {
-        // Any other `set` finds only objects on the part of the path that both share, and they remain objects.
+        // A `set` at any other path finds only objects on the part that its path and `path` share. They remain objects.
         case .set(let other, _, _, _): return other.count < path.count && path.begins(withNames: other)
         // Removing an override under the same top-level name can uncover an array above the path.
         case .unset(let other, _): return other.isEmpty || other[0] == path[0]

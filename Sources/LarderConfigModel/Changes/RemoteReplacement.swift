@@ -82,7 +82,7 @@ struct RemoteReplacement: Sendable {
     }
 
     /// Whether a document that is not forced ends a hold.
-    /// - Parameter isSame: whether its content equals that of the live document, which did not end the hold
+    /// - Parameter isSame: whether the document has the content of the live document, which did not end the hold
     private static func ends(_ hold: RollbackHold, _ remote: RemoteDocument?, isSame: Bool) -> Bool {
         guard hold.rule == .untilNewer, let remote else { return false }
         guard let refused = hold.refused else { return !isSame }

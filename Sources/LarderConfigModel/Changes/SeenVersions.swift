@@ -48,8 +48,9 @@ extension SeenVersions {
         }
     }
 
-    /// Adds the version of an accepted document, which becomes ``highest``. It is lower than the previous one only if
-    /// it was forced or cannot be ordered. A forced document without a version clears ``source``.
+    /// Adds the version of an accepted document as the new ``highest``. This version is lower than the previous one
+    /// only if the document was forced or the two versions cannot be ordered. A forced document without a version
+    /// clears ``source``.
     func adding(_ version: UpstreamVersion?, from origin: String, force: Bool) -> SeenVersions {
         var next = self
         if let version {

@@ -116,7 +116,8 @@ package final class CommitCore {
         return effects
     }
 
-    /// The current snapshot as a generation, with the layers it was published with if they have changed since.
+    /// The current snapshot as a generation. If the layers have changed since the publication, the generation also has
+    /// the layers at that time.
     package var currentGeneration: Generation {
         let current = history.current
         if let current, current.revision == snapshot.revision, current.journalSequence == numbering.journalSequence,

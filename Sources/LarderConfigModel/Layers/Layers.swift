@@ -77,7 +77,8 @@ package struct Layers: Sendable {
         get { storage.content.hold }
         _modify { yield &content.hold }
     }
-    /// The rules in effect. Only the locks are stored on disk, because they and the layers determine the snapshot.
+    /// The rules in effect. Of these, only the locks are stored on disk: together with the layers, they determine the
+    /// snapshot.
     package var rules: LayerRules {
         get { storage.content.rules }
         _modify { yield &content.rules }

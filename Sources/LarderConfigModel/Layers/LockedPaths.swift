@@ -35,8 +35,8 @@ package struct LockedPaths: Sendable, Equatable {
     /// - Parameters:
     ///   - document: the value in the merge of all layers; nil for none
     ///   - base: the value in the merge of the file layers; nil for none
-    ///   - locks: for each locked path that leads here, the names after this value; if no names remain, this value
-    ///     itself is locked
+    ///   - locks: for each locked path at or below this value, the names that follow the path of this value; if no
+    ///     names remain, this value itself is locked
     private static func write(
         _ document: JSONValue?, _ base: JSONValue?, _ locks: [ArraySlice<String>], to writer: inout JSONWriter
     ) {

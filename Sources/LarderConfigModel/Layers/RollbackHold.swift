@@ -70,8 +70,8 @@ package struct RollbackHold: Sendable {
         guard let version = refused?.version else {
             return "the refused document has no version, so a later document is not known to be newer"
         }
-        // If no held document is shown, the version is compared with itself, to find out whether it can be ordered at
-        // all.
+        // If no held document is shown, the refused version is compared with itself, to find out whether it can be
+        // ordered at all.
         let shown = remote?.content.map(\.version) ?? version
         if let shown, version.isOrdered(with: shown) { return nil }
         return "version \"\(version)\" cannot be ordered, so a later document is not known to be newer"

@@ -15,9 +15,9 @@ package struct ExpiringOverride: Sendable, Equatable {
 
 /// The overrides that expire, ordered by time.
 ///
-/// An override expires at its time of day or when its lifetime has passed by uptime, whichever comes first. The uptime
-/// matters if the clock is set back. The queue may contain overrides that have been replaced or removed in the
-/// meantime.
+/// An override expires when its time of day is reached or when its lifetime has passed by uptime, whichever comes
+/// first. The uptime matters if the clock is set back. The queue may contain overrides that have been replaced or
+/// removed in the meantime.
 package struct ExpiryQueue: Sendable {
     /// A time on both clocks, in milliseconds: the time of day since 1970, and the uptime.
     package struct Moment: Equatable {

@@ -60,8 +60,8 @@ package struct OverrideLayer: Sendable {
         case refused(bytes: Int)
     }
 
-    /// Sets an entry. If it replaces an entry at the same path without entries below, it keeps that entry's place among
-    /// its siblings, so that equal values have equal text. Otherwise it becomes the last sibling.
+    /// Sets an entry. If there is an entry at the same path and none below it, the new entry takes the old one's place
+    /// among the siblings, so that equal values have equal text. Otherwise the new entry becomes the last sibling.
     /// - Parameter maximumBytes: the limit for all entries together
     mutating func set(_ entry: OverrideEntry, maximumBytes: Int) -> Placement {
         var replaced: OverrideNode?
