@@ -31,7 +31,7 @@ package enum RemoteSourceSettings: Sendable, Equatable {
         }
     }
 
-    /// How long the state is `stale` and not `failed` while the source fails; nil for no limit.
+    /// How long the namespace is `stale` while the source fails, before it becomes `failed`; nil for no limit.
     package var staleIfError: Duration? {
         if case .http(let http) = self { http.staleIfError } else { nil }
     }

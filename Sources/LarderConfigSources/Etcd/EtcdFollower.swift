@@ -2,7 +2,8 @@ import LarderConfigModel
 import LarderUpstream
 
 /// The state machine of an etcd source: the known keys, the current failure, and the next step. It performs no I/O. Its
-/// methods take events and return what the source has to do.
+/// methods take events and return what the source has to do. The "refresh flow", which runs the fetches of the
+/// namespace, reads the keys, too.
 ///
 /// First all keys are read at one revision. Then a watch reports every later change. When a watch ends for any reason,
 /// all keys are read again, for two reasons: etcd may have compacted (discarded) the changes since then, and a cluster
@@ -174,8 +175,8 @@ struct EtcdFollower: Sendable {
         return hasChanged ? .signal : []
     }
 
-    /// Called when the watch has ended. If it had begun, the delay before the next attempt is the one after a success,
-    /// because a complete read came before the watch.
+    /// Called when the watch has ended. If the watch had begun, the delay before the next attempt is that after a
+    /// success, because a complete read preceded the watch.
     /// - Parameter error: why it ended; nil if the endpoint closed it properly or was silent for too long, which are
     ///   not failures
     mutating func watchEnded(

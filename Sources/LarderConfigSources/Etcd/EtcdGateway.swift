@@ -30,7 +30,7 @@ final class EtcdGateway: Sendable {
     }
 
     /// Posts a request and returns the whole response.
-    /// - Parameter isAuthorized: whether the request includes the token of the user, if the settings have one
+    /// - Parameter isAuthorized: whether the request includes the user's token, if the settings have a user
     func post(
         _ path: String, _ body: [UInt8], to endpoint: String, isAuthorized: Bool
     ) async throws(EtcdError) -> JSONValue {

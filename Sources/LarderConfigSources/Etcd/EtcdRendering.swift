@@ -8,7 +8,7 @@ struct EtcdRendering: Sendable {
     let document: JSONValue
 
     /// Returns the keys that have changed since the document was built, with their new values. Nil if they are not
-    /// known, if a key was deleted, or if a key is below another one, which is not a valid document.
+    /// known, if a key was deleted, or if a key is below another one (such keys do not form a valid document).
     func pairs(changedIn keyspace: EtcdKeyspace) -> [(key: [UInt8], value: [UInt8])]? {
         guard let keys = keyspace.keys(changedSince: stamp) else { return nil }
         var pairs: [(key: [UInt8], value: [UInt8])] = []
@@ -35,8 +35,8 @@ extension EtcdDocument {
             guard let path = path(of: key, under: prefix) else { return nil }
             var parser = JSONParser()
             let scalar = try self.value(value, of: key, &parser)
-            // An equal object in the document may come from several keys below this one. A key with a value and keys
-            // below it are not a valid document.
+            // An equal object in the document may come from several keys below this one. The document is invalid if a
+            // key has both a value and keys below it.
             if scalar.kind == .object { return nil }
             // The key may have changed back to its previous value.
             if document.value(at: JSONPath(path)) == scalar { continue }

@@ -95,8 +95,8 @@ final class EtcdSource: ConfigSource {
     private struct Head {
         let stamp: EtcdKeyspace.Stamp
         let version: UpstreamVersion
-        /// Derived from the content instead of the revision, so that it stays valid after a restart or a change of
-        /// other keys.
+        /// Derived from the content instead of the revision, so that it stays valid after a restart of the agent or a
+        /// change of keys outside the document.
         let validator: Validator?
     }
 
@@ -193,8 +193,8 @@ final class EtcdSource: ConfigSource {
         perform(try result.get())
     }
 
-    /// Returns when the step has been replaced. If the watch is suspect and stays silent for the timeout of a request,
-    /// ends the step.
+    /// Returns when the step has been replaced. Also ends the step and returns if the watch is suspect and stays silent
+    /// for the timeout of a request.
     private func awaitReplacement(of step: EtcdFollower.Step, _ attention: AsyncStream<Void>) async {
         for await _ in attention {
             guard let isSuspect = suspicion(step) else { return }

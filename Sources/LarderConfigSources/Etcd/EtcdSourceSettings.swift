@@ -49,7 +49,7 @@ package struct EtcdSourceSettings: Sendable, Equatable {
     /// The time over which hosts without a document spread their first requests.
     package var firstFetchWindow = SourceDefaults.firstFetchWindow
     /// The time over which hosts spread their first attempts after a watch has ended; nil for the default. If there are
-    /// several endpoints, a tenth of it applies, at least one second.
+    /// several endpoints, a tenth of this time applies, but at least one second.
     package var reconnectWindow: Duration?
     /// The maximum size of the document, in bytes.
     package var maximumBytes: Int

@@ -17,23 +17,23 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
         package static let notFound = Code(.notFound)
         /// Neither the directory nor its parent exists. The path is wrong, or a file system is not mounted.
         package static let parentMissing = Code(.parentMissing)
-        /// The agent is not allowed to read it.
+        /// The agent is not allowed to read the file or directory.
         package static let permissionDenied = Code(.permissionDenied)
-        /// It is not a regular file, or not a directory if one is expected.
+        /// The path is not a regular file, or not a directory if one is expected.
         package static let notAFile = Code(.notAFile)
-        /// It has more bytes than allowed.
+        /// The file, or all files of the directory together, have more bytes than allowed.
         package static let tooLarge = Code(.tooLarge)
         /// The directory has more files than allowed.
         package static let tooMany = Code(.tooMany)
         /// The file has no bytes, or the directory has no files.
         package static let empty = Code(.empty)
-        /// It is not JSON, or not JSON5 if its name ends with `.json5`; see ``FileReadError/line``.
+        /// The file is not JSON, or not JSON5 if its name ends with `.json5`; see ``FileReadError/line``.
         package static let invalidJSON = Code(.invalidJSON)
-        /// It is JSON, but not an object.
+        /// The file is JSON, but not an object.
         package static let notAnObject = Code(.notAnObject)
-        /// It changed during every attempt to read it.
+        /// The file or directory changed during every attempt to read it.
         package static let unstable = Code(.unstable)
-        /// It contains a secret, and other users can read or change it.
+        /// The file contains a secret, and other users can read or change the file.
         package static let exposed = Code(.exposed)
         /// A system call failed in another way; see ``FileReadError/errno``.
         package static let ioFailed = Code(.ioFailed)

@@ -47,7 +47,7 @@ final class FileSource: ConfigSource {
     private static func document(
         of reading: DocumentFiles, _ versionPath: JSONPath?, _ validator: Validator?
     ) async throws(FileReadError) -> SourceDocument {
-        // Nulls are kept, because they remove members of the host layer.
+        // Nulls are kept, because they can remove members of the host layer.
         let composed = ComposedPatch(try reading.documents())
         var document = SourceDocument(
             value: composed.patch, versionPath: versionPath, requirement: .never, validator: validator)

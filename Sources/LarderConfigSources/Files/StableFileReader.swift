@@ -79,7 +79,7 @@ struct StableFileReader {
                 "it contains a secret but belongs to user \(status.st_uid); chown it to root or the agent's user"
             )
         }
-        // A group may read a file of root, so that an agent that does not run as root can use it.
+        // A file of root may be readable by its group, so that an agent that does not run as root can use the file.
         guard status.st_mode & (isRoots ? 0o037 : 0o077) == 0 else {
             throw FileReadError(
                 .exposed, path,

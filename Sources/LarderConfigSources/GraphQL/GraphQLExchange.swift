@@ -35,7 +35,7 @@ struct GraphQLExchange {
         return answer
     }
 
-    /// - Parameter hasOtherBody: whether the request can be sent again with its query
+    /// - Parameter hasOtherBody: whether there is another body to send if the server cannot use this one
     private func send(
         _ http: FetchRequest, _ isLongPoll: Bool, hasOtherBody: Bool
     ) async throws(ConfigError) -> Verdict {

@@ -3,7 +3,7 @@ package import LarderConfigModel
 import LarderPlatform
 
 /// The location of a secret: a token or a password. The secret is read for each use, so that a replacement takes effect
-/// at once. It is not part of any description.
+/// at once. A `description` may contain the location, never the secret.
 package enum Credential: Sendable, Equatable {
     /// A file that belongs to the agent's user or to root and that others cannot read.
     case file(String)

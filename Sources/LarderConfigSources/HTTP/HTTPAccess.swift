@@ -61,6 +61,6 @@ extension HTTPAccess: CustomStringConvertible, CustomDebugStringConvertible {
         return "HTTPAccess(headers: [\(names)], token: \(token.map(Self.name) ?? "none"), tls: \(tls))"
     }
 
-    /// The same as ``description``. It is also used when a value that contains this one is printed.
+    /// The same as ``description``. Swift uses it to print a value that contains this one.
     package var debugDescription: String { description }
 }

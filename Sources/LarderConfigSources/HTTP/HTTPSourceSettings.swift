@@ -7,7 +7,8 @@ package struct HTTPSourceSettings: Sendable, Equatable {
     package struct LongPoll: Sendable, Equatable {
         /// How long the origin may wait, in seconds.
         package var waitSeconds: Int
-        /// The name of the query parameter with the time; nil for `Prefer: wait=N` (RFC 7240).
+        /// The name of the query parameter that carries ``waitSeconds``; nil to send the header `Prefer: wait=N` (RFC
+        /// 7240) instead.
         package var queryMember: String?
 
         package init(waitSeconds: Int, queryMember: String? = nil) {
@@ -40,11 +41,11 @@ package struct HTTPSourceSettings: Sendable, Equatable {
     package var firstFetchWindow = SourceDefaults.firstFetchWindow
     /// The settings of long polls; nil for none.
     package var longPoll: LongPoll?
-    /// How long the state is `stale` while the origin fails. After that it is `failed`. Nil for no limit.
+    /// How long the namespace is `stale` while the origin fails. After that time it is `failed`. Nil for no limit.
     package var staleIfError: Duration?
     /// The path of the version in the document; nil for none.
     package var versionPath: JSONPath?
-    /// Whether a document without a version is rejected.
+    /// When a document without a version is rejected.
     package var versionRequirement: VersionRequirement
     /// The credentials and the trusted certificate authorities.
     package var access: HTTPAccess

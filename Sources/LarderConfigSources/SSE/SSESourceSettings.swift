@@ -24,7 +24,7 @@ package struct SSESourceSettings: Sendable, Equatable {
     package var patchEvents: [String]
     /// The path of the version in the document; nil for none.
     package var versionPath: JSONPath?
-    /// Whether a document without a version is rejected.
+    /// When a document without a version is rejected.
     package var versionRequirement: VersionRequirement
     /// The credentials and the trusted certificate authorities.
     package var access: HTTPAccess
