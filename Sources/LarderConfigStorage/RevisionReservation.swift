@@ -44,7 +44,7 @@ package struct RevisionReservation: Sendable {
         return highestName + Self.unknownRevisions
     }
 
-    /// Detects a damaged number. With a lower bound, a revision could be assigned twice.
+    /// Detects a damaged bound. If damage lowered the bound, a revision could be assigned twice.
     private static func checksum(of revision: Int) -> String {
         String(SHA256.hash(data: Array("reserved \(revision)".utf8)).hex.prefix(16))
     }

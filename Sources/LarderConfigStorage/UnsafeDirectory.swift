@@ -31,7 +31,8 @@ package struct UnsafeDirectory: Error, CustomStringConvertible {
         // A literal, because both Glibc and a C module declare S_ISVTX.
         let isSticky = mode & 0o1000 != 0
         if mode & 0o022 == 0 || allowsSticky && isSticky { return }
-        // After `chmod go-w`, a directory of root would be unusable for another user, so its owner changes too.
+        // After `chmod go-w`, a directory of root would be unusable for another user, so the command changes its owner,
+        // too.
         let command = owner == user ? "" : "chown -R \(user) \(path) && "
         let sticky = allowsSticky ? ", or: chmod +t \(path)" : ""
         // A container volume, such as a Kubernetes emptyDir, belongs to root, and its container may have no root user.

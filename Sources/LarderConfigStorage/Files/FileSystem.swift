@@ -38,7 +38,7 @@ extension FileSystem {
 package protocol JournalFile: Sendable {
     /// Writes bytes at an offset and waits until they are on disk (fdatasync(2)).
     func write(_ bytes: [UInt8], at offset: Int) throws(FileError)
-    /// Shortens a longer file to `size` bytes (ftruncate(2)). After a crash it may have its previous size.
+    /// Shortens a longer file to `size` bytes (ftruncate(2)). After a crash the file may have its previous size.
     func truncate(to size: Int) throws(FileError)
 }
 

@@ -166,7 +166,8 @@ extension RemoteDocument {
             writer.member("list", experiments.list)
             writer.endObject()
         }
-        // Left out if it follows from version and origin. Files of earlier versions of this program do not have it.
+        // The seen versions are left out if they follow from version and origin. Files of earlier versions of this
+        // program do not have them.
         if seenVersions != SeenVersions(of: version, from: origin) {
             writer.name("seenVersions")
             seenVersions.write(to: &writer)

@@ -29,7 +29,7 @@ struct JournalReader: Sendable {
     private static let minRecordBytes = 128
     /// More records than any journal has.
     private static let allRecords = 1 << 20
-    /// So many consecutive zeros, or more, show that a sector was lost. End marks have fewer.
+    /// At least this many consecutive zeros show that a sector was lost. End marks have fewer.
     private static let minLostZeros = 64
 
     /// - Parameters:
