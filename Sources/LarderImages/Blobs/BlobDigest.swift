@@ -44,6 +44,6 @@ package struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
             && left.words.3 == right.words.3
     }
 
-    /// The first eight bytes of a SHA-256 are already uniformly distributed.
+    /// The first eight bytes of a SHA-256 are uniformly distributed, so they need no further hashing.
     package func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
 }

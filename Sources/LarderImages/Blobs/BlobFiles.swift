@@ -11,7 +11,8 @@ final class BlobFiles: Sendable {
     let session = String(UInt64.random(in: .min ... .max), radix: 16)
     /// Never locked during disk I/O, because a cache hit locks it on an event loop.
     private let table: Mutex<BlobTable>
-    /// Locked while names in `blobs/` are added or removed. A method that needs both locks takes it before ``table``.
+    /// Locked while names in `blobs/` are added or removed. A method that needs both locks acquires `names` before
+    /// ``table``.
     private let names = Mutex(())
 
     init(_ files: any CacheFiles, _ table: BlobTable) {
@@ -42,7 +43,7 @@ final class BlobFiles: Sendable {
         let root = try files.allocatedBytes("blobs")
         withTable { table in
             table.directories.rootBytes = root
-            // `blobs` has at most 256 short names, so it takes no more space than a new directory.
+            // The space of a new shard directory is estimated by that of `blobs`, which has at most 256 short names.
             table.ledger.newDirectoryBytes = root
         }
         for shard in UInt8.min...UInt8.max { try measureDirectory(shard) }
@@ -71,7 +72,7 @@ final class BlobFiles: Sendable {
         guard let file = try openFile(digest) else { return .missing }
         if !isVerified {
             guard try Self.hash(file) == digest else {
-                // Another thread may have replaced the damaged file since it was opened.
+                // Another thread may have replaced the damaged file since this thread opened it.
                 return try names.withLock { _ throws(CacheFileError) in
                     if withTable({ $0.isVerified(digest) }) { return try open(digest, isVerified: true) }
                     _ = try remove(digest)
@@ -97,7 +98,7 @@ final class BlobFiles: Sendable {
     // MARK: Adding names
 
     /// Gives a temporary file the name of its blob, adds a reference to the blob and releases the space that the writer
-    /// reserved. If it throws, no reference was added and the space is still reserved.
+    /// reserved. If this method throws, it added no reference and the space is still reserved.
     func publish(
         _ temporary: String, _ file: any CacheFile, _ blob: PublishedBlob, reserved: Int
     ) throws(CacheFileError) {
@@ -171,7 +172,8 @@ final class BlobFiles: Sendable {
         }
     }
 
-    /// Removes the file of an unreferenced blob, and its entry, which exists only if an earlier removal failed.
+    /// Removes the file of an unreferenced blob. Also removes the entry that the blob still has if an earlier removal
+    /// failed.
     ///
     /// - Returns: the size of the file; nil if the blob is referenced or the file was already gone
     func removeOrphan(_ digest: BlobDigest) throws(CacheFileError) -> Int? {

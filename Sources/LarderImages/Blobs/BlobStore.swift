@@ -89,8 +89,8 @@ package final class BlobStore: Sendable {
         }
     }
 
-    /// The disk space of leased blobs (those with references other than rows), and of those among them that have no
-    /// row.
+    /// `bytes` is the disk space of leased blobs, that is, of blobs with references other than those of rows.
+    /// `leftoverBytes` is the part of it that belongs to blobs without a row.
     var leases: (bytes: Int, leftoverBytes: Int) { blobs.withTable { ($0.leasedBytes, $0.leftoverBytes) } }
 
     /// The blobs that must not be evicted because they are leased or pinned: their number, and their disk space
@@ -112,8 +112,8 @@ package final class BlobStore: Sendable {
         }
     }
 
-    /// The bytes and images that must be evicted so that the limits hold again, after they were lowered or other files
-    /// filled the disk. Nil if the limits hold.
+    /// The minimum to evict if the limits are exceeded, because they were lowered or other files filled the disk. Nil
+    /// if the limits are not exceeded.
     ///
     /// - Throws: ``ImageError/Code/storageFailed``
     func excess() throws(ImageError) -> SpaceShortage? {
@@ -229,8 +229,8 @@ package final class BlobStore: Sendable {
         blobs.withTable { $0.setVerified(digest, isVerified) }
     }
 
-    /// Records an orderly stop by creating `clean`, unless the previous stop was not orderly and some files have not
-    /// been verified since. Call it last; the lock on the directory is released when the store is deallocated.
+    /// Records an orderly stop by creating `clean`. After a start without `clean`, does so only if all files have been
+    /// verified since. Call it last; the lock on the directory is released when the store is deallocated.
     package func markClean() throws(ImageError) {
         guard !isUnclean || blobs.withTable({ $0.entries.values.allSatisfy(\.isVerified) }) else { return }
         do throws(CacheFileError) {

@@ -1,8 +1,9 @@
 internal import LarderImageFormats
 
-/// The references and the disk space of all blobs of a ``BlobStore``, and its limits. It does no I/O.
+/// The references and the disk space of all blobs of a ``BlobStore``, and the limits of the store. The table does no
+/// I/O.
 struct BlobTable: Sendable {
-    /// The state of one blob. It is small, because every blob on disk has one in memory.
+    /// The state of one blob. An entry is small, because the table has one for each blob on disk.
     struct Entry: Sendable {
         private var shortBytes: UInt32
         private var shortReferences: UInt32
@@ -130,7 +131,7 @@ struct BlobTable: Sendable {
     /// Counts a new writer.
     ///
     /// - Parameters:
-    ///   - bytes: the disk space that its declared length takes; 0 if it declares none
+    ///   - bytes: the disk space for the declared length of the image; 0 if no length is declared
     ///   - free: the free bytes on the disk
     /// - Returns: the number of the writer
     /// - Throws: ``ImageError/Code/noRoom`` if those bytes can never fit
@@ -175,8 +176,8 @@ struct BlobTable: Sendable {
         ledger.add(entries[blob.digest]?.bytes ?? 0)
     }
 
-    /// Removes and returns the entry of an unreferenced blob, so that no caller can retain it any longer. Its disk space
-    /// counts until the file is removed.
+    /// Removes and returns the entry of an unreferenced blob, so that no caller can retain the blob any longer. The
+    /// disk space of the blob counts as used until the file is removed.
     mutating func takeUnreferenced(_ digest: BlobDigest) -> (isReferenced: Bool, entry: Entry?) {
         change(digest) { entry in
             guard let known = entry else { return (false, nil) }

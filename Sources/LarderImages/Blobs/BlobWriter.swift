@@ -11,11 +11,12 @@ package struct PublishedBlob: Sendable, Hashable {
     package let header: ImageHeader
 }
 
-/// Writes an image to a temporary file while it hashes the bytes, checks the limits and reads the header. One caller
-/// uses it at a time. If it is released without ``finish(expectedDigest:)``, the file is removed.
+/// Writes an image to a temporary file while it hashes the bytes, checks the limits and reads the header. Only one
+/// caller at a time may use a writer. If the writer is released without ``finish(expectedDigest:)``, the file is
+/// removed.
 package final class BlobWriter: Sendable {
     private struct State {
-        /// Created after disk space for the first bytes was reserved.
+        /// The temporary file. Nil until disk space for the first bytes is reserved.
         var file: (any CacheFile)?
         /// Whether the image was published or discarded.
         var isEnded = false
@@ -72,7 +73,7 @@ package final class BlobWriter: Sendable {
                 var reader = state.reader
                 switch reader.feed(bytes) {
                 case .needMore: break
-                // The frame count in a PNG header may be wrong. It is checked when the frames have been counted.
+                // The frame count in a PNG header may be wrong, so it is not used before the frames have been counted.
                 case .found(let header): try check(header.type == .png ? header.still : header)
                 case .refused(let error): throw ImageError(error)
                 }
@@ -134,7 +135,7 @@ package final class BlobWriter: Sendable {
             do throws(CacheFileError) {
                 try blobs.synchronizeDirectory(of: digest)
             } catch {
-                // The name may not survive a crash, so no row may refer to the blob.
+                // A crash could remove the name again, so the blob must not get a row.
                 if blobs.withTable({ $0.release(digest, isRow: false) }) { _ = try blobs.removeUnreferenced(digest) }
                 throw error
             }
@@ -162,7 +163,7 @@ package final class BlobWriter: Sendable {
         let header: ImageHeader
         switch state.reader.finish() {
         case .found(let found):
-            // Decoders show an animation with a wrong frame count as a still image.
+            // Decoders show an animated PNG with a wrong frame count as a still image, so it is stored as one.
             header = found.type == .png && found.frameCount != state.end.frameCount ? found.still : found
         case .refused(let error): throw ImageError(error)
         case .needMore: throw ImageError(.damagedImage, "the image has no header; serve or store the whole image")

@@ -129,8 +129,8 @@ package actor ImageCache {
     /// The path of a blob's file, for clients.
     package nonisolated func path(of digest: BlobDigest) -> String { blobs.path(of: digest) }
 
-    /// Opens a blob to which the caller has a reference. Blocks on open(2) only, unless this process has not verified
-    /// the file yet; it then hashes the whole file.
+    /// Opens a blob to which the caller has a reference. If this process has verified the file before, blocks only on
+    /// open(2); otherwise hashes the whole file.
     ///
     /// - Throws: ``ImageError/Code/damagedBlob`` if the file is missing or damaged: release the reference, and call
     ///   ``image(_:)``, which downloads the image again. ``ImageError/Code/storageFailed``
@@ -193,7 +193,8 @@ package actor ImageCache {
     /// returned image includes a reference, even if the task was cancelled in the meantime.
     package func image(_ request: ImageRequest) async throws(ImageError) -> CachedImage {
         let location = try catalog.keys.location(of: request)
-        // Whether each image's `Vary` matches our request fields, for images where only the complete row shows it.
+        // Whether the `Vary` of an image matches our request fields. Only for images whose complete rows had to be read
+        // to find out.
         var variants: [BlobDigest: Bool] = [:]
         var failure: ImageError?
         while true {
@@ -356,12 +357,11 @@ package actor ImageCache {
         try await rows.clear(includingPinned: includingPinned, sparing: isSpared)
     }
 
-    /// Pins or unpins an image.
+    /// Pins or unpins an image. If this method throws, the image is unchanged.
     ///
     /// - Returns: false if the image is not cached
     /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` if too many bytes would be pinned;
-    ///   ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written. The image is
-    ///   then unchanged
+    ///   ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written
     package func pin(_ request: ImageRequest, _ pinned: Bool) async throws(ImageError) -> Bool {
         try await rows.pin(catalog.keys.location(of: request).key, pinned)
     }

@@ -75,7 +75,7 @@ final class ImageDownloads {
         let waiter = table.makeWaiterID()
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                // A cancellation before this point had no waiter to resume.
+                // A task that was cancelled before this point found no waiter to resume, so its wait ends here.
                 guard !Task.isCancelled else { return continuation.resume(returning: .failed(ImageCache.cancelled)) }
                 join(waiter, request, location, unconditionally, continuation, on: cache)
             }
@@ -221,7 +221,7 @@ final class ImageDownloads {
     /// Applies the result of a download and answers its waiters, in one step.
     ///
     /// - Parameter cached: the row used for a conditional request, whose blob stays referenced until this method
-    ///   returns
+    ///   returns; nil if the request was unconditional
     private func complete(
         _ removed: Table.Removed, _ cached: ImageRow?, _ result: Result<DownloadOutcome, ImageError>,
         on cache: isolated ImageCache
@@ -276,7 +276,7 @@ final class ImageDownloads {
         }
     }
 
-    /// The response to store, with request fields that do not include credentials. The key already identifies the
+    /// The response to store. Its request fields do not include credentials, because the key already identifies the
     /// credential.
     private func withoutCredentials(_ response: StoredResponse) -> StoredResponse {
         StoredResponse(

@@ -9,7 +9,7 @@ internal import Logging
 /// change to the disk are one step without suspension, so both change in the same order.
 final class ImageRows {
     /// The number of rows that are removed in one transaction. The disk space that ``ImageIndex`` reserves must suffice
-    /// for it.
+    /// for one such transaction.
     static let removalSlice = 48
     /// The number of rows to read at once when searching for a prefix.
     private static let listSlice = 500
@@ -85,8 +85,8 @@ final class ImageRows {
             if let old { await releaseRows(of: [old.digest]) }
         } catch {
             log.warn("cannot write the row of an image", error)
-            // The old row may still be on disk, so its blob must stay until that row is removed. If a newer row exists,
-            // the blob stays until the next start.
+            // The old row may still be on disk, so its blob must stay until that row is removed. If the catalog has a
+            // newer row, the blob stays until the next start.
             if catalog.remove(row.entry) { dropSoon((old.map { [$0] } ?? []) + [row.entry], on: cache) }
         }
     }
@@ -155,7 +155,7 @@ final class ImageRows {
     }
 
     /// - Parameter isExplicit: whether a client requested the removal. The index is then copied within a minute, so
-    ///   that a restored index does not contain the rows
+    ///   that the removed rows do not return if the index is restored from its copy
     private func submitRemoval(_ entries: [ImageEntry], isExplicit: Bool = false) -> DiskFuture<Void> {
         disk.removeRows(entries.map(\.key), hasPins: isExplicit || entries.contains(where: \.isPinned))
     }

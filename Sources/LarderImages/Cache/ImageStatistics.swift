@@ -18,9 +18,9 @@ package struct ImageStatistics: Sendable, Hashable {
     package var downloadedBytes = 0
     /// Cached images, that is, rows of the index. Several rows may share a file.
     package var entries = 0
-    /// Disk space of all image files and their directories in bytes, including files that only a lease keeps.
+    /// Disk space of all image files and their directories in bytes, including leased files that have no row.
     package var bytes = 0
-    /// Disk space of the index, its log and its copy, in bytes. No setting limits it.
+    /// Disk space of the index, its log and its copy, in bytes. No setting limits this space.
     package var indexBytes = 0
     package var files = 0
     /// Bytes reserved for images that are being written.

@@ -23,8 +23,8 @@ final class SpaceReclaimer {
 
     // MARK: Transfers
 
-    /// Makes room for a transfer: evicts images in slices, or waits for another transfer to end. If evicting every
-    /// evictable image would not be enough, evicts none, because other programs may have filled the disk.
+    /// Makes room for a transfer: evicts images in slices, or waits for another transfer to end. Evicts nothing if
+    /// evicting every evictable image would not be enough, for example because other programs have filled the disk.
     ///
     /// - Returns: whether there may be room now
     /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written, so
@@ -56,10 +56,10 @@ final class SpaceReclaimer {
     func restart(_ id: TransferID, on cache: isolated ImageCache) async -> Bool {
         guard queue.restart(id) else { return false }
         queue.resumeNext()?.resume(returning: true)
-        // If no other download is running, none would resume this one.
+        // If no other download is working, none would resume this one.
         guard queue.hasWorking(cache.downloads.table.runningIDs, excluding: id) else { return !Task.isCancelled }
         guard await wait(.restart, for: id, on: cache) else { return false }
-        // This download has no bytes yet, so the space may also suffice for the next one.
+        // This download has no bytes yet, so the free space may also suffice for the next waiter.
         spaceFound(by: id)
         return true
     }
@@ -153,7 +153,7 @@ final class SpaceReclaimer {
         _ shortage: SpaceShortage? = nil, retainedBytes: Int = 0, on cache: isolated ImageCache
     ) async -> Bool {
         let waiter = queue.makeWaiterID()
-        // Other evictions end soon, so only waits for transfers need a timeout.
+        // An eviction ends soon, so only a wait for a transfer needs a timeout.
         let timeout = reason == .eviction ? nil : Task { await self.timeOut(waiter, on: cache) }
         defer { timeout?.cancel() }
         return await withTaskCancellationHandler {
@@ -173,10 +173,10 @@ final class SpaceReclaimer {
         _ continuation: CheckedContinuation<Bool, Never>, on cache: isolated ImageCache
     ) {
         cache.preconditionIsolated()
-        // A cancellation before this point had no waiter to resume.
+        // A task that was cancelled before this point found no waiter to resume, so its wait ends here.
         guard !Task.isCancelled else { return continuation.resume(returning: false) }
         queue.add(waiter, reason, for: id, shortage, continuation)
-        // A release before this point had no waiter to resume.
+        // Images released before this point found no waiter to resume, so the waiter is resumed here.
         if disk.blobs.retained.bytes < retainedBytes { queue.remove(waiter, isResumed: true)?.resume(returning: true) }
     }
 

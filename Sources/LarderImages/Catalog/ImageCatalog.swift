@@ -264,7 +264,8 @@ final class ImageCatalog: Sendable {
 }
 
 extension ImageCatalog.State {
-    /// The slot of a key's image; nil if it is older than the settings allow or its digest is not `expected`.
+    /// The slot of a key's image. Nil if the key has no image, the image is older than the settings allow, or its
+    /// digest is not `expected`.
     func slot(of key: ImageKey, _ expected: BlobDigest?, _ now: Int) -> UInt32? {
         guard let slot = table.slot(of: key), let entry = table[slot], !isTooOld(entry, now),
             expected == nil || expected == entry.digest

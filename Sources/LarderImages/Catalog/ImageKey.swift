@@ -41,6 +41,6 @@ package struct ImageKey: Sendable, Hashable, CustomStringConvertible {
     /// 32 lower-case hexadecimal digits.
     package var description: String { bytes.hex }
 
-    /// The bits of a SHA-256 are already uniformly distributed.
+    /// The bits of a SHA-256 are uniformly distributed, so they need no further hashing.
     package func hash(into hasher: inout Hasher) { hasher.combine(high) }
 }

@@ -1,15 +1,15 @@
 /// Identifies an image in the cache.
 struct CacheLocation: Sendable {
     let address: ImageAddress
-    /// The text whose hash is ``key``. It consists of the name of the credential (or nothing), a line feed, and one of
-    /// two things: the URL, or an origin, a line feed and the cache key of the request.
+    /// The text whose hash is ``key``. Its first line is the name of the credential, or empty. The rest is either the
+    /// URL, or two lines with the origin and the cache key of the request.
     let keyText: String
     let key: ImageKey
     /// The settings of the origin, if any.
     let origin: ImageOrigin?
 
-    /// The key of the complete URL, including ignored query members. It identifies recorded failures, because one
-    /// signature may fail while another is valid.
+    /// The key of the complete URL, including ignored query members. It identifies recorded failures, because an
+    /// ignored member may be a signature, and one signature may fail while another is valid.
     func exactKey(of url: String) -> ImageKey {
         ImageKey((origin?.credential == nil ? "" : address.origin) + "\n" + url)
     }

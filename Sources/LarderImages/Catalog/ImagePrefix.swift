@@ -12,15 +12,16 @@ package struct ImagePrefix: Sendable, Hashable {
         // Images are stored without fragments. Ignoring the fragment would select more images than intended.
         guard !url.utf8.contains(UInt8(ascii: "#")) else {
             throw ImageError(
-                .invalidURL, "the prefix has a fragment, but images are stored without; end the prefix before \"#\"")
+                .invalidURL, "the prefix has a fragment, but image URLs are stored without one; end it before \"#\"")
         }
         origin = address.origin
         text = address.text { _ in false }
         isOrigin = address.path == "/" && address.query == nil
     }
 
-    /// Whether the prefix selects an image. It is compared with the URL in the image's key. For an image with a cache
-    /// key, it is compared with the URL from which the image was fetched, if both have the same origin.
+    /// Whether the prefix selects an image. The image's key and the prefix must have the same origin. If the prefix has
+    /// a path or query, it is compared with the URL in the key or, if the key has a cache key instead, with the URL
+    /// from which the image was fetched.
     func contains(_ row: ImageRow) -> Bool {
         let (url, cacheKey) = row.lookup
         guard let address = ImageAddress(url), address.origin == origin else { return false }

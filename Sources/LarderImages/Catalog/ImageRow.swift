@@ -122,7 +122,8 @@ extension ResponseFields {
     init(text: String) { self.init(Self.lines(text)) }
 
     static func text(_ lines: [(name: String, value: String)]) -> String {
-        // Fields received over HTTP never contain line ends; any others are replaced to keep the format intact.
+        // Fields received over HTTP never contain line ends. Line ends in other fields are replaced, to keep the format
+        // intact.
         lines.map { "\($0.name): \($0.value.map { $0.isNewline ? " " : $0 }.reduce(into: "") { $0.append($1) })\n" }
             .joined()
     }

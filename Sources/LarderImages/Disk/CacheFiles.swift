@@ -28,8 +28,8 @@ protocol CacheFiles: Sendable {
     func synchronizeDirectory(_ name: String) throws(CacheFileError)
     /// The names in a directory without `.` and `..`, in no particular order. Empty if the directory does not exist.
     func list(_ name: String) throws(CacheFileError) -> [String]
-    /// The unit in which the file system allocates space, in bytes. A file's size, rounded up to it, estimates its disk
-    /// space.
+    /// The unit in which the file system allocates space, in bytes. A file's size, rounded up to whole units, is an
+    /// estimate of its disk space.
     var blockBytes: Int { get }
     /// The bytes allocated for a file or directory (`st_blocks`). Returns 0 if it does not exist.
     func allocatedBytes(_ name: String) throws(CacheFileError) -> Int
@@ -70,7 +70,7 @@ struct CacheFileError: Error, Sendable, Hashable {
                 .noRoom, "the disk of the cache is full (\(operation) \(name): \(reason)); free some space")
         }
         // A unit with ProtectSystem=strict can write only to paths that it lists (systemd.exec(5)).
-        let advice = errno == EROFS ? "; for a systemd service, add it to ReadWritePaths=" : ""
+        let advice = errno == EROFS ? "; for a systemd service, add the directory to ReadWritePaths=" : ""
         return ImageError(
             .storageFailed,
             "the cache cannot \(operation) \(name): \(reason); check its directory, its owner and the kernel log"

@@ -22,7 +22,8 @@ final class LocalCacheFiles: CacheFiles {
         }
         var information = statvfs()
         let isKnown = uninterrupted { fstatvfs(root, &information) } == 0
-        // Network file systems report the transfer size instead, so a value out of this range is replaced by 4096.
+        // Network file systems report their transfer size as block size, so a value out of this range is replaced by
+        // 4096.
         blockBytes = isKnown && (512...65_536).contains(information.f_frsize) ? Int(information.f_frsize) : 4096
     }
 

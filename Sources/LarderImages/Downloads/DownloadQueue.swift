@@ -229,8 +229,8 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
     }
 
     /// The slowest running download whose end would let a waiting download of priority `high` start; nil if there is
-    /// none. It belongs to the same user, or to a user with more running downloads. Call it after ``next()`` has
-    /// returned nil.
+    /// none. It belongs to the user of the waiting download, or to a user with more running downloads. Call it after
+    /// ``next()`` has returned nil.
     ///
     /// - Parameter speed: returns the bytes per second of a running download
     func preemption(speed: (ID) -> Int) -> ID? {
@@ -253,7 +253,7 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         let isSameUser = download.user == lane.user
         guard download.priority < .high, isSameUser || users[download.user]?.running ?? 0 > load else { return false }
         let isSameOrigin = download.origin == lane.origin
-        // Ending it frees one slot, which must suffice for every limit that is reached.
+        // Ending `download` frees one slot, which must suffice for each limit that is reached.
         func isEnough(_ running: Int, _ limit: Int, _ counts: Bool) -> Bool {
             running < limit || running == limit && counts
         }

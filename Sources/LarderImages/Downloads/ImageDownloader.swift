@@ -26,7 +26,8 @@ struct ImageDownloader: ImageOriginClient {
             return try await run(order, progress, partial, owner)
         } catch {
             await partial.replace(with: nil, blocking)
-            // Always `cancelled`: the caught error depends on the step in which the download was cancelled.
+            // A cancelled download always throws `cancelled`: the caught error depends on the step in which it was
+            // cancelled.
             throw Task.isCancelled ? Self.cancelled : error.with(lifetime: partial.lifetime)
         }
     }

@@ -3,7 +3,7 @@ internal import LarderUpstream
 
 /// Downloads images from their origins into the cache. ``ImageDownloader`` is the implementation; tests have others.
 protocol ImageOriginClient: Sendable {
-    /// The fields that every request has, for `Vary`.
+    /// The fields that every request has. The `Vary` of a response may name them.
     var requestFields: [(name: String, value: String)] { get }
 
     /// Changes the permitted private address ranges, with effect from the next request.

@@ -1,6 +1,6 @@
 internal import LarderUpstream
 
-/// How long failures are cached, in seconds, unless the response specifies it. 0 disables caching.
+/// How long failures are cached, in seconds, unless the response specifies a time. 0 disables caching.
 package struct FailureLifetimes: Sendable, Hashable {
     /// For the statuses 404 and 410.
     package var notFound: Int
@@ -25,12 +25,13 @@ package struct FailureLifetimes: Sendable, Hashable {
 struct NegativeCache: Sendable {
     struct Failure: Sendable, Hashable {
         let error: ImageError
-        /// In seconds since 1970.
+        /// When the failure expires, in seconds since 1970.
         let until: Int
     }
 
     private struct Outage {
-        /// The reason. It must not contain the URL of the failed request, because it is reported to other clients.
+        /// The reason for the outage. It is reported to clients that requested other URLs, so it must not contain the
+        /// URL of the failed request.
         var reason: String
         var code: UpstreamError.Code
         var until: Int
@@ -61,8 +62,8 @@ struct NegativeCache: Sendable {
     ///
     /// - Parameters:
     ///   - image: the key of the complete URL, because one signature may fail while another is valid
-    ///   - isReachable: whether the origin has sent anything since the request began, to this or another request. Only
-    ///     an origin that has not counts as unreachable; otherwise the failure concerns only this image
+    ///   - isReachable: whether the origin has sent anything since the request began, to this or another request. If it
+    ///     has, the failure concerns only this image, and otherwise may be recorded as an outage of the origin
     mutating func remember(_ error: ImageError, image: ImageKey, origin: String, isReachable: Bool, now: Int) {
         if let cause = error.cause, let reason = cause.originFailure, !isReachable {
             if outages[origin] == nil { evict(from: &outages, now) { $0.until } }
@@ -118,7 +119,8 @@ struct NegativeCache: Sendable {
         }
     }
 
-    /// - Parameter lifetime: the number of seconds for which the response may be reused; nil if it does not specify it
+    /// - Parameter lifetime: the number of seconds for which the response may be reused; nil if the response does not
+    ///   specify a lifetime
     private func seconds(_ cause: UpstreamError, _ lifetime: Int?) -> Int {
         guard let status = cause.status else { return cause.isRetryable ? lifetimes.network : lifetimes.refused }
         if let retryAfter = cause.retryAfter {

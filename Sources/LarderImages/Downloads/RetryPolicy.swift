@@ -4,7 +4,7 @@ internal import LarderUpstream
 ///
 /// Broken connections and statuses such as 503 are temporary. A timeout is temporary only if the body can be resumed,
 /// because a complete attempt would take as long again. Failed connection attempts are not retried, so that waiting
-/// requests soon get the cached image.
+/// requests soon get a stale cached image.
 struct RetryPolicy: Sendable {
     private static let maxAttempts = 3
     /// A longer `Retry-After` ends the download, and the ``NegativeCache`` applies it to later requests.

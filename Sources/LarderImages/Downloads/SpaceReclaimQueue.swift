@@ -28,7 +28,8 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
         case eviction
         /// Another download must end first. The waiting download may have to discard its bytes.
         case space
-        /// Like `space`, for a transfer that must not discard its bytes: a download that has already done so, or a put.
+        /// Like `space`, for a transfer that has nothing to discard: a put, or a download that has already discarded
+        /// its bytes.
         case restart
     }
 

@@ -6,7 +6,7 @@
 struct GhostQueue: Sendable {
     private struct Ghost: Sendable {
         let fingerprint: UInt32
-        /// 0 for a removed entry.
+        /// The size of the image in bytes; 0 if the entry was removed.
         var size: UInt32
     }
 

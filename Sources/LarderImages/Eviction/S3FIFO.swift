@@ -14,8 +14,8 @@ package struct S3FIFO: Sendable {
     private var small = SlotLists.List(number: 1)
     private var main = SlotLists.List(number: 2)
     private var ghosts = GhostQueue()
-    /// The number of consecutive images at the head of each queue that must stay (`isRetained`), over all calls. When the
-    /// counts cover both queues entirely, no image can be evicted.
+    /// The number of consecutive images at the head of each queue that must stay (`isRetained`), counted across calls.
+    /// When the counts cover both queues entirely, no image can be evicted.
     private var retainedInSmall = 0
     private var retainedInMain = 0
 
@@ -73,7 +73,7 @@ package struct S3FIFO: Sendable {
     ///   - isRetained: whether an image must stay because it is pinned or leased
     package mutating func nextVictims(limit: Int, bytes: Int, isRetained: (UInt32) -> Bool) -> EvictionBatch {
         var slice = EvictionBatch()
-        // In the main queue, many images may lose a use before one can be evicted.
+        // In the main queue, many images may lose a use before one can be evicted, so the steps of a call are limited.
         var steps = 8 * max(limit, 16)
         while slice.victims.count < limit, slice.bytes < bytes, steps > 0 {
             let isSmallRetained = retainedInSmall >= small.count

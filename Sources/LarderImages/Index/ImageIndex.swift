@@ -41,8 +41,8 @@ package final class ImageIndex: Sendable {
     /// most two pages of 4 KiB per row, plus their parent pages.
     private static let reserveBytes = 640 << 10
     private static let reserve = "reserve"
-    /// Marks an index in which damage was found during use. The start needs it because it reads only one of the tables
-    /// and may miss the damage.
+    /// The file that marks an index in which damage was found during use. Without the mark the next start could miss
+    /// the damage, because it reads only one of the tables.
     private static let damageMark = "index-damaged"
 
     /// Changes that the copy does not contain yet.

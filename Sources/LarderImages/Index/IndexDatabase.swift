@@ -42,7 +42,7 @@ final class IndexDatabase {
         // consistent.
         try database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF")
         isNew = try Self.prepareTables(database)
-        // ``IndexFormat`` reads the version from the header of the file, so it must not remain in the log.
+        // ``IndexFormat`` reads the version from the header of the file, so the version must not remain in the log.
         if isNew { try database.run("PRAGMA wal_checkpoint(TRUNCATE)") }
         putEntry = try database.prepare("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         putDetail = try database.prepare(

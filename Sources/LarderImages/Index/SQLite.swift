@@ -14,7 +14,7 @@ struct SQLiteError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Whether a statement is invalid for this database, for example because it names a column that does not exist.
     var isInvalidStatement: Bool { code == SQLITE_ERROR }
 
-    /// Whether a full disk may be the reason. SQLite does not report it with `SQLITE_FULL` in all cases.
+    /// Whether a full disk may be the cause. SQLite does not always report a full disk as `SQLITE_FULL`.
     var mayBeFullDisk: Bool { code == SQLITE_FULL || code == SQLITE_IOERR }
 
     var description: String { "\(message) (SQLite error \(code))" }
@@ -102,7 +102,7 @@ final class SQLiteBackup {
     init(of source: SQLiteDatabase, path: String) throws(SQLiteError) {
         self.source = source
         copy = try SQLiteDatabase(path: path)
-        // The caller makes a complete copy durable; an incomplete one is never used.
+        // No journal is needed: the caller makes a complete copy durable, and an incomplete one is never used.
         try copy.run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
         guard let handle = sqlite3_backup_init(copy.handle, "main", source.handle, "main") else { throw copy.failure }
         self.handle = handle

@@ -75,7 +75,7 @@ package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
     package let message: String
     /// For ``Code/noRoom``: the minimum to evict. Nil if no eviction would help.
     package let shortage: SpaceShortage?
-    /// The failure of the request to the origin, if that is the reason.
+    /// The failure of the request to the origin, if that failure caused this error.
     package let cause: UpstreamError?
     /// The number of seconds for which the origin allows its response to be reused. 0 if it must not be stored; nil if
     /// the origin does not specify it.

@@ -9,8 +9,8 @@ package enum PutContent: Sendable {
 }
 
 extension PutContent {
-    /// Writes the content to a blob and returns it with a reference. Each chunk of a file is read only once, even if it
-    /// has to wait for disk space.
+    /// Writes the content to a blob and returns it with a reference. Each chunk of a file is read only once, even if
+    /// writing the chunk has to wait for disk space.
     ///
     /// - Parameter check: called before each chunk of a file. If it throws, the put fails with that error
     func write(
