@@ -1,5 +1,5 @@
-/// Detects the format of an image from its first bytes. If the bytes are not an image, it names the format that they
-/// resemble.
+/// Detects the format of an image from its first bytes. The error for bytes that are not an image names the format that
+/// they resemble.
 ///
 /// The declared media type and the file name are ignored: HTML named `.png` is detected as HTML.
 struct FormatSniffer: HeaderParser {
@@ -20,7 +20,7 @@ struct FormatSniffer: HeaderParser {
         switch window.count {
         case 0: .notAnImage("an empty file")
         case 1..<8: .notAnImage("a file of \(window.count) bytes")
-        // Bytes that begin like an image were truncated.
+        // Bytes that begin like an image count as a truncated image.
         default: Self.parser(window).map { $0.ended(window) } ?? Self.refusal(window)
         }
     }

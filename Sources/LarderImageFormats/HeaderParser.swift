@@ -12,7 +12,7 @@ enum HeaderStep {
     case refused(ImageFormatError)
 }
 
-/// Reads the header of one format without performing I/O. It is given a window of the bytes and returns the next
+/// Reads the header of one format without performing I/O. Each step receives a window of the bytes and returns the next
 /// action.
 ///
 /// Each step must make progress: consume bytes, require more bytes than the window has, or end. Parsing then takes time

@@ -37,8 +37,8 @@ package struct BlockingWork: Sendable {
 extension NIOThreadPool {
     /// Shuts the pool down and returns once all submitted work has run.
     package func finish() async {
-        // NIO requires a DispatchQueue. On it NIO runs the work that is still queued, and then the callback. On a
-        // concurrent queue the callback could run before the work has ended.
+        // On this queue NIO runs the work that is still queued, and then the callback. The queue is serial, because on
+        // a concurrent queue the callback could run before the work has ended.
         let queue = DispatchQueue(label: "larder.threads")
         await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
             shutdownGracefully(queue: queue) { _ in done.resume() }

@@ -30,7 +30,7 @@ package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: S
     }
 
     /// Logs an event now or as part of a combined line.
-    /// - Parameter update: adds the event to the entry, which is nil if this is its first event. It is called before
+    /// - Parameter update: adds the event to the entry, which is nil for the first event of a line. It is called before
     ///   this method returns, and must not call the log.
     /// - Returns: whether a line was logged now
     @discardableResult
@@ -65,8 +65,8 @@ package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: S
 
     private func takeAll() -> [Key: Window] {
         windows.withLock { windows in
-            // The timers are canceled under the lock. A canceled timer checks for this under the lock too, so it does
-            // not change windows that are added later.
+            // The timers are canceled under the lock. A timer checks under the same lock whether it was canceled, so a
+            // canceled timer does not change windows that are added later.
             for window in windows.values { window.timer?.cancel() }
             defer { windows = [:] }
             return windows

@@ -22,7 +22,7 @@ package final class Signal: Sendable {
         return (Signal(wake: { _ in continuation.yield() }, end: { continuation.finish() }), wakeUps)
     }
 
-    /// Wakes the receiver, unless it has not called ``take()`` since it was last woken.
+    /// Wakes the receiver, but at most once between two calls of ``take()``.
     package func raise() {
         if !isRaised.exchange(true, ordering: .acquiringAndReleasing) { wake(self) }
     }

@@ -25,7 +25,7 @@ package struct CacheControl: Sendable, Hashable {
     /// fails.
     package private(set) var staleIfError = 0
 
-    /// Larger numbers of seconds are reduced to this one (RFC 9111, section 1.2.2).
+    /// The maximum number of seconds. Larger numbers are reduced to it (RFC 9111, section 1.2.2).
     static let maxSeconds = 1 << 31
 
     /// Parses the value of the field; if the field has several lines, they must be joined with commas. If a directive

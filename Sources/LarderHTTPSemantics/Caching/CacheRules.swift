@@ -151,7 +151,7 @@ package struct CacheTrace: Sendable, Hashable {
 }
 
 extension CacheTrace? {
-    /// Adds a rule. If this is nil, `text` is not evaluated.
+    /// Adds a rule. If `self` is nil, does nothing and does not evaluate `text`.
     package mutating func note(_ name: String, _ text: @autoclosure () -> String) {
         guard self != nil else { return }
         self?.add(name, text())

@@ -66,10 +66,12 @@ package struct StoredResponse: Sendable, Hashable {
         return nil
     }
 
-    /// Applies the fields of a 304 response to a request that sent ``validator`` (RFC 9111, sections 3.2 and 4.3.4).
+    /// Applies the fields of a 304 response that was received for a request with ``validator`` (RFC 9111, sections 3.2
+    /// and 4.3.4).
     ///
-    /// - Returns: whether the 304 response refers to this response. If false, nothing was changed and the image must be
-    ///   fetched with an unconditional request, because a different entity tag stands for different bytes.
+    /// - Returns: whether the 304 response refers to this response. False if it has a different entity tag, which
+    ///   stands for different bytes. Nothing was changed then, and the image must be fetched with an unconditional
+    ///   request
     package mutating func freshen(
         with update: ResponseFields, request: [(name: String, value: String)], requestTime: Int, responseTime: Int
     ) -> Bool {

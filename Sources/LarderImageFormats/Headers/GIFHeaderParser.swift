@@ -1,5 +1,5 @@
 /// GIF (GIF89a specification, sections 17 to 20). The size is that of the logical screen, extended to contain the first
-/// picture. A picture must not exceed the screen, but malicious files violate that, and viewers then enlarge the
+/// picture. A picture must not exceed the screen, but malicious files violate this rule, and viewers then enlarge the
 /// screen.
 ///
 /// GIF does not record the number of frames.

@@ -1,8 +1,9 @@
 /// AVIF and HEIC: boxes as in ISO/IEC 14496-12. The `meta` box (ISO/IEC 23008-12) names the primary item (`pitm`) and
-/// lists properties (`iprp`). The item's `ispe` property is its size; `irot` rotates it.
+/// lists properties (`iprp`). Among the properties of the primary item, `ispe` is the size of the picture, and `irot`
+/// rotates the picture.
 ///
-/// A clean aperture (`clap`) crops the picture. It is applied to HEIC only, whose encoders use it to remove padding.
-/// For AVIF the size is that of the decoded picture.
+/// A clean aperture (`clap`) crops the picture. This parser applies it only to HEIC, because HEIC encoders use it to
+/// remove padding. For AVIF the size is that of the decoded picture.
 struct HEIFHeaderParser: TypedHeaderParser {
     /// AVIF until the brands have been read.
     private(set) var type = ImageType.avif
@@ -204,8 +205,8 @@ struct HEIFProperties {
         return result
     }
 
-    /// The property indices of an item. The box's version determines the width of item IDs, its flags the width of
-    /// indices.
+    /// The property indices of an item. The box's version determines the width of item IDs, and its flags determine the
+    /// width of indices.
     private static func indices(_ box: Span<UInt8>, _ start: Int, _ limit: Int, _ item: Int) -> [Int]? {
         guard limit - start >= 8 else { return nil }
         let itemLength = box[start] == 0 ? 2 : 4

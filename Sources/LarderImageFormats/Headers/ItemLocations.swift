@@ -1,4 +1,4 @@
-/// Where the data of the items in an `iloc` box end (ISO/IEC 14496-12, section 8.11.3).
+/// Where the item data ends, according to an `iloc` box (ISO/IEC 14496-12, section 8.11.3).
 struct ItemLocations {
     /// The end of the last extent in the file, as an offset from the start of the file. 0 if no extent is stored there.
     private(set) var fileEnd = 0

@@ -58,8 +58,8 @@ struct JPEGXLHeader {
     /// The orientation, 1 to 8, numbered as in EXIF. Decoders rotate the image themselves.
     private(set) var orientation = 1
     private(set) var isAnimated = false
-    /// Whether an extra channel is alpha. Only the first one is read: nil if it is not alpha and there are further
-    /// ones.
+    /// Whether the image has an alpha channel. Only the first extra channel is read. Nil if that channel is not alpha
+    /// and there are further extra channels.
     private(set) var hasAlpha: Bool? = false
 
     /// Returns nil if `bytes` ends within the header.

@@ -7,7 +7,7 @@ struct SVGHeaderParser: TypedHeaderParser {
     var type: ImageType { .svg }
     static var lookAhead: Int { 1 << 20 }
 
-    /// The maximum length of a name or value. Longer ones are not relevant and are treated as empty.
+    /// The maximum length of a name or value. Longer texts are irrelevant and are treated as empty.
     private static let maxTextBytes = 128
 
     private enum State {
