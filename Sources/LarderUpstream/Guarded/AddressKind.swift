@@ -20,7 +20,7 @@ package enum AddressKind: String, Sendable, Hashable {
 
 extension IPAddress {
     /// The purpose of the address. An IPv6 address that embeds IPv4 addresses (NAT64, 6to4, Teredo) is global only if
-    /// all of these are global; otherwise it has the kind of the first one that is not.
+    /// all of these are global; otherwise it has the kind of the first embedded address that is not global.
     package var kind: AddressKind {
         if isIPv4 { return Self.kind(in: Self.ipv4) { $0.contains(self) } ?? .global }
         if let kind = Self.kind(in: Self.ipv6, where: { $0.contains(self) }) { return kind }

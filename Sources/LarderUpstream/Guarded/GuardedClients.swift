@@ -143,7 +143,7 @@ final class GuardedClients: Sendable {
     private func makeClient(_ pin: Pin, _ url: FetchURL) -> HTTPClient {
         var configuration = configuration
         configuration.redirectConfiguration = .disallow
-        // AsyncHTTPClient looks up `dnsOverride` by the host as it parses the URL, which may be in other letter case.
+        // AsyncHTTPClient looks up `dnsOverride` by the host of its own parsed URL, which may have another letter case.
         configuration.dnsOverride = [pin.host: pin.address.description]
         if let host = URL(string: url.text)?.host(percentEncoded: false) {
             configuration.dnsOverride[host] = pin.address.description

@@ -17,7 +17,7 @@ struct BodyReader {
     }
 
     /// Turns the response into its result: `notModified` for a 304, a complete document for a 200 or 203. For other
-    /// statuses it throws an error or, if the request asks for that, returns the error with its body.
+    /// statuses it throws an error or, if ``FetchRequest/readsProblems`` is set, returns the error with the body.
     func read(_ deadline: Deadline) async throws(UpstreamError) -> FetchResponse {
         switch response.status.code {
         case 304 where request.validator != nil:

@@ -1,7 +1,7 @@
 internal import LarderHTTPSemantics
 
 /// Parses an event stream (WHATWG HTML, section "Server-sent events"). Performs no I/O.
-/// A parser handles one stream, from its first byte. It skips a byte order mark only there.
+/// A parser handles one stream, from its first byte. It skips a byte order mark only at the start of the stream.
 ///
 /// However the input is cut, the events are the same. An event that is incomplete at the end of the stream is
 /// discarded.

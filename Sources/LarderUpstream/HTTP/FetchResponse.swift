@@ -22,8 +22,8 @@ package struct FetchDocument: Sendable, Hashable {
 
 /// Values from the header of a response.
 package struct FetchMetadata: Sendable, Hashable {
-    /// The status code. If ``HTTPFetcher/fetch(_:)`` returns it without ``FetchRequest/readsProblems``, it is 200, 203
-    /// or 304.
+    /// The status code. In a result of ``HTTPFetcher/fetch(_:)`` it is 200, 203 or 304, unless
+    /// ``FetchRequest/readsProblems`` is set.
     package let status: Int
     /// The URL that responded, after redirects.
     package let url: String

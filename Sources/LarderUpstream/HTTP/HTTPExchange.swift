@@ -167,7 +167,7 @@ struct HTTPExchange: Sendable {
         }
         message.tlsConfiguration = request.tls?.configuration(withIdentity: isSameOrigin)
         do {
-            // `Deadline` enforces the limits, but this method requires a deadline of its own.
+            // `Deadline` enforces the limits, but `execute` requires a deadline of its own.
             return try await route.client.execute(message, deadline: .distantFuture)
         } catch {
             guard TLSFailure(description: String(describing: error)).isUntrusted,

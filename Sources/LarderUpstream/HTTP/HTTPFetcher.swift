@@ -131,7 +131,7 @@ package final class HTTPFetcher: Sendable {
 extension HTTPClient.Configuration {
     fileprivate init(_ own: HTTPFetcher.Configuration) {
         self.init(
-            // HTTPExchange checks and counts redirects itself, and does not treat a 304 with a Location as one.
+            // HTTPExchange checks and counts redirects itself, and does not treat a 304 with a Location as a redirect.
             redirectConfiguration: .disallow,
             // The time limits differ per request, so Deadline enforces them.
             timeout: .init(connect: TimeAmount(own.connectTimeout), read: nil),

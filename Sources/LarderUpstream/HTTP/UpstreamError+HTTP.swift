@@ -76,8 +76,8 @@ extension UpstreamError {
 
     private static func connectTimeout(_ place: String, _ url: FetchURL) -> UpstreamError {
         UpstreamError(
-            .connectFailed, "no connection to \(place) for \(url.display) in time; check the network and its server",
-            originFailure: "no connection to \(place) in time; check the network and its server")
+            .connectFailed, "no connection to \(place) for \(url.display) in time; check the network and that server",
+            originFailure: "no connection to \(place) in time; check the network and that server")
     }
 
     /// The error for a host name without an address.

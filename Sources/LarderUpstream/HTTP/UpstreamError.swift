@@ -10,9 +10,9 @@ package struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible
     package let retryAfter: Duration?
     /// One line: the failure and what to do.
     package let message: String
-    /// Why the origin of the URL cannot be reached at all: its name, the connection or TLS. Nil if the failure may
-    /// concern only this URL, or another origin behind a redirect. The text contains only the host and port of the URL,
-    /// so it can be shown to clients that request other URLs of the origin.
+    /// Why the origin of the URL cannot be reached at all: name resolution, the connection or TLS failed. Nil if the
+    /// failure may concern only this URL, or another origin behind a redirect. The text contains only the host and port
+    /// of the URL, so it can be shown to clients that request other URLs of the origin.
     package let originFailure: String?
 
     /// - Parameters:

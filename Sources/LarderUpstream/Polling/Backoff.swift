@@ -34,8 +34,8 @@ package struct Backoff: Sendable, Hashable {
 
     /// Records a failure and returns the time to wait before the next attempt.
     ///
-    /// `Retry-After` is a lower bound. The jitter is added to it, and its range is at least as long as `Retry-After`,
-    /// up to ``cap``. Otherwise all hosts that received the same value would retry together.
+    /// `Retry-After` is a lower bound, to which the jitter is added. The range of the jitter is at least as long as
+    /// `Retry-After`, up to ``cap``. Otherwise all hosts that received the same value would retry together.
     ///
     /// - Parameters:
     ///   - retryAfter: the value of `Retry-After`; nil if the origin sent none

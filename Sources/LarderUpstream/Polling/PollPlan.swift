@@ -18,7 +18,7 @@
 package struct PollPlan: Sendable, Hashable {
     /// The event after which the next delay is computed.
     package enum Event: Sendable, Hashable {
-        /// The agent started. `holding`: it restored a document from disk.
+        /// The agent started. `holding`: whether it restored a document from disk.
         case started(holding: Bool)
         /// New settings were applied.
         case reconfigured
@@ -30,7 +30,8 @@ package struct PollPlan: Sendable, Hashable {
         /// A long poll returned another document in less than half of its wait. The next long poll follows after a
         /// short pause, because some sources return another document every time.
         case changedEarly
-        /// The request failed. `holding`: an older document is still served. `retryAfter`: the value of `Retry-After`.
+        /// The request failed. `holding`: whether an older document is still served. `retryAfter`: the value of
+        /// `Retry-After`.
         case failed(holding: Bool, retryAfter: Duration?)
         /// The request failed, but the source restores its connection itself, so polls stay on schedule.
         case unanswered
@@ -46,7 +47,8 @@ package struct PollPlan: Sendable, Hashable {
     package var failures: Int { backoff.failures }
 
     private static let maxRetryInterval = Duration.seconds(600)
-    /// After repeated failures a host skips polls, but only as many as fit into this time together with the next poll.
+    /// After repeated failures a host skips scheduled polls. The intervals of the skipped polls and of the poll that
+    /// follows must fit into this time.
     private static let maxPause = Duration.seconds(300)
     /// One more than the maximum number of skipped polls.
     private static let maxIntervals = 5

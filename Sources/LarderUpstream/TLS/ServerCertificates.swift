@@ -68,7 +68,7 @@ struct ServerCertificates: Sendable {
             }
             if now < validity.begin {
                 return
-                    "\(name) is not valid before \(Self.text(validity.begin)); correct the clock of this host, or replace it"
+                    "\(name) is not valid before \(Self.text(validity.begin)); correct the clock of this host, or replace the certificate"
             }
         }
         return nil

@@ -52,7 +52,7 @@ package struct TLSOptions: Sendable, Hashable {
         }
     }
 
-    /// Whether the key belongs to the first certificate. A TLS context can be created only with that key.
+    /// Whether the key belongs to the first certificate. Only then can a TLS context be created with both.
     private var hasMatchingKey: Bool {
         var configuration = configuration(withIdentity: true)
         // Loading the authorities of the system takes milliseconds, and this check does not need them.
