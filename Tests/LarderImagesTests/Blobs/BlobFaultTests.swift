@@ -6,7 +6,8 @@ import Testing
 
 @Suite("Blob store with failing disk operations")
 struct BlobFaultTests {
-    /// The rows that an index would have. A row is added after its image is published and removed before its image.
+    /// The rows that an index would have. A row is added after its image is published. It is removed before the image
+    /// is removed.
     private final class Rows {
         var digests: Set<BlobDigest> = []
     }
@@ -44,7 +45,7 @@ struct BlobFaultTests {
         #expect(filesBelow(path + "/blobs").values.reduce(0, +) == store.usage.bytes)
     }
 
-    @Test("after a stop at any file operation, a restart finds the complete file of each row and sweeps the rest")
+    @Test("after a stop at any file operation, a restart finds a complete file for each row and sweeps other files")
     func everyStop() throws {
         var call = 0
         var isDone = false
@@ -96,7 +97,7 @@ struct BlobFaultTests {
         }
     }
 
-    @Test("concurrent puts and removals of the same images lose no file and leave none behind")
+    @Test("concurrent puts and removals of the same images lose no image in use and leave no file behind")
     func concurrent() async throws {
         let path =
             NSTemporaryDirectory() + "/larder-images-concurrent-" + String(UInt64.random(in: .min ... .max), radix: 16)

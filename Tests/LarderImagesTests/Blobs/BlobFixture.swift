@@ -10,7 +10,8 @@ func withDirectory<T>(_ body: (String) throws -> T) throws -> T {
     try withTemporaryDirectory { try body($0 + "/cache") }
 }
 
-/// A small PNG, different for each number, that is complete except for its checksums. It has at least 57 bytes.
+/// A small PNG, different for each number, that is complete except for its checksums. It has `size` bytes, but at least
+/// 57.
 func picture(_ number: Int, size: Int = 1000) -> [UInt8] {
     var generator = SeededGenerator(seed: UInt64(number))
     let start = MadeImages.pngStart(number % 100 + 1, 2)
@@ -27,7 +28,7 @@ extension BlobStore.Usage {
 }
 
 extension BlobStore {
-    /// Opens a directory. Counts the bytes of its files, not their blocks.
+    /// Opens a store whose disk space is counted by the sizes of its files, not by their blocks.
     convenience init(
         counting path: String, limits: SpaceLimits = SpaceLimits(), imageLimits: ImageLimits = ImageLimits()
     ) throws {
@@ -199,7 +200,7 @@ final class FaultyCacheFiles: CacheFiles {
             do throws(CacheFileError) {
                 try owner.pass("write", "")
             } catch {
-                // A disk that fills up writes a part before it fails.
+                // When a disk fills up, part of the bytes is written before the call fails.
                 try real.append(Array(bytes.prefix(bytes.count / 2)))
                 throw error
             }

@@ -44,7 +44,7 @@ struct BlobKillTests {
         }
     }
 
-    /// The digests whose rows the log has added and not removed.
+    /// The digests of the rows that were added and not removed, according to the log.
     private static func rows(_ path: String) -> Set<BlobDigest> {
         var rows: Set<BlobDigest> = []
         let text = String(decoding: FileManager.default.contents(atPath: path + ".rows") ?? Data(), as: UTF8.self)

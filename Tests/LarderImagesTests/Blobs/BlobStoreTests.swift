@@ -80,7 +80,7 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("a second store fails with the pid of the first, and opens after the first is released")
+    @Test("opening a second store fails with the pid of the first, and succeeds after the first is released")
     func locking() throws {
         try withDirectory { path in
             var first: BlobStore? = try BlobStore(path: path)

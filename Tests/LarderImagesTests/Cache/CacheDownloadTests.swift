@@ -101,7 +101,7 @@ struct CacheDownloadTests {
         }
     }
 
-    @Test("a rejected signature in a URL does not fail requests with another signature")
+    @Test("a rejected signature in a URL does not make requests with another signature fail")
     func signatures() async throws {
         let origin = try ImageOrigin("https://img.example", ignoredQuery: ["sig", "X-Amz-*"])
         try await withCache({ $0.origins = [origin] }) { fixture in

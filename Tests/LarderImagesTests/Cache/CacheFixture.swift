@@ -42,8 +42,8 @@ struct CacheFixture {
             path: path, cache: cache, origin: origin, clock: clock, files: files, settings: settings)
     }
 
-    /// Opens the store, and retries while a previous cache has the lock. That cache is released with its last task, and a
-    /// thread for blocking work retains its last closure until it runs the next.
+    /// Opens the store, and retries while a previous cache has the lock. A thread for blocking work may retain that
+    /// cache with its last closure until it runs another closure.
     private static func openStore(_ settings: ImageCacheSettings, _ files: FaultyCacheFiles) async throws -> BlobStore {
         while true {
             do throws(ImageError) {
@@ -56,7 +56,7 @@ struct CacheFixture {
         }
     }
 
-    /// Serves a different image at each URL, which ends with its number.
+    /// Serves a different image at each URL. A URL ends with the number of its image.
     func serveMany(size: Int = 1000) {
         origin.answer { order in
             let number = Int(order.url.split(separator: "/").last?.split(separator: ".").first ?? "") ?? 0

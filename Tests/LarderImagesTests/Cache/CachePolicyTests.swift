@@ -44,7 +44,7 @@ struct CachePolicyTests {
             for _ in 0..<11 { fixture.cache.release(first.digest) }
             #expect(fixture.cache.statistics.leasedBytes == 0)
             #expect(fixture.blobs.count == 1)
-            // Once it is stale, only some policies serve it without revalidation.
+            // Once the image is stale, only some policies serve it without revalidation.
             fixture.clock.advance(60)
             for policy in CachePolicy.allCases {
                 let image = fixture.cache.hit(fixture.request(url(1), policy), now: fixture.clock.now)
@@ -161,7 +161,7 @@ struct CachePolicyTests {
     }
 
     @Test(
-        "a stale image that may be served is served after the first failed attempt, while the download continues")
+        "after the first failed attempt, a permitted stale image is served while the download continues")
     func firstFailure() async throws {
         try await withStaleImage("max-age=60, stale-if-error=1000") { (fixture) async throws in
             fixture.origin.answer { _ in .failedAttempt(.status(503)) }

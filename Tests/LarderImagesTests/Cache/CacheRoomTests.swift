@@ -107,7 +107,7 @@ struct CacheRoomTests {
             fixture.cache.release(lease.digest)
             #expect(await fixture.code(url(5)) == .noRoom)
             #expect(await fixture.code(url(4), .cacheOnly) == nil)
-            // Two rows pin the same file. It counts as pinned until neither does.
+            // Two rows pin the same file. The file counts as pinned until both rows are unpinned.
             #expect(try await fixture.cache.pin(fixture.request(url(1)), false))
             #expect(fixture.cache.disk.blobs.retained == (6000, 2))
             #expect(try await fixture.cache.remove(fixture.request(url(2))))

@@ -243,7 +243,7 @@ struct CacheStorageTests {
                 await fixture.cache.stop()
             }
             let fixture = try await CacheFixture.open(path)
-            // The images are hidden from the start and are removed soon after.
+            // The images are hidden directly after the restart, and are removed by the background work.
             #expect(try await fixture.rows().isEmpty)
             #expect(fixture.blobs.count == 3)
             let running = Task { await fixture.cache.run() }

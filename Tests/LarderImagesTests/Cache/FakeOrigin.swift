@@ -17,7 +17,7 @@ final class FakeOrigin: ImageOriginClient {
         case failedAttempt(ImageError)
     }
 
-    /// A received request. It does not contain the whole order, which refers to the cache.
+    /// A received request. It does not retain the order, because the order refers to the cache.
     struct Request: Sendable {
         let url: String
         let headers: [(name: String, value: String)]

@@ -56,7 +56,8 @@ struct SpaceWaitTests {
             #expect(!wasWoken)
             let waiting = Task { try await fixture.cache.reclaim(shortage, for: downloads[0]) }
             await waitForWaiters(1, fixture)
-            // The youngest download does not wait. It starts again when another one has ended.
+            // The youngest download discards its bytes instead of waiting. It starts again when another download has
+            // ended.
             let isRepeated = try await fixture.cache.reclaim(shortage, for: downloads[1])
             #expect(!isRepeated)
             let restart = Task { await fixture.cache.restart(downloads[1]) }

@@ -86,7 +86,7 @@ struct ImagePrefixTests {
     }
 
     @Test(
-        "a text that is not the beginning of a URL is rejected",
+        "a prefix without an http or https scheme or a host, or with a user or a fragment, is rejected",
         arguments: [
             "", "a.example", "https://", "ftp://a", "https://u@a", "https://a.example/x#y", "https://a.example#",
         ])

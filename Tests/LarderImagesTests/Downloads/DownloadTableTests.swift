@@ -139,7 +139,7 @@ struct DownloadTableTests {
         #expect(left == nil)
     }
 
-    @Test("an origin is reachable if, since a download began, it sent bytes to it or responded to another")
+    @Test("a download counts its origin as reachable after it received bytes or another download got a response")
     func reachable() throws {
         var table = table()
         try join(&table, request(1), 1)

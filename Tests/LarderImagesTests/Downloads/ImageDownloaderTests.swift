@@ -27,7 +27,7 @@ struct ImageDownloaderTests {
         return response
     }
 
-    @Test("an image is published whether its length is declared, chunked or given by the end of the connection")
+    @Test("an image is published whether the body has a declared length, is chunked or ends with the connection")
     func lengths() async throws {
         let scripts: [RawOrigin.Script] = [
             { _, _ in [.ok(Self.image, "Content-Encoding: identity")] },
@@ -212,7 +212,7 @@ struct ImageDownloaderTests {
             answer: [.ok(image, "ETag: \"b\"")]),
     ]
 
-    @Test("an interrupted body is resumed after its last byte, or downloaded from the start", arguments: resumptions)
+    @Test("an interrupted body is resumed where it ended, or downloaded from the start", arguments: resumptions)
     func resuming(_ resumption: Resumption) async throws {
         let script: RawOrigin.Script = { number, _ in
             switch number {
@@ -235,7 +235,7 @@ struct ImageDownloaderTests {
     }
 
     @Test(
-        "an image that changes during a resumed download without a new tag fails if it must have a digest"
+        "a resumed download with an expected digest fails if the image has changed but kept its tag"
     )
     func changing() async throws {
         // The tag claims that the image has not changed. Only the expected digest reveals the change.
@@ -339,7 +339,7 @@ struct ImageDownloaderTests {
     // MARK: Cancelling
 
     @Test(
-        "a download that is cancelled before the head or in the body closes its connection and leaves no file",
+        "a download that is cancelled before the response head or in the body closes its connection and leaves no file",
         arguments: [true, false])
     func cancelling(_ isInBody: Bool) async throws {
         let (requests, request) = AsyncStream<Void>.makeStream()

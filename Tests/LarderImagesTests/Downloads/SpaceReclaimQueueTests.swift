@@ -51,7 +51,7 @@ struct SpaceReclaimQueueTests {
         #expect(queue.changes == 2)
     }
 
-    @Test("a waiter is resumed once")
+    @Test("a waiter is resumed only once")
     func once() {
         var queue = Queue()
         let waiter = wait(&queue, .space, for: 1, 1)
@@ -75,7 +75,7 @@ struct SpaceReclaimQueueTests {
         var usage = full
         usage.bytes = 2999
         guard case .retry = decide(1, usage, running: [1, 2]) else { Issue.record(); return }
-        // All space belongs to leased or pinned images, and no other will become free.
+        // All space belongs to leased or pinned images, and no other space will become free.
         usage = full
         (usage.bytes, usage.retainedBytes, usage.reservedBytes) = (5000, 5000, 0)
         guard case .fail = decide(1, usage, running: [1, 2]) else { Issue.record(); return }
@@ -114,7 +114,7 @@ struct SpaceReclaimQueueTests {
         #expect(restarts == [true, false])
     }
 
-    @Test("a download that ends no longer has to discard its bytes")
+    @Test("once a download has ended, it does not have to discard its bytes")
     func ended() {
         var queue = Queue()
         wait(&queue, .space, for: 1, 1)

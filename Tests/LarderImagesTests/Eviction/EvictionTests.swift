@@ -173,7 +173,7 @@ struct EvictionTests {
         add(1...1)
         add(10...10)
         #expect(ghosts.count == 10 && ghosts.bytes == 10_000)
-        // The first entry of 1 was the oldest, and 2 is now.
+        // The first entry of 1 was the oldest. After its removal the entry of 2 is the oldest.
         add(11...11)
         #expect(!take(2))
         #expect(take(1))

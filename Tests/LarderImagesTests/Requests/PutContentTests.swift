@@ -10,7 +10,8 @@ struct PutContentTests {
     private func withFile(_ bytes: [UInt8], _ body: (CInt, PassedInFile) throws -> Void) throws {
         let file = larder_memfd_create("image")
         try #require(write(file, bytes, bytes.count) == bytes.count)
-        // Otherwise a change in the clock tick of the file's creation would not change its modification time.
+        // Backdates the file. Otherwise a change in the clock tick of its creation would not change its modification
+        // time.
         let past = [timespec(tv_sec: 1, tv_nsec: 0), timespec(tv_sec: 1, tv_nsec: 0)]
         try #require(futimens(file, past) == 0)
         try body(file, PassedInFile(file) { close($0) })
