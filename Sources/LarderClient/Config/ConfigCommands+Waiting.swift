@@ -8,9 +8,11 @@ extension ConfigCommands {
     /// try await client.config.wait(for: .equals(true), at: "search.enabled", timeout: .seconds(30))
     /// ```
     ///
-    /// The agent checks only snapshots, so a value that is replaced immediately after it was set can be missed.
+    /// The agent checks the condition only against snapshots, and may combine changes in quick succession into one
+    /// snapshot. A value that is replaced immediately after it was set can therefore be missed.
     /// - Parameters:
-    ///   - condition: what to wait for: a value, any other value, the presence or absence of a value, or a revision.
+    ///   - condition: what to wait for: a value that equals or differs from a given one, the presence or absence of a
+    ///     value, or a revision.
     ///   - path: the path whose value is checked; empty for the whole document.
     ///   - timeout: how long to wait, in whole milliseconds, rounded up; nil for no limit.
     /// - Returns: the snapshot in which the condition holds.

@@ -48,8 +48,8 @@ public struct ConfigCommands: Sendable {
     ///   - path: the path; empty for the whole document.
     ///   - maximumAge: the maximum time since the remote source last confirmed the value. If more time has passed, the
     ///     agent first polls the source. Nil returns the current value at once.
-    ///   - staleIfError: the maximum time since the last confirmation if the poll for `maximumAge` fails. Nil makes a
-    ///     failed poll an error.
+    ///   - staleIfError: if the poll for `maximumAge` fails, the maximum time since the last confirmation for which the
+    ///     value is returned nevertheless. Nil makes a failed poll an error.
     /// - Throws: `remote` with `notFound` if there is no value at the path, with `unavailable` while the remote source
     ///   has not delivered a document yet, or with `upstreamFailed` or `rejected` if a value within the maximum age
     ///   cannot be obtained.
@@ -106,7 +106,7 @@ public struct ConfigCommands: Sendable {
     ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
     /// - Returns: the revision that contains the change.
     /// - Throws: `remote` with `invalidParams` if the path is empty or leads into an array, or with `denied` if the
-    ///   settings lock the path.
+    ///   path is locked in the settings.
     @discardableResult
     public func set(
         _ path: String, to value: JSONValue, ttl: Duration? = nil, namespace: String = defaultNamespace

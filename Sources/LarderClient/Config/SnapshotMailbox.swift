@@ -24,8 +24,8 @@ final class SnapshotMailbox: EventReceiver {
         var consumer: Consumer?
         var isCancelled = false
 
-        /// Returns the pending snapshot and removes it. Without one, returns the end of the subscription; nil if it is
-        /// open.
+        /// Returns the pending snapshot and removes it. Without one, returns the end of the subscription; nil if the
+        /// subscription is open.
         mutating func take() -> Delivery? { receiver.take().map(Delivery.snapshot) ?? end }
     }
 

@@ -6,8 +6,8 @@ extension LarderSocket {
         package let code: CInt
     }
 
-    /// Whether a path names an abstract socket (unix(7)): `@` and its name, as systemd writes it. The path of a file
-    /// with such a name must contain a directory: `./@name`.
+    /// Whether a path names an abstract socket (unix(7)): `@` followed by the name of the socket, as systemd writes it.
+    /// The path of a file whose name begins with `@` must contain a directory: `./@name`.
     package static func isAbstract(_ path: String) -> Bool { path.hasPrefix("@") }
 
     /// Creates a stream socket and connects it.

@@ -25,10 +25,11 @@ public struct ImageCommands: Sendable {
     /// - Parameters:
     ///   - url: an absolute `http` or `https` URL.
     ///   - policy: whether a cached image or the network is preferred.
-    ///   - maximumAge: the oldest acceptable image, in whole seconds, rounded down; nil to apply only the policy.
+    ///   - maximumAge: the maximum acceptable age of the image, in whole seconds, rounded down; nil to apply only the
+    ///     policy.
     ///   - expectedDigest: the SHA-256 that the image must have; an image with another digest is refused.
-    ///   - cacheKey: identifies the image instead of the URL, within the URL's origin. It lets URLs that differ only in
-    ///     their signature share one cached image.
+    ///   - cacheKey: identifies the image within the URL's origin, in place of the URL. URLs that differ only in their
+    ///     signature can thus share one cached image. Nil to use the URL.
     ///   - priority: the priority of the download among the queued downloads of the same user.
     ///   - deadline: how long the agent may take, in whole milliseconds, rounded up; nil for
     ///     ``LarderClient/Configuration/timeout``.
@@ -105,8 +106,9 @@ public struct ImageCommands: Sendable {
     /// - Parameters:
     ///   - url: an absolute `http` or `https` URL.
     ///   - policy: the policy that the decision is made for.
-    ///   - maximumAge: the oldest acceptable image, in whole seconds, rounded down; nil to apply only the policy.
-    ///   - cacheKey: identifies the image instead of the URL, within the URL's origin.
+    ///   - maximumAge: the maximum acceptable age of the image, in whole seconds, rounded down; nil to apply only the
+    ///     policy.
+    ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
     ///   - explain: whether the result lists the rules that led to the decision.
     public func peek(
         _ url: String, policy: ImagePolicy = .default, maximumAge: Duration? = nil, cacheKey: String? = nil,
@@ -129,7 +131,7 @@ public struct ImageCommands: Sendable {
     /// Needs the right `administer`.
     /// - Parameters:
     ///   - url: an absolute `http` or `https` URL.
-    ///   - cacheKey: identifies the image instead of the URL, within the URL's origin.
+    ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
     /// - Returns: the properties of the image.
     /// - Throws: `remote` with `noRoom` if the pinned images would take more than three quarters of the cache; also the
     ///   errors of ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)``.
@@ -149,7 +151,7 @@ public struct ImageCommands: Sendable {
     /// - Parameters:
     ///   - url: an absolute `http` or `https` URL. Its origin need not exist.
     ///   - bytes: the whole file.
-    ///   - cacheKey: identifies the image instead of the URL, within the URL's origin.
+    ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
     ///   - lifetime: how long the image is fresh, in whole seconds, rounded down; nil for a year.
     /// - Throws: `remote` with `imageRefused` if the bytes are not an acceptable image, or with `noRoom`.
     @discardableResult
@@ -177,7 +179,7 @@ public struct ImageCommands: Sendable {
     ///   - file: a descriptor that is open for reading; it stays open. A file in memory (memfd_create(2)) is read from
     ///     its start and must not change until this method returns. Any other file, such as one on a disk or a pipe, is
     ///     first copied to memory from its current position, at most 1 GiB.
-    ///   - cacheKey: identifies the image instead of the URL, within the URL's origin.
+    ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
     ///   - expectedDigest: the SHA-256 that the image must have; an image with another digest is refused.
     ///   - lifetime: how long the image is fresh, in whole seconds, rounded down; nil for a year.
     /// - Throws: `remote` with `imageRefused` if the file is not an acceptable image or, with the reason `fileChanged`,
@@ -200,7 +202,7 @@ public struct ImageCommands: Sendable {
     /// Needs the right `administer`.
     /// - Parameters:
     ///   - url: an absolute `http` or `https` URL.
-    ///   - cacheKey: identifies the image instead of the URL, within the URL's origin.
+    ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
     /// - Returns: whether the image was pinned.
     @discardableResult
     public func unpin(_ url: String, cacheKey: String? = nil) async throws(LarderClientError) -> Bool {
@@ -212,7 +214,7 @@ public struct ImageCommands: Sendable {
     /// Needs the right `administer`.
     /// - Parameters:
     ///   - url: an absolute `http` or `https` URL.
-    ///   - cacheKey: identifies the image instead of the URL, within the URL's origin.
+    ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
     /// - Returns: whether the image was cached, and its size in bytes.
     @discardableResult
     public func remove(_ url: String, cacheKey: String? = nil) async throws(LarderClientError) -> ImageRemove.Result {
@@ -220,8 +222,8 @@ public struct ImageCommands: Sendable {
             ImageRemove.self, ImageRemove.Parameters(.image(ImageReference(url: url, cacheKey: cacheKey))))
     }
 
-    /// Removes all images from the cache whose URL begins with a prefix, pinned or not. A file stays while a client has
-    /// a lease on it.
+    /// Removes from the cache all images, pinned or not, whose URL begins with a prefix. A file stays while a client
+    /// has a lease on it.
     ///
     /// ```swift
     /// try await client.images.remove(prefix: "https://img.example.org/thumbnails/", dryRun: true).images

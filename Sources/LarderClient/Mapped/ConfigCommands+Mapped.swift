@@ -4,21 +4,23 @@ public import LarderSnapshotFile
 import Synchronization
 
 extension ConfigCommands {
-    /// Returns the whole current snapshot, mapped into memory. Values in it are looked up without a system call.
+    /// Returns the whole current snapshot as a file that is mapped into memory. Looking up a value in the snapshot
+    /// needs no system call.
     ///
     /// ```swift
     /// let snapshot = try await client.config.snapshot(mapped: true)
     /// let limit = snapshot.int(at: "search.limit") ?? 10
     /// ```
     ///
-    /// The client caches the newest snapshot of each namespace. While it is current, this method returns it without a
-    /// request, so you can call it wherever a value is needed. In a tight loop, keep the snapshot and call this method
-    /// again when ``MappedSnapshot/isCurrent`` is false. A snapshot stays valid as long as it is referenced.
+    /// The client caches the newest snapshot of each namespace. While the cached snapshot is current, this method
+    /// returns it without a request, so you can call the method wherever a value is needed. In a tight loop, keep the
+    /// returned snapshot, and call this method again only when ``MappedSnapshot/isCurrent`` is false. A snapshot stays
+    /// valid as long as it is referenced.
     /// - Parameters:
     ///   - namespace: the name of the namespace.
-    ///   - mapped: true to map a file that the agent passes and that all clients share. False if the connection cannot
-    ///     pass descriptors, for example through a relay: the document is then sent over the connection and written to
-    ///     a file in memory in this process.
+    ///   - mapped: true to map the agent's file of the snapshot, which all clients share. Pass false if the socket
+    ///     cannot pass descriptors, for example because it is relayed. The agent then sends the document as JSON, and
+    ///     the client writes it to a file in the memory of this process.
     /// - Throws: `remote` with `notFound` or `unavailable` before the first publication; `protocolViolation` if the
     ///   reply comes without a file or the file cannot be read.
     public func snapshot(
@@ -131,7 +133,7 @@ final class MappedSnapshotStore: Sendable {
 
     /// Caches a snapshot and its subscription, which replace those cached before for the namespace.
     func keep(_ snapshot: MappedSnapshot, _ subscription: OpenSubscription, of namespace: String) {
-        // The replaced values are released outside the lock, because that ends a subscription.
+        // The replaced values are released outside the lock, because releasing them ends a subscription.
         _ = cached.withLock {
             $0.updateValue(CachedSnapshot(snapshot: snapshot, subscription: subscription), forKey: namespace)
         }
