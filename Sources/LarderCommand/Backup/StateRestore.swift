@@ -54,7 +54,7 @@ struct StateRestore {
         try check(seteuid(information.st_uid) == 0, "become user \(information.st_uid) to write to", directory)
     }
 
-    /// Acquires the lock of the directory, which a running agent holds.
+    /// Acquires the lock of the directory. Fails while an agent runs, because the agent holds the lock.
     private func takeLock(isRoot: Bool) throws(Failure) -> FileLock {
         let path = directory + "/lock"
         let descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
@@ -149,7 +149,7 @@ struct StateRestore {
 /// Writes files that only their owner can access and that are flushed to disk when the call returns.
 enum NewFile {
     /// Creates a file.
-    /// - Throws: ``Failure`` if the file exists or cannot be written; it is then removed.
+    /// - Throws: ``Failure`` if the file already exists or cannot be written. A partially written file is removed.
     static func write(_ bytes: [UInt8], to path: String) throws(Failure) {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw failure(path, .current) }

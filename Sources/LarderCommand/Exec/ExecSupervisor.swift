@@ -38,7 +38,8 @@ struct ExecSupervisor {
 
     private enum Phase {
         case running
-        /// The program was asked to end because of a change. It is killed at `deadline`, which is then nil.
+        /// The program was asked to end because of a change. It is killed at `deadline`; `deadline` is nil once it has
+        /// been killed.
         case stopping(deadline: Duration?)
     }
 

@@ -10,8 +10,8 @@ import Glibc
 ///
 /// On a terminal the program stays in this process's group, like a program started without larder: signals from the
 /// keyboard reach both, job control stops and continues both, and the program may read from the terminal. Without a
-/// terminal the program leads its own group, so that a signal to this process's group reaches it only once: this
-/// process forwards the signal.
+/// terminal the program leads its own group, so that a signal to this process's group reaches the program only once,
+/// when this process forwards the signal.
 final class SupervisedProgram: Sendable {
     private let words: [String]
     private let pipe: SignalPipe
@@ -30,7 +30,7 @@ final class SupervisedProgram: Sendable {
 
     /// Prepares to run a program, but does not start it.
     /// - Parameter onApplied: called with a snapshot once the program was started or signalled with it, or if the
-    ///   snapshot does not change its variables. It is called on the thread that ``run(with:_:_:)`` blocks.
+    ///   snapshot does not change the program's variables. It is called on the thread that ``run(with:_:_:)`` blocks.
     init(_ words: [String], onApplied: @escaping @Sendable (ConfigSnapshot) -> Void) throws(Failure) {
         self.words = words
         self.onApplied = onApplied
@@ -40,7 +40,7 @@ final class SupervisedProgram: Sendable {
         if terminal >= 0 { close(terminal) }
     }
 
-    /// Passes the newest snapshot. Can be called from any thread.
+    /// Passes the newest snapshot and its variables to the thread that runs the program. Can be called from any thread.
     func change(to change: Change) {
         newest.withLock { $0 = change }
         pipe.notify()

@@ -1,7 +1,7 @@
 /// Estimates the current rate of a prefetch and its remaining time.
 ///
-/// Both are based on the last ten seconds. An average since the start would be far too high for minutes, because images
-/// that are already cached are settled immediately. The type has no clock; the time is passed to it.
+/// Both are based on the last ten seconds. An average since the start would be far too high during the first minutes,
+/// because images that are already cached are settled immediately. The type has no clock; the time is passed to it.
 struct ProgressMeter {
     private struct Sample {
         let at: Duration

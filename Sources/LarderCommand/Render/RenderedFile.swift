@@ -92,8 +92,8 @@ struct RenderedFile {
     ///   - confirm: checks the new file after it has replaced the old one, and throws to restore the old one; nil if
     ///     there is no such check, so that no copy of the old file is kept.
     ///   - unconfirmed: the marker of the old file, if that file still has to be confirmed.
-    /// - Throws: the errors of `accept` and `confirm`, a ``Rejection`` with its outcome; ``Failure`` if a file cannot
-    ///   be written.
+    /// - Throws: the errors of `accept` and `confirm`, with ``Rejection/outcome`` set if the error is a ``Rejection``;
+    ///   ``Failure`` if a file cannot be written.
     func replace(
         with text: String, accept: (String) async throws -> Void = { _ in },
         confirm: (() async throws(Rejection) -> Void)? = nil, unconfirmed: UnconfirmedMarker? = nil

@@ -15,8 +15,8 @@ struct RenderedOutput: Sendable {
     /// The command that runs after a change; nil for none.
     let exec: ShellCommand?
 
-    /// The maximum number of attempts of one call, which starts again if the configuration has changed during an
-    /// attempt. Without a limit, a configuration that changes all the time would never be written.
+    /// The maximum number of attempts in one call of `write`. An attempt is repeated if the configuration has changed
+    /// during the attempt. Without a limit, a configuration that changes all the time would never be written.
     private static let maxRounds = 5
 
     private struct Outdated: Error {

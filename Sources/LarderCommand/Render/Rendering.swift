@@ -47,7 +47,7 @@ struct RenderedConfiguration: Sendable {
     /// - Throws: ``Failure`` or ``RenderedOutput/ExecFailure``.
     func write(_ value: JSONValue, isExecDue: Bool = false) async throws -> Bool {
         let isReplaced = try await output.write(rendering.text(of: value)) {
-            // If the agent is unreachable or the newest value cannot be rendered, this value is written.
+            // If the agent is unreachable or the newest value cannot be rendered, `value` is written.
             let parameters = ConfigGet.Parameters(path: rendering.path, namespace: namespace)
             let newest = try? await client.call(ConfigGet.self, parameters, timeout: Self.requestTimeout).value
             return newest.flatMap { try? rendering.text(of: $0) }

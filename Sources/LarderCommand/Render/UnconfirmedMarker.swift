@@ -81,8 +81,9 @@ final class UnconfirmedMarker: Sendable {
         guard descriptor >= 0 else { return .none }
         let marker = UnconfirmedMarker(path: path, lock: LockedFile(descriptor))
         var (opened, named) = (stat(), stat())
-        // If the lock is held, the process is still running. It removes the marker before it releases the lock, so the
-        // marker may be gone now. In a directory such as /tmp the marker may belong to another user.
+        // If the lock is held, the process that created the marker is still running. That process removes the marker
+        // before it releases the lock, so the marker may be gone now. The owner is checked, because in a directory such
+        // as /tmp the marker may belong to another user.
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, fstat(descriptor, &opened) == 0, lstat(path, &named) == 0,
             opened.st_ino == named.st_ino, opened.st_dev == named.st_dev, opened.st_mode & S_IFMT == S_IFREG,
             opened.st_uid == geteuid(), opened.st_mode & 0o022 == 0

@@ -18,7 +18,7 @@ enum ServiceCheck {
                             + (units.isUser ? " for this user" : ""))
                 ]
             }
-            // A failed unit is reported as failed even if an agent replies that systemd does not manage.
+            // A failed unit is reported as failed even if an agent that systemd did not start is running.
             if let agent, !units.service.isUp, !units.socket.isUp, !facts.hasFailed { return [foreign(agent, units)] }
             return socket(units, isReachable) + service(units, isReachable, log)
         case .another:
@@ -65,8 +65,8 @@ enum ServiceCheck {
         }
     }
 
-    /// The finding that an agent replies that systemd does not manage. Starting the service would replace that agent's
-    /// socket.
+    /// The finding that the running agent was not started by systemd. Starting the service would replace the socket of
+    /// that agent.
     private static func foreign(_ agent: AgentFacts, _ units: ServiceFacts.Units) -> Finding {
         let pid = agent.info.pid
         let unit = units.socket.isAbsent ? "larder.service" : "larder.socket"

@@ -70,7 +70,8 @@ struct WaitCommand: AsyncParsableCommand {
             throw Failure(
                 .usage,
                 "\"\(text)\" is not a valid condition; write PATH=VALUE or PATH!=VALUE without spaces around the "
-                    + "operator, and put a value that begins with \"=\" or a space in double quotes")
+                    + "operator; if VALUE itself begins with \"=\" or a space, write it as a JSON string, such as "
+                    + "'path=\"=x\"'")
         }
         let path = try PathArgument.parse(String(name))
         let value = try ValueArgument.parse(String(rest), isString: isString)
