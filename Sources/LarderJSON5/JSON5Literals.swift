@@ -23,7 +23,7 @@ extension JSON5Text {
     /// Parses the rest of an escape, after the backslash.
     private mutating func escape() throws(JSON5Error) -> Unicode.Scalar {
         let start = offset - 1
-        guard let kind = peek else { return "\\" }  // the string ends with the text, which string() reports
+        guard let kind = peek else { return "\\" }  // the text ends inside the string; string() reports it
         advance()
         switch kind {
         case "\"", "'", "\\", "/": return kind

@@ -17,8 +17,8 @@ extension MemberReader {
     /// because it may be a mistake.
     /// - Parameter effect: the part of the error text that describes the change: "setting the whole document replaces
     ///   all overrides"
-    /// - Throws: `invalidParams` if the member is not true although the path is the whole document, or is true although
-    ///   it is not
+    /// - Throws: `invalidParams` if the path is the whole document and the member is not true, or if the member is true
+    ///   for any other path
     func confirmation(_ name: StaticString, of path: JSONPath, _ effect: String) throws(WireError) -> Bool {
         let isConfirmed = try bool(name) ?? false
         if path.isRoot, !isConfirmed {

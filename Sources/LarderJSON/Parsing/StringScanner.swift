@@ -1,7 +1,7 @@
 /// Finds the end of a string and validates its content.
 ///
-/// All reads stay within the text and its zero padding: each step checks a byte before it moves past it, and no step
-/// moves past a zero byte.
+/// All reads stay within the text and its zero padding: each step checks a byte before moving past that byte, and no
+/// step moves past a zero byte.
 enum StringScanner {
     struct Result {
         /// The closing quotation mark, or the position of the error.

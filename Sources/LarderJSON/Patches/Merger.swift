@@ -31,8 +31,8 @@ struct Merger {
         var current: Int
         /// The position in the current source.
         var members: MemberCursor
-        /// The name nodes of the first source whose names other sources have too, in order. The members between them
-        /// can be copied in blocks. Nil if the first source cannot be copied in blocks.
+        /// The name nodes of those members of the first source that other sources have too, in order. The members
+        /// between them can be copied in blocks. Nil if the first source cannot be copied in blocks.
         var touched: [Int]?
         var nextTouched = 0
         /// The next member of the first source, if it is copied in blocks.
@@ -79,14 +79,14 @@ struct Merger {
 
     private func entry(_ source: Source) -> Node { documents[source.layer].nodes[source.node] }
 
-    // MARK: What the layers make of one place
+    // MARK: Folding the layers at one path
 
     private struct Fold {
         /// The index in `sources` at which the objects to merge begin, if the outcome is `objects`.
         let start: Int
         var outcome = Outcome.absent
-        /// The index of the source that introduced the member, or reintroduced it after a removal. It decides the
-        /// member's position.
+        /// The index of the source that introduced the member, or reintroduced it after a removal. This source
+        /// determines the member's position.
         var home = 0
     }
 
@@ -154,7 +154,7 @@ struct Merger {
                 touched: isCopyable(source) ? touched(from: first) : nil, position: source.node + 1))
     }
 
-    /// The name nodes of the source `first` whose names later sources have too.
+    /// The name nodes of those members of the source `first` that later sources have too.
     private func touched(from first: Int) -> [Int] {
         let base = sources[first]
         var touched: [Int] = []

@@ -3,9 +3,9 @@ import Glibc
 /// The memory of a document: its text, its tape and the name tables of its large objects.
 ///
 /// `@unchecked Sendable`, because the memory is accessed through pointers. Arrays would add a bounds check to each byte
-/// that the parser reads, and could not be read past their end in whole words. It is safe, as with copy-on-write,
-/// because only the holder of the sole reference (checked with `isKnownUniquelyReferenced`) writes to the memory:
-/// before the first value of the document is returned, or after the last one was released.
+/// that the parser reads, and could not be read past their end in whole words. Sharing a document is safe, as with
+/// copy-on-write, because only the holder of the sole reference (checked with `isKnownUniquelyReferenced`) writes to
+/// the memory: before the first value of the document is returned, or after the last one was released.
 final class Document: @unchecked Sendable {
     /// The pointers and sizes. They are in separately allocated memory, so that Swift does not check accesses for
     /// exclusivity.
