@@ -57,12 +57,12 @@ public enum AgentClients: WireMethod, AuthorizedMethod {
         /// Short name of the process; "" if unknown.
         public var command: String
         public var connectedAt: Timestamp
-        /// Requests and notifications received from it.
+        /// The number of requests and notifications received from the client.
         public var requests: Int
-        /// Its open subscriptions.
+        /// The number of open subscriptions of the client.
         public var subscriptions: Int
         public var bytesReceived: Int
-        /// Bytes that the client has accepted.
+        /// The number of bytes of output that the client has accepted.
         public var bytesSent: Int
         /// Bytes of output that the client has not accepted yet.
         public var pendingBytes: Int

@@ -137,8 +137,8 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
         public var peer: Peer
         /// The caller's rights, except in namespaces with their own access rules.
         public var rights: [Right]
-        /// The caller's rights in each namespace with its own access rules. Namespaces in which it has none are left
-        /// out.
+        /// The caller's rights in each namespace with its own access rules. Namespaces in which the caller has no
+        /// rights are left out.
         public var namespaceRights: [String: [Right]]
 
         public init(

@@ -47,11 +47,11 @@ public enum ConfigDiff: WireMethod, AuthorizedMethod {
     public struct Change: Sendable, Equatable {
         /// The kind of a difference.
         public enum Kind: String, Sendable, Hashable, CaseIterable {
-            /// There was no value before.
+            /// The path had no value in the old snapshot.
             case added
-            /// There is no value now.
+            /// The path has no value in the new snapshot.
             case removed
-            /// The value is another one, or a newer agent reports a kind that this version does not know.
+            /// The values in the two snapshots differ, or a newer agent reports a kind that this version does not know.
             case changed
         }
 
@@ -97,7 +97,7 @@ public enum ConfigDiff: WireMethod, AuthorizedMethod {
         public var from: Int
         /// The new revision.
         public var to: Int
-        /// The epoch in which the revision counts.
+        /// The epoch of the revision. Revisions of different epochs cannot be compared.
         public var epoch: String
         /// The RFC 7396 merge patch from the old value to the new one. Nil if none can express the difference: the
         /// value appears or disappears, or gets a `null`.

@@ -145,7 +145,8 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
         public var isHiding: Bool
         /// The source of the layer's value; nil if the layer has no effect at the path.
         public var source: Source?
-        /// When the layer's effect at the path began. Nil if it has none there, or if the time is unknown.
+        /// When the layer's effect at the path began. Nil if the layer has no effect at the path, or if the time is
+        /// unknown.
         public var since: Since?
         /// The revision that was rolled back to, if the layer of that revision is shown instead of the live one;
         /// otherwise nil.
@@ -244,9 +245,9 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
         public var namespace: String
         /// Revision of the snapshot that is explained.
         public var revision: Int
-        /// The epoch in which the revision counts.
+        /// The epoch of the revision. Revisions of different epochs cannot be compared.
         public var epoch: String
-        /// The value in that snapshot; nil if it does not exist.
+        /// The value in that snapshot; nil if the path has no value in it.
         public var value: JSONValue?
         /// The highest layer with an effect at the path that no lock suppresses; nil if no layer has one.
         public var winner: String?

@@ -3,8 +3,8 @@
 public import LarderJSON
 
 /// `config.get`: reads a value. Returns a value from the current snapshot at once; `value`, `revision`, `epoch` and
-/// `state` belong together. With maximumAgeSeconds, the remote source is polled first if it last confirmed its document
-/// longer ago than that.
+/// `state` belong together. With maximumAgeSeconds, the remote source is polled first if its last confirmation of the
+/// document is older than that.
 public enum ConfigGet: WireMethod, AuthorizedMethod {
     public static let name = "config.get"
 
@@ -55,7 +55,7 @@ public enum ConfigGet: WireMethod, AuthorizedMethod {
         public var value: JSONValue
         /// The revision of the snapshot.
         public var revision: Int
-        /// The epoch in which the revision counts.
+        /// The epoch of the revision. Revisions of different epochs cannot be compared.
         public var epoch: String
         /// The state of the namespace.
         public var state: ConfigState

@@ -42,7 +42,8 @@ public enum ConfigHistory: WireMethod, AuthorizedMethod {
         /// `start`, `set`, `unset`, `expiry`, `host`, `defaults`, `settings`, `refresh`, `push`, `rollback` or
         /// `release`. Newer agents may send other kinds.
         public var kind: String
-        /// The path of a `set` or `unset`, dotted or as a JSON Pointer; nil if it is longer than 1,024 bytes.
+        /// The path of a `set` or `unset`, dotted or as a JSON Pointer; nil if the path is longer than 1,024 bytes, and
+        /// for other kinds.
         public var path: String?
         /// The revision that was rolled back to.
         public var revision: Int?
@@ -89,12 +90,12 @@ public enum ConfigHistory: WireMethod, AuthorizedMethod {
         public var revision: Int
         /// SHA-256 of the document's compact text.
         public var digest: String
-        /// Length of that text in bytes.
+        /// The length of the document's compact text in bytes.
         public var bytes: Int
         public var publishedAt: Timestamp
-        /// Whether it is the current snapshot.
+        /// Whether this is the current snapshot.
         public var current: Bool
-        /// Whether it is kept until it is unpinned.
+        /// Whether the snapshot is kept until it is unpinned.
         public var isPinned: Bool
         /// Upstream version of the remote document in the snapshot; nil if it has none.
         public var upstreamVersion: String?
@@ -150,7 +151,7 @@ public enum ConfigHistory: WireMethod, AuthorizedMethod {
     public struct Result: WireResult, Equatable {
         /// The name of the namespace.
         public var namespace: String
-        /// The epoch in which the revision counts.
+        /// The epoch of the revision. Revisions of different epochs cannot be compared.
         public var epoch: String
         /// Newest first; empty if nothing has been published.
         public var generations: [Generation]

@@ -34,7 +34,7 @@ public enum ConfigOpen: WireMethod, AuthorizedMethod {
         public var namespace: String
         /// The revision of the snapshot.
         public var revision: Int
-        /// The epoch in which the revision counts.
+        /// The epoch of the revision. Revisions of different epochs cannot be compared.
         public var epoch: String
         /// The state of the namespace.
         public var state: ConfigState

@@ -39,7 +39,7 @@ public enum ConfigRefresh: WireMethod, AuthorizedMethod {
     public struct Result: WireResult, Equatable {
         /// The revision of the snapshot.
         public var revision: Int
-        /// The epoch in which the revision counts.
+        /// The epoch of the revision. Revisions of different epochs cannot be compared.
         public var epoch: String
         /// Whether a new snapshot was published.
         public var changed: Bool

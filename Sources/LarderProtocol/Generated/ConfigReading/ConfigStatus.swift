@@ -37,7 +37,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             public var peer: WirePeer
             /// The revision of the snapshot.
             public var revision: Int
-            /// Why, if the client gave a reason.
+            /// Why the client refused the snapshot; nil if the client gave no reason.
             public var reason: String?
             /// When the client sent the acknowledgement.
             public var at: Timestamp
@@ -140,7 +140,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
     public struct Refusal: Sendable, Equatable {
         /// Upstream version of the rejected document; nil if it has none.
         public var version: String?
-        /// Why it was rejected, for people.
+        /// Why the document was rejected, for people.
         public var reason: String
         public var at: Timestamp
 
@@ -169,7 +169,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
     public struct Quarantine: Sendable, Equatable {
         /// Upstream version of the document; nil if it has none.
         public var version: String?
-        /// When it was rejected.
+        /// When the document was rejected.
         public var at: Timestamp
         /// Number of members of the current remote document. Members of nested objects count individually.
         public var members: Int
@@ -267,13 +267,13 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         public var version: String?
         /// Entity tag of the remote document; nil if it has none.
         public var etag: String?
-        /// When the agent last sent it a request.
+        /// When the agent last sent a request to the source.
         public var lastAttemptAt: Timestamp?
-        /// When it last sent a usable response.
+        /// When the source last sent a usable response.
         public var lastSuccessAt: Timestamp?
-        /// When the agent will poll it next.
+        /// When the agent will poll the source next.
         public var nextAttemptAt: Timestamp?
-        /// Failures since the last usable response.
+        /// The number of failures since the last usable response.
         public var consecutiveFailures: Int
 
         public init(
@@ -321,12 +321,12 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         public var name: String
         /// Whether the layer has any content.
         public var present: Bool
-        /// Length of its compact text; 0 if it has none.
+        /// Length of the compact text of the layer; 0 if the layer has no content.
         public var bytes: Int
         /// Where the layer comes from: a directory, a URL, a path, "push" or "config.set"; for experiment the names of
         /// the overlays that apply to this host; "" if nothing is configured.
         public var origin: String
-        /// When it last changed.
+        /// When the layer last changed.
         public var updatedAt: Timestamp?
         /// The problem with the layer, for people; nil if it has none.
         public var problem: String?
@@ -365,7 +365,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
     public struct Copy: Sendable, Equatable {
         /// Path of the file.
         public var path: String
-        /// Why the file is missing or outdated, for people; nil if it is neither.
+        /// Why the file is missing or outdated, for people; nil if the file is up to date.
         public var problem: String?
 
         public init(path: String, problem: String?) {
@@ -396,7 +396,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         public var since: Timestamp
         /// The newest revision; 0 if nothing has been published.
         public var revision: Int
-        /// The epoch in which the revision counts.
+        /// The epoch of the revision. Revisions of different epochs cannot be compared.
         public var epoch: String
         /// SHA-256 of the document's compact text; nil at revision 0.
         public var digest: String?

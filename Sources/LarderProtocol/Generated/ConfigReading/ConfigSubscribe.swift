@@ -9,7 +9,7 @@ public enum ConfigSubscribe: WireMethod, AuthorizedMethod {
 
     /// The parameters of `config.subscribe`.
     public struct Parameters: WireParameters {
-        /// Events come only when the value at this path changes.
+        /// The path. The agent sends an event only if the value at this path changes.
         public var path: JSONPath
         /// The name of the namespace.
         public var namespace: String
@@ -68,7 +68,7 @@ public enum ConfigSubscribe: WireMethod, AuthorizedMethod {
         public var subscription: Int
         /// The revision of the snapshot.
         public var revision: Int
-        /// The epoch in which the revision counts.
+        /// The epoch of the revision. Revisions of different epochs cannot be compared.
         public var epoch: String
         /// The state of the namespace.
         public var state: ConfigState

@@ -9,7 +9,7 @@ public enum ConfigWait: WireMethod, AuthorizedMethod {
 
     /// The parameters of `config.wait`.
     public struct Parameters: WireParameters {
-        /// Ten years. A larger value is probably in the wrong unit.
+        /// The maximum, ten years. A larger value is probably in the wrong unit.
         public static let longestTimeoutMilliseconds = 316_224_000_000
 
         /// The path may have no value.
@@ -54,11 +54,11 @@ public enum ConfigWait: WireMethod, AuthorizedMethod {
 
     /// The result of `config.wait`.
     public struct Result: WireResult, Equatable {
-        /// The value; nil if it does not exist.
+        /// The value; nil if there is no value at the path.
         public var value: JSONValue?
         /// The revision of the snapshot.
         public var revision: Int
-        /// The epoch in which the revision counts.
+        /// The epoch of the revision. Revisions of different epochs cannot be compared.
         public var epoch: String
         /// The state of the namespace.
         public var state: ConfigState

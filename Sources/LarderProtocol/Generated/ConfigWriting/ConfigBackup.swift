@@ -39,7 +39,7 @@ public enum ConfigBackup: WireMethod, AuthorizedMethod {
     public struct Result: WireResult, Equatable {
         /// The name of the namespace.
         public var namespace: String
-        /// The epoch in which the revision counts.
+        /// The epoch of the revision. Revisions of different epochs cannot be compared.
         public var epoch: String
         /// Revision of the returned snapshot; 0 if nothing has been published.
         public var revision: Int

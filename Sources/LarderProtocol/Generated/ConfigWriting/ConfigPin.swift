@@ -44,7 +44,7 @@ public enum ConfigPin: WireMethod, AuthorizedMethod {
     public struct Result: WireResult, Equatable {
         /// The revision of the snapshot.
         public var revision: Int
-        /// The epoch in which the revision counts.
+        /// The epoch of the revision. Revisions of different epochs cannot be compared.
         public var epoch: String
         /// Whether the request changed anything.
         public var changed: Bool

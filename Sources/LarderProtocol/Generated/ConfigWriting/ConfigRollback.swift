@@ -3,9 +3,9 @@
 public import LarderJSON
 
 /// `config.rollback`: rolls back to an earlier snapshot. Publishes the content of an earlier snapshot as a new
-/// revision, with the current locks and experiments of the settings. Restores its overrides with their expiry times,
-/// except for those that have expired. Documents that differ from the live ones are held until a release, a forced
-/// refresh or push, or, with the hold `untilNewer`, an upstream document newer than the refused one.
+/// revision, with the current locks and experiments of the settings. Restores the overrides of that snapshot with their
+/// expiry times, except for those that have expired. Documents that differ from the live ones are held until a release,
+/// a forced refresh or push, or, with the hold `untilNewer`, an upstream document newer than the refused one.
 public enum ConfigRollback: WireMethod, AuthorizedMethod {
     public static let name = "config.rollback"
 
@@ -50,7 +50,7 @@ public enum ConfigRollback: WireMethod, AuthorizedMethod {
     public struct Result: WireResult, Equatable {
         /// The first revision that contains the change; the current one if nothing changed.
         public var revision: Int
-        /// The epoch in which the revision counts.
+        /// The epoch of the revision. Revisions of different epochs cannot be compared.
         public var epoch: String
         /// Whether a new snapshot was published.
         public var changed: Bool

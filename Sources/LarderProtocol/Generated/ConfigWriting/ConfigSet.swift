@@ -2,20 +2,20 @@
 
 public import LarderJSON
 
-/// `config.set`: overrides a value. Sets an override, which replaces those at and below its path. Objects merge with
-/// the values of lower layers; null hides them.
+/// `config.set`: overrides a value. Sets an override, which replaces the overrides at and below its path. Objects merge
+/// with the values of lower layers; null hides those values.
 public enum ConfigSet: WireMethod, AuthorizedMethod {
     public static let name = "config.set"
     public typealias Result = ConfigChange
 
     /// The parameters of `config.set`.
     public struct Parameters: WireParameters {
-        /// Ten years. A larger value is probably in the wrong unit.
+        /// The maximum, ten years. A larger value is probably in the wrong unit.
         public static let longestTTLMilliseconds = 316_224_000_000
 
         /// The whole document requires replaceAll, and its value must be an object.
         public var path: JSONPath
-        /// The value. An object is merged with the values of lower layers; null hides them (RFC 7396).
+        /// The value. An object is merged with the values of lower layers; null hides those values (RFC 7396).
         public var value: JSONValue
         /// The name of the namespace.
         public var namespace: String

@@ -3,7 +3,7 @@
 public import LarderJSON
 
 /// `image.get`: gets an image as a file. Returns the path of a complete, verified file, and on request an open
-/// descriptor. The file stays while the lease lasts. It is fetched once, however many clients request it.
+/// descriptor. The file stays while the lease lasts. The image is fetched once, however many clients request it.
 public enum ImageGet: WireMethod, AuthorizedMethod {
     public static let name = "image.get"
 
@@ -25,8 +25,8 @@ public enum ImageGet: WireMethod, AuthorizedMethod {
         public var expectedDigest: WireDigest?
         /// How the bytes are passed to the client.
         public var delivery: Delivery
-        /// The minimum number of seconds for which the file stays; 0 means until the connection ends, nil uses the
-        /// default of the settings.
+        /// The minimum number of seconds for which the file stays; 0 means until the connection ends; nil means the
+        /// setting `images.leaseSeconds`.
         public var leaseSeconds: Int?
         /// Order of requests that wait for the network.
         public var priority: Priority
@@ -90,11 +90,11 @@ public enum ImageGet: WireMethod, AuthorizedMethod {
 
     /// The order of requests that wait for the network.
     public enum Priority: String, Sendable, Hashable, CaseIterable {
-        /// After the others.
+        /// After other requests.
         case low
         /// The default.
         case normal
-        /// Before the others, for an image that a user is waiting to see.
+        /// Before other requests, for an image that a user is waiting to see.
         case high
     }
 
@@ -103,11 +103,11 @@ public enum ImageGet: WireMethod, AuthorizedMethod {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// It was cached.
+        /// The image was cached.
         public static let hit = Self(rawValue: "hit")
-        /// It was fetched for this request.
+        /// The image was fetched for this request.
         public static let miss = Self(rawValue: "miss")
-        /// It was being fetched for another request.
+        /// The image was already being fetched for another request.
         public static let joined = Self(rawValue: "joined")
 
         public var description: String { rawValue }
@@ -118,7 +118,7 @@ public enum ImageGet: WireMethod, AuthorizedMethod {
         /// The absolute path of the file. Do not write to it. It exists at least as long as the lease.
         public var path: String
         public var image: WireImage
-        /// How fresh it is.
+        /// How fresh the image is.
         public var freshness: ImageFreshness
         /// The source of the image.
         public var source: Source

@@ -2,8 +2,8 @@
 
 public import LarderJSON
 
-/// `image.pin`: keeps an image until it is unpinned. Fetches the image first if it is not cached. It is then never
-/// evicted, not even after a restart. It is still validated, and replaced if its origin sends a new version.
+/// `image.pin`: keeps an image until it is unpinned. Fetches the image first if it is not cached. A pinned image is
+/// never evicted, not even after a restart. It is still validated, and replaced if its origin sends a new version.
 public enum ImagePin: WireMethod, AuthorizedMethod {
     public static let name = "image.pin"
     public typealias Parameters = ImageReference

@@ -3,7 +3,7 @@
 public import LarderJSON
 
 /// `image.release`: releases a lease. A lease ends when it has been released as often as image.get returned it, when
-/// its time has passed, or with its connection.
+/// its time has passed, or when its connection ends.
 public enum ImageRelease: WireMethod, AuthorizedMethod {
     public static let name = "image.release"
 

@@ -38,8 +38,8 @@ public enum ImageRemove: WireMethod, AuthorizedMethod {
     public struct Result: WireResult, Hashable {
         /// Whether an image was removed.
         public var removed: Bool
-        /// The number of images that were removed or, in a dry run, would be. Older agents do not report it; then it is
-        /// 1 if an image was removed, otherwise 0.
+        /// The number of images that were removed or, in a dry run, would be. Older agents do not report the number;
+        /// then the value is 1 if an image was removed, otherwise 0.
         public var images: Int
         /// The total size in bytes of the files that only these images use.
         public var bytes: Int

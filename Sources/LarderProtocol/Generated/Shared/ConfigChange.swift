@@ -6,13 +6,14 @@ public import LarderJSON
 public struct ConfigChange: WireResult, Equatable {
     /// The first revision that contains the change; the current one if nothing changed.
     public var revision: Int
-    /// The epoch in which the revision counts.
+    /// The epoch of the revision. Revisions of different epochs cannot be compared.
     public var epoch: String
-    /// Whether the resolved configuration differs from before.
+    /// Whether the change altered the resolved configuration, so that a new snapshot was published.
     public var changed: Bool
     /// When the override that `config.set` made expires; nil if it does not expire, and for other changes.
     public var expiresAt: Timestamp?
-    /// Whether `config.set` replaced an override that had another `expiresAt`, or none.
+    /// Whether `config.set` replaced an override at the same path and thereby changed whether or when the override
+    /// expires.
     public var lifetimeChanged: Bool
 
     public init(

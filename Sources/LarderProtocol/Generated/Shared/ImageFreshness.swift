@@ -5,9 +5,9 @@ public struct ImageFreshness: RawRepresentable, Sendable, Hashable, CustomString
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// Within its lifetime.
+    /// The image is within its lifetime.
     public static let fresh = Self(rawValue: "fresh")
-    /// Past its lifetime, but allowed.
+    /// The image is past its lifetime, but may still be used.
     public static let stale = Self(rawValue: "stale")
     /// The origin confirmed for this request that the image is current.
     public static let revalidated = Self(rawValue: "revalidated")

@@ -4,18 +4,18 @@ import LarderJSON
 
 /// The properties of an image, determined from its bytes.
 public struct WireImage: Sendable, Hashable {
-    /// The SHA-256 of its bytes.
+    /// The SHA-256 of the bytes of the image.
     public var digest: WireDigest
-    /// The media type of its format, such as `image/png`. It is determined from the bytes, not from the origin's
+    /// The media type of the image format, such as `image/png`. It is determined from the bytes, not from the origin's
     /// response.
     public var mediaType: String
     /// The width in pixels, after the orientation is applied.
     public var width: Int
     /// The height in pixels, after the orientation is applied.
     public var height: Int
-    /// The size of its file in bytes.
+    /// The size of the file in bytes.
     public var bytes: Int
-    /// Further properties from its header and its origin.
+    /// Further properties, from the header of the image and from its origin.
     public var details: WireImageDetails
 
     public init(

@@ -2,7 +2,7 @@
 
 import LarderJSON
 
-/// Properties of an image from its header and its origin, besides its type and size. Unknown ones are nil.
+/// Properties of an image besides its type and size, from its header and its origin. Unknown properties are nil.
 public struct WireImageDetails: Sendable, Hashable {
     public var frames: Int?
     /// Whether the image is an animation. Nil if the agent would have to read the whole file to determine it.
