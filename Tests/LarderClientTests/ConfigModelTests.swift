@@ -5,7 +5,7 @@ import Testing
 @Suite("Model for user interfaces", .timeLimit(.minutes(5)))
 @MainActor
 struct ConfigModelTests {
-    @Test("the model has the newest snapshot, and keeps it with an error while disconnected")
+    @Test("the model has the newest snapshot, and while disconnected it keeps the snapshot and has the error")
     func follows() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()

@@ -52,7 +52,7 @@ struct ImageCallTests {
         #expect(image.freshness == .stale && image.source == .joined && image.age == .seconds(7))
     }
 
-    @Test("an image error has its reason")
+    @Test("the agent's error for an image arrives with its reason")
     func refused() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()

@@ -27,7 +27,7 @@ final class ScriptedAgent: Sendable {
         }
     }
 
-    /// A client of this agent whose delays take no time.
+    /// Returns a client of this agent. The delays of the client take no time.
     func client(_ change: (inout LarderClient.Configuration) -> Void = { _ in }) -> LarderClient {
         LarderClient(socket: path, configuration: Self.configuration(change))
     }

@@ -55,7 +55,7 @@ struct SnapshotReceiverTests {
         let waiting = receiver.take()
         let newest = try #require(waiting)
         #expect(newest.revision == 7)
-        // The client skipped revisions 1 and 2, the agent 3 to 6.
+        // The client skipped revisions 1 and 2, and the agent skipped 3 to 6.
         #expect(newest.skipped == 6)
         try receiver.receive(snapshot(4, 8))
         #expect(taken(&receiver)?.skipped == 0)

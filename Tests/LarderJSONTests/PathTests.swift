@@ -72,7 +72,7 @@ struct PathTests {
     }
 
     @Test(
-        "the description is dotted if the names permit it",
+        "the description of a path is dotted if its names permit that",
         arguments: [
             ([], ""), (["a", "b"], "a.b"), (["a", "0"], "a.0"), (["a.b"], "/a.b"), ([""], "/"), (["a", ""], "/a/"),
             (["/a"], "/~1a"), (["a", "/b"], "a./b"), (["~"], "~"),

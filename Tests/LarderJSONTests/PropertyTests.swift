@@ -41,10 +41,10 @@ struct PropertyTests {
         for _ in 0..<50 { check(try JSONValue(parsing: generator.document())) }
     }
 
-    @Test("each part of a document is equal to its detached copy, alone and in a merge result", arguments: 600..<612)
+    @Test("the detached copy of each part of a document is equal to the part, also after a merge", arguments: 600..<612)
     func detached(seed: UInt64) throws {
         var generator = Generator(seed: seed)
-        // Parts with white space or duplicate members are written and parsed again. The others are copied with their tape.
+        // Parts with white space or duplicate members are written and parsed again. Other parts are copied with their tape.
         generator.whitespace = seed % 2 == 0 ? 0 : 10
         generator.duplicates = seed % 4 < 2 ? 0 : 5
         generator.wide = 10

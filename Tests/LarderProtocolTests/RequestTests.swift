@@ -220,7 +220,7 @@ struct ConfigEventTests {
         arguments: [
             ConfigEvent.Content.snapshot(["a": 1], .initial), .snapshot(nil, .change), .snapshot(.null, .gap),
             .patch(["a": nil as JSONValue? ?? .null], from: 3), .end(.shutdown),
-            // From a later version: clients must accept unknown reasons.
+            // This version does not know the reason. Clients must accept it, because later versions may add reasons.
             .snapshot(2, ConfigEvent.Reason(rawValue: "brandNew")), .end(ConfigEvent.Reason(rawValue: "brandNew")),
         ])
     func roundTrip(content: ConfigEvent.Content) throws {

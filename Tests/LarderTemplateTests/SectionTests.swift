@@ -32,7 +32,7 @@ struct SectionTests {
         #expect(try render("{{#a}}{{^b}}{{n}}{{/b}}{{#empty(b)}}{{n}}{{/empty(b)}}{{/a}}", value) == "11")
     }
 
-    @Test("in a section over true or a scalar, that value is the innermost one")
+    @Test("in a section over true or a scalar, true or the scalar is the innermost value")
     func scalars() throws {
         #expect(try render("{{#a}}{{.}}{{/a}} {{#b}}{{.}}{{/b}}", ["a": true, "b": "x"]) == "true x")
     }
@@ -54,7 +54,7 @@ struct SectionTests {
         #expect(try render("{{# a-b }}{{ & . }}{{/ a-b }}{{ # a-b}}{{{ . }}}{{/a-b}}", value) == "22")
     }
 
-    @Test("a name in a list is an index without a leading zero")
+    @Test("a name that is looked up in a list must be an index without a leading zero")
     func indexes() throws {
         let value: JSONValue = ["l": ["x", ["y": "z"]]]
         #expect(try render("{{l.0}}{{l.1.y}}{{l.2?}}{{l.00?}}{{l.-1?}}{{#l}}{{/l}}", value) == "xz")

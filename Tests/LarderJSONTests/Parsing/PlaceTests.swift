@@ -34,7 +34,7 @@ struct PlaceTests {
         return [place.line, place.depth]
     }
 
-    @Test("the line of a member is that of its name, or of the last one if the name is duplicate")
+    @Test("the line of a member is that of its name, or of the last of several equal names")
     func members() throws {
         #expect(try place("search") == [2, 1])
         #expect(try place("search.limit") == [3, 2])

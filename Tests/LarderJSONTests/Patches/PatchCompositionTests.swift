@@ -16,7 +16,7 @@ struct PatchCompositionTests {
         #expect(composed.compactText == expected)
     }
 
-    @Test("a composed patch has the same effect as the two in order, on any target")
+    @Test("on any target, a composed patch has the same effect as its two patches in order")
     func equivalence() throws {
         let first = try JSONValue(parsing: #"{"a":{"x":null,"y":1},"b":2}"#)
         let second = try JSONValue(parsing: #"{"a":{"y":null,"z":{"q":null}},"c":{"d":null}}"#)
