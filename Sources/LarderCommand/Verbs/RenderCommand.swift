@@ -7,19 +7,19 @@ struct RenderCommand: AsyncParsableCommand {
         commandName: "render",
         abstract: "Write the configuration to a file, with a template, as JSON or as environment variables.",
         discussion: """
-            The output is replaced atomically, and only if its content changes. A new file is written next to it with \
-            its final owner and mode, checked with --check, and renamed. If the check fails, the old file stays (exit \
-            status 7). --exec runs only after a change. If it fails, the previous file is restored (exit status 1), \
-            but the command does not run again for that file. With --watch, the change is retried with increasing \
-            delays until the command succeeds. If a signal ends larder before the command has succeeded, larder \
-            restores the previous file. After SIGKILL or a crash of the machine, the next run restores it.
+            The output is replaced atomically, and only if its content changes. A new file is written next to the \
+            output with the final owner and mode, checked with --check, and renamed. If the check fails, the old file \
+            stays (exit status 7). --exec runs only after a change. If it fails, the previous file is restored (exit \
+            status 1), but the command does not run again for that file. With --watch, the change is retried with \
+            increasing delays until the command succeeds. If a signal ends larder before the command has succeeded, \
+            larder restores the previous file. After SIGKILL or a crash of the machine, the next run restores it.
 
             /bin/sh runs both commands. $LARDER_FILE, and {} as a separate word, stand for the path of the file; for \
             --check, of the new file. --check must contain one of them. For a program that can only check its whole \
             configuration, such as nginx -t, use --check-in-place: the new file is put in place and checked there, and \
-            if the check fails, the previous file is restored. Readers always find either complete file. An existing \
-            file keeps its owner and mode unless --owner or --mode is given; a new file has the mode 0640. If the \
-            output is -, the result is printed.
+            if the check fails, the previous file is restored. Readers always find a complete file, either the old or \
+            the new one. An existing file keeps its owner and mode unless --owner or --mode is given; a new file has \
+            the mode 0640. If the output is -, the result is printed.
 
             Templates are written in Mustache. {{search.limit}} prints a value; objects and arrays are printed as \
             JSON, and nothing is escaped. {{#name}}…{{/name}} is repeated for each element of an array, and omitted if \

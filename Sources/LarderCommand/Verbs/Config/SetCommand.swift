@@ -9,10 +9,10 @@ struct SetCommand: AsyncParsableCommand {
         abstract: "Set an override: a value above all other layers.",
         discussion: """
             VALUE is parsed as JSON; if it is not JSON, it is used as a string. With --string it is always a string. \
-            An object is merged with the values of the lower layers, and null hides them. The override lasts until \
-            larder unset or, with --ttl, until that time has passed. Without --ttl, an override that would have \
-            expired no longer does. A string that begins with a dash must follow --. With --all, VALUE is an object \
-            that replaces all overrides.
+            An object is merged with the values of the lower layers, and null hides those values. The override lasts \
+            until larder unset or, with --ttl, until that time has passed. If the path is set again without --ttl, the \
+            override no longer expires. A string that begins with a dash must follow --. With --all, VALUE is an \
+            object that replaces all overrides.
 
             EXAMPLES:
               larder set search.limit 25
