@@ -19,7 +19,7 @@ extension JSONValue {
 }
 
 extension DecodingError {
-    /// The coding path of the error in the value, and the reason, in one line.
+    /// The coding path at which decoding failed, and the reason for the failure, in one line.
     fileprivate var inOneLine: String {
         switch self {
         case .keyNotFound(let key, let context): "\(Self.place(context))\"\(key.stringValue)\" is missing"

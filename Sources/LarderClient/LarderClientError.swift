@@ -29,7 +29,7 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         public static let cancelled = Self(kind: .cancelled)
         /// The data from the socket violates the protocol. The connection was closed.
         public static let protocolViolation = Self(kind: .protocolViolation)
-        /// The value exists but does not match the requested type.
+        /// The value does not match the requested type, or a snapshot without a value was decoded.
         public static let decodingFailed = Self(kind: .decodingFailed)
         /// The agent returned an error; see ``LarderClientError/remoteError``.
         public static let remote = Self(kind: .remote)

@@ -49,8 +49,8 @@ final class SnapshotFollower {
                     failures = 0
                     return .snapshot(snapshot)
                 case .withdrawal:
-                    // The agent is reachable, so this is not an interruption. The agent's reply to the next attempt
-                    // shows whether the stream can continue.
+                    // The agent is reachable, so the end of the subscription is not an interruption. The agent's reply
+                    // to the next attempt shows whether the stream can continue.
                     subscription = nil
                     _ = planNextAttempt()
                 case .interruption(let error):
@@ -93,7 +93,7 @@ final class SnapshotFollower {
 }
 
 extension LarderClientError {
-    /// Whether the stream retries. It also retries after a protocol violation, because a restarted agent may behave
-    /// correctly.
+    /// Whether the stream retries after this error. A protocol violation is included, because the agent may behave
+    /// correctly after a restart.
     fileprivate var isWorthRetrying: Bool { isRetryable || code == .protocolViolation }
 }

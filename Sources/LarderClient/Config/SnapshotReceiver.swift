@@ -25,7 +25,7 @@ struct SnapshotReceiver {
 
     private let mode: ConfigSubscribe.Mode
     private var base: Base?
-    /// The newest snapshot that was delivered or is pending.
+    /// The position of the newest snapshot that was delivered or is pending; nil before the first one.
     private var newest: Position?
     private var undelivered: ConfigSnapshot?
     private var nextSequence = 1

@@ -51,7 +51,7 @@ final class ConnectionSlot: Sendable {
         if case .connected(let connection) = before { connection.close(.closed) }
     }
 
-    /// Makes one attempt. Concurrent callers share it.
+    /// Makes one attempt to connect. Concurrent callers share the attempt.
     private func connectOnce() async throws(LarderClientError) -> Connection {
         let promise: EventLoopPromise<Connection>
         switch state.withLock({ Self.find(&$0) }) {

@@ -85,7 +85,7 @@ private final class DescriptorStream: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Ends an exchange on another thread: its blocking system calls return.
+    /// Ends an exchange that runs on another thread. The blocking system calls of the exchange return.
     func interrupt() { shutdown(descriptor, CInt(SHUT_RDWR)) }
 
     /// Sends a line and waits for the reply.
