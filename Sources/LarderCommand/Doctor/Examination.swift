@@ -1,4 +1,4 @@
-/// All facts that were collected, and the report about them.
+/// All facts that `larder doctor` collected, and the report about them.
 struct Examination: Sendable {
     var socket: SocketFacts
     var service: ServiceFacts

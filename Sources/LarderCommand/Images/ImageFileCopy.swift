@@ -14,7 +14,8 @@ struct ImageFileCopy {
     let image: WireImage
 
     /// Copies to standard output.
-    /// - Throws: ``Failure`` if the image cannot be read or written completely, or does not match its description.
+    /// - Throws: ``Failure`` if the image cannot be read or written completely, or does not have the expected size and
+    ///   digest.
     func toStandardOutput() throws(Failure) {
         try copy(to: STDOUT_FILENO, named: "standard output")
     }

@@ -14,7 +14,7 @@ struct PrefetchList {
     struct Refusal: Equatable {
         /// The number of the line or element, from 1.
         let number: Int
-        /// The reason. It does not quote the text, because a URL may contain a signature.
+        /// Why the line or element was refused. This text does not quote the URL, which may contain a signature.
         let reason: String
     }
 

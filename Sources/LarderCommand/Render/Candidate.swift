@@ -10,7 +10,7 @@ import Synchronization
 enum Candidate {
     /// The state of the output after the new file was undone.
     enum Outcome: Equatable {
-        /// The new file had not replaced the output yet. It was deleted.
+        /// The new file was deleted before it had replaced the output.
         case discarded
         /// The previous file was restored.
         case restored

@@ -5,7 +5,7 @@ struct Rendering: Sendable {
     enum Form: Sendable {
         case json
         case environment(EnvironmentMapping)
-        /// With the template in the file at this path, which is read each time.
+        /// With the template in the file at this path. The file is read for each rendering.
         case template(String)
     }
 

@@ -2,7 +2,7 @@ import LarderClient
 
 /// The data that the agent reports about itself.
 struct AgentFacts: Sendable {
-    /// The duration of the first request, including the connection.
+    /// The duration of the first request, including the time to connect.
     var roundTrip: Duration
     var info: AgentInfo.Result
     /// The time at which `info` was received.

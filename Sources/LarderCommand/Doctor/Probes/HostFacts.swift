@@ -13,7 +13,7 @@ struct VolumeFacts: Sendable, Equatable {
         var isReadOnly: Bool
     }
 
-    /// The result of the check.
+    /// The result of checking the directory.
     enum State: Sendable, Equatable {
         case capacity(Capacity)
         case missing

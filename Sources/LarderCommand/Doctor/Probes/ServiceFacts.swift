@@ -2,9 +2,9 @@ import Glibc
 
 /// The state of the Larder units in systemd.
 enum ServiceFacts: Sendable, Equatable {
-    /// The service and the socket unit, and the manager that they belong to.
+    /// The service unit, the socket unit, and the service manager that they belong to.
     struct Units: Sendable, Equatable {
-        /// Whether they are units of the user's manager and not of the system.
+        /// Whether the units belong to the user's service manager instead of the system's.
         var isUser: Bool
         /// Whether this process runs as root.
         var isRoot: Bool

@@ -3,7 +3,7 @@ import LarderClient
 
 /// The settings file, and the result of checking it with the agent's program (`larderd --check-settings`).
 struct SettingsFacts: Sendable, Equatable {
-    /// The result of the check.
+    /// The result of checking the settings file.
     enum State: Sendable, Equatable {
         case missing
         /// This user may not read the file.

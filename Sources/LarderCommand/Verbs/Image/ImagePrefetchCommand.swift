@@ -61,7 +61,8 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
         if let end { Interruption.end(by: end) }
     }
 
-    /// Writes refused lines or elements to standard error, at most as many as the agent's result can list failures.
+    /// Writes the refused lines or elements to standard error, up to the maximum number of failures that a result of
+    /// the agent lists.
     private func report(_ refusals: [PrefetchList.Refusal], of unit: PrefetchList.Unit) {
         let (name, limit) = (PrefetchList.displayName(file), ImagePrefetch.Result.maxFailures)
         for refusal in refusals.prefix(limit) {
