@@ -72,7 +72,7 @@ struct ValuePath {
 enum Operand {
     case item(Item, ValuePath)
     case list(List)
-    /// The Boolean result of a function. A section over it opens no scope.
+    /// The Boolean result of a function. A section over a flag opens no scope.
     case flag(Bool)
     /// There is no value at the path.
     case missing([String], isOptional: Bool)

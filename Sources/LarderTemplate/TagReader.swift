@@ -15,8 +15,8 @@ struct TagReader {
         position = start + delimiters.open.count
     }
 
-    /// Reads the character that determines the kind of the tag, such as `#` for a section; nil if the tag has none and
-    /// prints a value.
+    /// Reads the character that determines the kind of the tag, such as `#` for a section; nil if the tag has no such
+    /// character and prints a value.
     mutating func kind() throws(TemplateError) -> UInt8? {
         skipSpace()
         guard position < source.count else { throw notClosed() }

@@ -35,7 +35,7 @@ struct Merger {
         /// between them can be copied in blocks. Nil if the first source cannot be copied in blocks.
         var touched: [Int]?
         var nextTouched = 0
-        /// The next member of the first source, if it is copied in blocks.
+        /// The next member of the first source, if that source is copied in blocks.
         var position: Int
     }
 

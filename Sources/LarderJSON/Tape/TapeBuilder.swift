@@ -121,7 +121,7 @@ struct TapeBuilder {
     private func text(_ bytes: UnsafePointer<UInt8>, _ length: Int) {
         let count = document.storage.pointee.textCount
         // Node offsets have 32 bits. Each part is within that limit, so only a merge of several gigabytes can exceed
-        // it. Its result cannot be represented.
+        // it. The result of such a merge cannot be represented.
         precondition(count + length <= Document.maxTextCount, "a merged document is larger than 4 GiB")
         document.reserveText(count + length)
         (document.storage.pointee.text + count).update(from: bytes, count: length)

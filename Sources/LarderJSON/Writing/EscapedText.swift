@@ -1,5 +1,5 @@
-/// Escapes text for a JSON string. Only the characters that must be escaped are: the quotation mark, the backslash and
-/// control characters, with the short escape if there is one.
+/// Escapes text for a JSON string. Only the characters for which JSON requires an escape are escaped: the quotation
+/// mark, the backslash and control characters. The short escape is used if there is one.
 enum EscapedText {
     /// The maximum number of bytes that one byte of text takes when it is escaped.
     static let growth = 6
