@@ -91,7 +91,7 @@ struct BackupTests {
             #expect(older < saved)
             #expect(try restored.stop() == .exit(0))
 
-            // Restores again to the same state directory, and to another one.
+            // A restore to an existing directory succeeds, and a restore to a missing one fails.
             let other = home.directory + "/other"
             #expect(try home.larder("restore", file, "--state-directory", other).status == 1)
             try home.makeDirectory("other")
@@ -126,7 +126,8 @@ struct BackupTests {
         }
     }
 
-    /// Makes a backup of two namespaces, changes its lines and updates the SHA-256 in its last line. Returns its path.
+    /// Makes a backup of two namespaces, applies `change` to its lines except the last, and updates the SHA-256 in the
+    /// last line. Returns the path of the backup.
     private func forge(_ home: AgentHome, _ change: (inout [String]) -> Void) throws -> String {
         let file = home.directory + "/larder.backup"
         let agent = try home.start()
@@ -143,7 +144,7 @@ struct BackupTests {
     }
 
     @Test(
-        "restore refuses a line that does not match its snapshot, by number, even if the SHA-256 is correct",
+        "restore names the line of a backup that does not match its snapshot, even if the SHA-256 is correct",
         arguments: ["text", "content", "revision", "namespace", "twice"])
     func forged(kind: String) throws {
         try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
@@ -199,7 +200,7 @@ struct BackupTests {
         }
     }
 
-    @Test("restore refuses a backup without snapshots, unless it lists namespaces that were omitted")
+    @Test("restore refuses a backup without snapshots, unless the backup lists omitted namespaces")
     func withoutSnapshots() throws {
         try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
             let file = try forge(home) { $0 = [$0[0]] }

@@ -54,7 +54,7 @@ extension Integration {
                 #expect(try agent.call("config.get", ["of"])["value"] == "the trial")
                 let layers = try agent.status()["layers"]?.elements.compactMap { $0["origin"]?.string } ?? []
                 #expect(layers.contains("\(home.directory)/config.d"), "\(layers)")
-                // The file name is relative to the working directory.
+                // A relative path of the settings file is resolved against the working directory.
                 let check = try Command.run(
                     Products.agent, ["--check-settings", "--settings", "larder.json"], environment: home.environment,
                     directory: home.directory)
@@ -107,7 +107,7 @@ extension Integration {
             }
         }
 
-        @Test("status --check exits with the status for failures if a namespace has no document")
+        @Test("status --check exits with status 1 if a namespace has no document")
         func failures() throws {
             try AgentHome.with(settings: "{ namespaces: { shop: { remote: { file: { path: '@/shop.json' } } } } }") {
                 home in

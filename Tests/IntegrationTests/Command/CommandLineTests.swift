@@ -267,7 +267,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("render refuses a snapshot that it cannot use, and acknowledges it with the reason")
+    @Test("render refuses a snapshot that it cannot use, and acknowledges the snapshot as refused, with the reason")
     func acknowledgements() throws {
         try AgentHome.with(starting: true) { (home) throws in
             try home.larder("set", "a", "1")
@@ -278,7 +278,7 @@ struct CommandLineTests {
             #expect(try render.logLine() == "done")
             try home.larder("set", "A", "2")
             #expect(try render.logLine()?.contains("would both become the variable A") == true)
-            // The acknowledgement is sent after the note is printed, so the list of clients is polled until it appears.
+            // larder sends the acknowledgement after it prints the note, so the list of clients may not have it yet.
             var clients = try home.larder("clients").text
             while !clients.contains("not ") { clients = try home.larder("clients").text }
             #expect(clients.contains("would both become the variable A"))

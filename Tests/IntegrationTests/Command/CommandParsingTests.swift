@@ -107,7 +107,7 @@ struct CommandParsingTests {
         #expect(!Larder.message(for: error).contains("\n"))
     }
 
-    @Test("help explains the staleness of status and the escaping of render")
+    @Test("the help explains when `status` reports a stale namespace, and how `render` escapes values")
     func helpDetails() {
         func words(_ verb: any ParsableCommand.Type) -> String {
             Larder.helpMessage(for: verb).split(whereSeparator: \.isWhitespace).joined(separator: " ")

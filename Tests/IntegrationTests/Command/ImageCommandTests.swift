@@ -94,7 +94,7 @@ extension Integration {
                 try origin.put(TestImage(seed: 1, size: 300_000), "a.png")
                 let larder = try Products.commandLine
                 for verb in ["ping", "image get \(origin.url("fresh", "a.png")) -o -"] {
-                    // A pipe without a reader.
+                    // Runs larder with a pipe as its standard output, after closing the only reader of the pipe.
                     let script = """
                         rm -f pipe; mkfifo pipe; exec 3<>pipe 4>pipe 3<&-
                         exec \(larder) \(verb) --socket \(home.socket) >&4 4>&-
@@ -194,7 +194,7 @@ extension Integration {
             }
         }
 
-        @Test("ls prints a list that arrives in several pages with the same columns throughout")
+        @Test("if a list arrives in several pages, ls aligns all rows to the same columns")
         func pages() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()

@@ -142,7 +142,7 @@ extension Integration {
                 let client = try agent.connect()
                 try client.waitForImages("entries", atLeast: 1)
                 try client.waitForImages("flights", atLeast: 1)
-                // larder has installed its signal handler, because it does so before it sends the list.
+                // larder installs its signal handler before it sends the list, so the handler is installed now.
                 prefetch.signal(SIGINT)
                 #expect(try prefetch.waitForEnd() == .signal(SIGINT))
                 #expect(prefetch.logText.contains("larder: stopped: "), "\(prefetch.logText)")

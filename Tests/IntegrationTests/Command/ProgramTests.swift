@@ -13,8 +13,8 @@ extension Integration {
                 directory: home.directory)
         }
 
-        /// Removes signals 32 and 33 from a line of proc(5), because glibc uses them: posix_spawn(3) starts programs
-        /// that ignore both, and a program with threads catches 33.
+        /// Removes signals 32 and 33 from the line `SigIgn` of /proc/PID/status (proc(5)). glibc uses them: a program
+        /// that posix_spawn(3) starts ignores both, and a program with threads catches 33.
         private func withoutInternalSignals(_ line: String) -> String {
             guard line.hasPrefix("SigIgn:\t"), let set = UInt64(line.dropFirst(8), radix: 16) else { return line }
             return "SigIgn:\t" + String(set & ~0x1_8000_0000, radix: 16)

@@ -10,7 +10,8 @@ extension Integration {
             Array(try require(try agent.call("config.history")["generations"], "generations").elements)
         }
 
-        /// The document of a revision in the history, computed from its difference to the current one.
+        /// The document of a revision in the history, computed by applying the patch of `config.diff` to the current
+        /// document.
         private func content(_ agent: AgentProcess, of revision: Int) throws -> JSONValue {
             let current = try agent.call("config.get")
             let patch = try agent.call("config.diff", ["from": current["revision"] ?? 0, "to": .int(revision)])["patch"]
@@ -28,7 +29,8 @@ extension Integration {
                         let revision = snapshot["revision"]?.int ?? 0
                         if let value = expected[revision] { #expect(try content(agent, of: revision) == value) }
                     }
-                    // The history has every acknowledged snapshot. The initial snapshot may not have been written.
+                    // The history begins with all acknowledged snapshots. It has the initial snapshot too, unless the
+                    // agent stopped before writing that.
                     let acknowledged = expected.keys.sorted(by: >).prefix(16)
                     let revisions = known.map { $0["revision"]?.int ?? 0 }
                     #expect(revisions.starts(with: acknowledged))
@@ -64,7 +66,7 @@ extension Integration {
             }
         }
 
-        @Test("a rollback survives restarts and kill -9 until the source has a version newer than the rolled-back one")
+        @Test("a rollback survives restarts and kill -9 until the source has a newer version than the refused one")
         func rollbackAcrossRestarts() throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"1","n":1}"#, etag: "a"))
             defer { origin.stop() }
@@ -97,7 +99,9 @@ extension Integration {
             }
         }
 
-        @Test("without a remote source, a rollback holds the host layer until a release or a forced refresh")
+        @Test(
+            "without a remote source, a rollback keeps changes of the host layer unpublished until a release or a forced refresh"
+        )
         func rollbackOfHostLayer() throws {
             try AgentHome.with(settings: #"{ namespaces: { default: { host: { directory: "@/host" } } } }"#) { home in
                 try home.makeDirectory("host")

@@ -72,7 +72,7 @@ extension Integration {
                     for client in clients { _ = try? client.request("agent.ping") }
                     for client in clients { _ = try client.message() }
                     for client in clients { client.close() }
-                    // The agent refuses new clients until it has closed the last connections.
+                    // The agent refuses new clients until it has closed the connections of this round.
                     let deadline = Deadline.usual
                     while (try? waitForSingleConnection()) == nil, !deadline.hasPassed { _ = poll(nil, 0, 5) }
                     try use(number)

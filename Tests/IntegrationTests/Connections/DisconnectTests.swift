@@ -14,7 +14,7 @@ extension Integration {
                 let agent = try home.start()
                 let observer = try agent.connect()
                 try observer.call("config.set", ["path": "known", "value": "as it was set"])
-                // Waits until this is the only open connection.
+                // Waits until `observer` is the only open connection.
                 try observer.call("agent.stats", until: { $0["connections"]?["open"] == 1 })
                 let (before, acceptedBefore) = (try sockets(of: agent), try accepted(observer))
                 let request = Array((LineClient.text(id: 1, "config.get", ["known"]) + "\n").utf8)
@@ -69,8 +69,8 @@ extension Integration {
                     let client = try ChildProcess("socat", ["-u", "-", "UNIX-CONNECT:\(agent.socket)"], input: true)
                     try client.write(Array(text.utf8))
                     if number % 3 != 0 {
-                        // Waits until the agent has accepted a client, which can also be an earlier one: a client that
-                        // is killed immediately may be accepted late, or may never connect.
+                        // Waits until the agent has accepted a client. It need not be the client of this iteration: a
+                        // client that is killed immediately may be accepted late, or may never connect.
                         try observer.call(
                             "agent.stats", until: { ($0["connections"]?["accepted"]?.int ?? 0) > before })
                     }

@@ -13,7 +13,8 @@ extension Integration {
                 + [try Products.agent, "--state-directory", home.state, "--cache-directory", home.directory + "/cache"]
         }
 
-        @Test("a socket-activated agent serves a first client that has half-closed, and does not unlink the socket")
+        @Test(
+            "a socket-activated agent serves a first client that half-closes its connection, and keeps the socket file")
         func socketActivation() throws {
             try AgentHome.with { home in
                 let path = home.directory + "/x.sock"
@@ -51,8 +52,8 @@ extension Integration {
                     return bind(listener.number, address, socklen_t(length))
                 }
                 guard bound == 0, listen(listener.number, 8) == 0 else { throw HarnessError.system("listen") }
-                // The home is the working directory of the agent. As an abstract socket has no directory, the agent
-                // must not write copies to the working directory instead.
+                // The working directory of the agent is the home. An abstract socket has no directory, so the agent
+                // must write no copies, not even to its working directory.
                 let before = Set(try FileManager.default.contentsOfDirectory(atPath: home.directory))
                 _ = try home.start(listener: listener)
                 let reply = try Command.run(

@@ -62,7 +62,7 @@ extension Integration {
                 let slow = try LineClient(path: home.socket)
                 try agent.call("config.set", ["path": "large", "value": Self.large])
                 for _ in 0..<2 { _ = try slow.request("config.get", ["large"]) }
-                // Reads for longer than stallSeconds, and pauses for less.
+                // Reads for longer than stallSeconds in total, with pauses shorter than stallSeconds.
                 let end = Deadline.after(.seconds(5))
                 while !end.hasPassed {
                     _ = slow.readChunk(6_000)
@@ -118,8 +118,8 @@ extension Integration {
                     _ = try client.request("config.subscribe", ["mode": .string(mode)])
                     return client
                 }
-                // The subscribers do not read the reply either, because a read while the agent writes could include the
-                // event.
+                // The subscribers do not read even the reply, because a read could also return the event that the agent
+                // is writing.
                 try writer.call(
                     "agent.clients",
                     until: { $0["clients"]?.elements.count { ($0["pendingBytes"]?.int ?? 0) > 0 } == 2 })
@@ -222,7 +222,7 @@ extension Integration {
         }
 
         @Test(
-            "a delayed first event counts the snapshots since the revision in the reply to the subscription as skipped")
+            "`skipped` of a delayed first event is counted from the revision in the reply to the subscription")
         func lateFirstEvent() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
                 let agent = try home.start()

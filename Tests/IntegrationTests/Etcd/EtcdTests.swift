@@ -19,7 +19,7 @@ extension Integration {
                 let (agent, client) = try home.startFollowing([etcd])
                 let event = try client.event()
                 #expect(event["value"] == ["search": ["limit": 20, "engines": ["a", "b"]], "banner": "hello"])
-                // The state changes after the publication.
+                // The state becomes `fresh` only after the publication.
                 try client.call("config.status") { $0["namespaces"]?[0]?["state"] == "fresh" }
                 let status = try agent.status()
                 #expect(status["upstream"]?["kind"] == "etcd")
@@ -135,7 +135,7 @@ extension Integration {
             }
         }
 
-        @Test("keys that conflict are rejected by name, and the last good document stays until one of them is deleted")
+        @Test("keys that conflict are rejected with an error that names them, until one of them is deleted")
         func conflict() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)

@@ -40,7 +40,7 @@ private struct RenderFixture {
         return larder
     }
 
-    /// Runs larder with a check that kills it, so that the new file stays installed and unchecked.
+    /// Runs larder with a check that kills larder, so that the new file stays installed and unchecked.
     func killInPlace() throws {
         let killed = try render("--check", "kill -9 $PPID", "--check-in-place")
         #expect(killed.end == .signal(SIGKILL))
@@ -68,7 +68,7 @@ private struct RenderFixture {
 
     func makeFIFO(_ name: String) { mkfifo(path(name), 0o600) }
 
-    /// Ends the readers of a FIFO, and removes it.
+    /// Ends the readers of a FIFO, and removes the FIFO.
     func removeFIFO(_ name: String) {
         close(open(path(name), O_RDWR | O_CLOEXEC))
         unlink(path(name))
@@ -106,7 +106,9 @@ extension Integration.RenderTests {
         }
     }
 
-    @Test("if --exec fails, a file that another process installed during it is kept; the previous file is not restored")
+    @Test(
+        "if --exec fails, a file that another process installed while --exec ran is kept, not replaced by the previous file"
+    )
     func supersededExec() throws {
         try RenderFixture.with(previous: "old") { fixture in
             let failed = try fixture.render("--exec", "echo other >n; mv n {}; false")

@@ -50,7 +50,7 @@ extension Integration {
         @Test(
             "if access is removed, exec and render with --watch retry until it returns, and watch ends with the error",
             arguments: [
-                // Removes the namespace. The user cannot distinguish that from `hidden`, so the error is the same.
+                // Removes the namespace, not only the access. For the user, both cause the same error.
                 Self.settings(Self.reader, ""),
                 Self.settings("{}", "shop: {}"),
             ])

@@ -104,7 +104,8 @@ extension Integration {
                     try ledger.check(agent)
                     let time = Duration.microseconds(.random(in: 0..<40_000, using: &generator))
                     try writeUntilKilled(agent, after: time, &ledger)
-                    // The kill can truncate a record that spans two pages, but its change was not acknowledged.
+                    // The kill can truncate a record that spans two pages. The log must not report that as damage,
+                    // because the change was not acknowledged.
                     #expect(!agent.log.contains("is damaged"), "\(agent.log)")
                     if round % 20 == 0 { try checkArchive(home) }
                 }

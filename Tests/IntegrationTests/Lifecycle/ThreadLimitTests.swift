@@ -15,7 +15,8 @@ extension Integration {
             arguments: [1, 2, 4, 8, 12, 200])
         func limit(_ threads: Int) throws {
             try AgentHome.with { home in
-                // With enough threads, the agent fails with another error: it cannot create its state directory.
+                // The user of the agent can enter the home, but cannot write to it. With enough threads, the agent
+                // therefore fails with another error: it cannot create its state directory.
                 chmod(home.directory, 0o711)
                 let command = try Command.run(
                     "setpriv",
@@ -29,7 +30,7 @@ extension Integration {
         }
 
         @Test(
-            "a name lookup for which no thread can be created completes at the latest when one can be created again",
+            "a name lookup that needs a thread above the limit completes at the latest when a thread can be created again",
             .enabled(if: geteuid() == 0, "only root can become another user"))
         func exhausted() throws {
             let limit = 60

@@ -10,7 +10,7 @@ extension Integration {
             return try require(explanation["layers"]?[layer]?["source"], "source in \(explanation)")
         }
 
-        @Test("config.explain names the etcd key of a value, of the object that contains it, or the prefix of its keys")
+        @Test("config.explain names the etcd key that holds a value, or the prefix if several keys form the value")
         func etcd() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)

@@ -70,7 +70,8 @@ extension Integration {
                         unlink(path)
                     }
                     #expect(try client.refusal("config.refresh").name == error)
-                    // The watcher may read the file again at the same time.
+                    // The file watcher may also be reading the file, and the state is `refreshing` until it has
+                    // finished.
                     var status = try agent.status()
                     while status["state"] == "refreshing" { status = try agent.status() }
                     #expect(status["state"] == "stale")

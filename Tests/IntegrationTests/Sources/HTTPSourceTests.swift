@@ -35,14 +35,14 @@ extension Integration {
         }
 
         @Test(
-            "a long poll requests a wait by a query member or the Prefer header, and ends when the document changes",
+            "a long poll asks the source to wait, by a query member or the Prefer header, and ends when the document changes",
             arguments: [false, true])
         func change(_ hasMember: Bool) throws {
             let path = hasMember ? "/config.json?wait=3000" : "/config.json"
             let origin = try RawOrigin.listening(.document(#"{"v":1}"#, etag: "1"))
             defer { origin.stop() }
-            // Without the query member, the path of a long poll is the same as of other requests, and the origin
-            // responds immediately.
+            // Without the query member, a long poll has the same path as other requests, and the origin responds
+            // immediately.
             if hasMember { origin.answer(.hang, to: path) }
             let more = "longPoll: { waitSeconds: 3000\(hasMember ? ", queryMember: \"wait\"" : "") }"
             try AgentHome.with(settings: Self.settings(origin, more)) { home in
