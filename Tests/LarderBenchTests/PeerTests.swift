@@ -41,7 +41,7 @@ struct PeerTests {
         #expect(String(decoding: set, as: UTF8.self) == expected)
     }
 
-    @Test("a value for etcd is sent as base64 text without encoding it, padded to a valid length")
+    @Test("a value for etcd is sent unchanged as if it were base64 text, padded to a valid length")
     func etcdRequests() {
         let etcd = Peer(kind: .etcd, socketPath: "")
         let put = etcd.setRequest(path: "key", namespace: "default", value: "abcde")

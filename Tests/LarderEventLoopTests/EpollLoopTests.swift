@@ -52,7 +52,7 @@ struct EpollLoopTests {
         let loop = try EpollLoop(name: "timers")
         let record = Record()
         let begin = NIODeadline.now()
-        // This runs on the loop, so that no timer can fire before the cancellation.
+        // Adds and cancels the timers on the loop, so that no timer can fire before the cancellation.
         let (cancelled, late) = try await loop.submit {
             let cancelled = loop.scheduleTask(in: .milliseconds(2)) { record.note("cancelled") }
             let late = loop.scheduleTask(in: .milliseconds(30)) { record.note("late") }
@@ -71,8 +71,8 @@ struct EpollLoopTests {
     func deferredWork() async throws {
         let loop = try EpollLoop(name: "deferred")
         let record = Record()
-        // The test submits no other work: if its work used up a time slice, work queued after it would run after the
-        // deferred work, in another order than the test expects.
+        // The test waits with a continuation instead of submitted work. If the loop had used up its time slice, work
+        // that the test submits would run after the deferred work, in an order that the test does not expect.
         await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
             loop.execute {
                 loop.deferWork {
@@ -137,9 +137,11 @@ struct EpollLoopTests {
             try epoll.add(reader.socket, [.readable, .onEdges], reader)
             let other = readers[1 - index]
             reader.onReady = {
-                // The first reader that runs closes the other's descriptor, and a new one gets its number.
+                // The reader that runs first closes the descriptor of the other reader. A new descriptor gets the same
+                // number.
                 epoll.forget(other.socket)
-                // dup2 closes the descriptor and reuses its number in one call, so no concurrent test gets the number.
+                // dup2 closes the descriptor and reuses its number in one call, so no descriptor of a concurrent test
+                // gets the number.
                 let next = dup2(pairs[index][1], other.socket)
                 #expect(next == other.socket)
                 let reader = Reader(next, record, "next")

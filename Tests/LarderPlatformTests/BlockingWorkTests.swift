@@ -64,7 +64,7 @@ struct BlockingWorkTests {
                 }
             }
         }
-        // These are still queued when the pool is shut down. The last ones unblock the threads.
+        // These bodies are still queued when the pool is shut down. The last ones unblock the threads.
         for _ in 0..<1000 { threads.submit { _ in done.withLock { $0 += 1 } } }
         for _ in 0..<count { threads.submit { _ in gate.signal() } }
         await threads.finish()

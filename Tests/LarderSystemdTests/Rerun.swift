@@ -16,8 +16,8 @@ struct Rerun {
 
     /// Starts `command` with additional arguments, which run the tests that match `filter`.
     ///
-    /// - Parameter passing: returns the arguments that pass an assignment, `NAME=VALUE`, for commands that clear the
-    ///   environment. By default the environment is inherited
+    /// - Parameter passing: returns the arguments that make `command` pass an environment variable, given as `NAME=VALUE`, to
+    ///   its program. Needed only for commands that clear the environment
     init(_ filter: String, through command: [String], passing: (String) -> [String] = { _ in [] }) throws {
         let runner = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -44,14 +44,15 @@ struct Rerun {
         }
     }
 
-    /// Waits for the inner run. Returns whether it ran its one test successfully, and the rest of its output.
+    /// Waits until the inner run ends. Returns whether it ran exactly one test and succeeded, and the rest of its
+    /// output.
     func finish() -> (passed: Bool, output: String) {
         let rest = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
         return (process.terminationStatus == 0 && rest.contains("Test run with 1 test"), rest)
     }
 
-    /// Whether a command runs and succeeds here.
+    /// Whether a command can be run on this machine and succeeds.
     static func succeeds(_ command: [String]) -> Bool {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

@@ -7,12 +7,12 @@ import Testing
 
 @Suite("Exit of an idle agent")
 struct IdleExitTests {
-    /// Simulates an agent until it exits. Durations count from its start.
+    /// Simulates an agent until it exits. All times count from the start of the agent.
     /// - Parameters:
-    ///   - clientLeaves: when the only client disconnects; 0 for no client
-    ///   - workUntil: until when work is due
-    ///   - returns: if not nil, the first attempt to stop accepting fails, because a client has just connected
-    /// - Returns: when the agent exits, and the number of its attempts to stop accepting connections
+    ///   - clientLeaves: the time at which the only client disconnects; 0 for no client
+    ///   - workUntil: the time until which work is due
+    ///   - returns: if not nil, the first attempt to stop accepting connections fails, because a client has just connected
+    /// - Returns: the time at which the agent exits, and the number of its attempts to stop accepting connections
     private func end(
         clientLeaves: Duration, workUntil: Duration = .zero, returns: Duration? = nil, log: LogRecorder = LogRecorder()
     ) async -> (time: Duration, stops: Int) {

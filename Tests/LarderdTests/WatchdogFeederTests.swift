@@ -123,7 +123,7 @@ struct WatchdogFeederTests {
         feeder.stop()
     }
 
-    @Test("a notification of the service manager that fails is logged and retried")
+    @Test("a failed notification to the service manager is logged and retried")
     func failedNotification() {
         struct Failure: Error {}
         let agent = Agent()

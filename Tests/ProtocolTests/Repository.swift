@@ -16,7 +16,8 @@ enum Repository {
         }
     }
 
-    /// Returns the names, without extension, of all files with an extension in a folder of the specification.
+    /// Returns the names of the files in a folder of the specification that have the given extension. The names do not
+    /// include the extension.
     static func names(in folder: String, extension wanted: String) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: specification.appending(path: folder).path)
             .filter { $0.hasSuffix(".\(wanted)") }

@@ -66,7 +66,7 @@ package final class RawOrigin: Sendable {
 
     private struct State {
         var script: Script
-        /// The next answers by path, for the paths that have their own answers. The last answer is repeated.
+        /// The next answers to requests for each path that has its own answers. The last answer is repeated.
         var answers: [String: [Answer]] = [:]
         var requests: [Request] = []
         var connections: [ObjectIdentifier: Connection] = [:]
@@ -227,7 +227,7 @@ package final class RawOrigin: Sendable {
         while try event(until: deadline) != .disconnected {}
     }
 
-    /// Discards the events so far, except those in ``events``.
+    /// Discards the events that ``event(until:)`` has not returned. ``events`` still yields them.
     package func discardEvents() {
         while eventCount.wait(timeout: .now()) == .success { state.withLock { _ = $0.events.removeFirst() } }
     }

@@ -8,7 +8,7 @@ extension Integration {
     @Suite("Mapped snapshots", .timeLimit(.minutes(5)))
     struct MappedSnapshotTests {
         @Test(
-            "values are looked up in the file that the agent passes, which is reused until a newer snapshot is published"
+            "values are looked up in the file that the agent passed, until a newer snapshot is published"
         )
         func lookUp() async throws {
             try await AgentHome.with(starting: true) { home in

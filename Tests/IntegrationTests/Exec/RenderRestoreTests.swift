@@ -107,7 +107,7 @@ extension Integration.RenderTests {
     }
 
     @Test(
-        "if --exec fails, a file that another process installed while --exec ran is kept, not replaced by the previous file"
+        "if --exec fails after another process installed a file, that file is kept; the previous file is not restored"
     )
     func supersededExec() throws {
         try RenderFixture.with(previous: "old") { fixture in

@@ -30,7 +30,7 @@ extension Integration {
         }
 
         @Test(
-            "a name lookup that needs a thread above the limit completes at the latest when a thread can be created again",
+            "a name lookup that needs a thread above the limit completes at the latest once a thread can be created",
             .enabled(if: geteuid() == 0, "only root can become another user"))
         func exhausted() throws {
             let limit = 60

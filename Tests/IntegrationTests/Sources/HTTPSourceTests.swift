@@ -35,7 +35,7 @@ extension Integration {
         }
 
         @Test(
-            "a long poll asks the source to wait, by a query member or the Prefer header, and ends when the document changes",
+            "a query member or the Prefer header requests a long poll, which ends when the document changes",
             arguments: [false, true])
         func change(_ hasMember: Bool) throws {
             let path = hasMember ? "/config.json?wait=3000" : "/config.json"

@@ -139,7 +139,7 @@ struct SnapshotChannelTests {
         while publication.streamCount > 0 { await Task.yield() }
     }
 
-    @Test("a channel that is removed after a delivery within `publish` delivers no further snapshot")
+    @Test("a channel that delivered a snapshot in place, inside `publish`, delivers no more once it is removed")
     func stoppedInPlace() async throws {
         let publication = Self.publication()
         try await Self.with([publication]) { loop, bound in
