@@ -183,7 +183,7 @@ class AgentProcess:
 
     # The class of connections that connect() returns.
     connection = Connection
-    # Programs built with a sanitizer need the last four.
+    # The environment variables that an agent inherits. Agents built with a sanitizer need the last four.
     INHERITED = ("PATH", "LANG", "TZ", "LD_LIBRARY_PATH", "LD_PRELOAD", "TSAN_OPTIONS", "ASAN_OPTIONS", "UBSAN_OPTIONS")
 
     def __init__(self, program, directory, settings=None, prefix=(), arguments=(), environment=None, before=None):

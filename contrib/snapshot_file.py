@@ -74,7 +74,7 @@ class Snapshot:
         return default if text is None else json.loads(text)
 
     def entry(self, number):
-        """Returns hash, parent, offset and length of the name, offset and length of the text, and kind."""
+        """Returns the fields of an entry: hash, parent, name offset, name length, text offset, text length and kind."""
         return struct.unpack_from("<Q6I", self.file, self.entries + 32 * number)
 
     def is_named(self, number, names):

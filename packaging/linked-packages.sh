@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints the names of the dependencies that are linked into the compiled program, one per line.
 set -euo pipefail
-# The list of linked object files has a directory NAME.build for each module.
+# Each path in the list of linked object files contains the directory NAME.build of its module.
 modules=$(cat .build/release/larderd.product/Objects.LinkFileList |
   sed -nE 's|.*/release/([^/]+)\.build/.*|\1|p' | LC_ALL=C sort -u)
 for checkout in .build/checkouts/*/; do

@@ -29,10 +29,10 @@ class Reports:
         return servers.get(server, {}).get("metrics", {}).get(metric)
 
     def ratio(self, report, server, other, metric):
-        """Returns the ratio of two servers, or None.
+        """Returns the ratio of two servers, or None if a figure is missing.
 
-        If the report has samples of each round, this is the median ratio of neighboring rounds, because temporary load then
-        affects both. Otherwise it is the quotient of the figures.
+        If the report has samples of each round, the result is the median of the ratios of neighboring rounds, one of
+        each server, because temporary load then affects both. Otherwise it is the quotient of the figures.
         """
         content = self.all.get(report, {})
         servers = content.get("servers", {})
@@ -83,8 +83,10 @@ def row(section, name, unit, larder, peer=None, other=None, floor=None, ratio=No
 
 
 def plain(reports, section, name, unit, report, metric, target=None, peer="redis", peer_report=None):
-    """Returns a list with the row of a figure, or an empty list without a report. `peer_report` has the peer's value if it is
-    not in the same report."""
+    """Returns a list with the row of a figure, or an empty list if `report` does not exist.
+
+    peer_report: the report with the value of the peer; None if that value is in `report`.
+    """
     if report not in reports:
         return []
     if peer_report:

@@ -166,7 +166,7 @@ def malformed(path, count, generator):
 
 
 def pass_files(stream, data, files):
-    """Sends data with files, or only the data if the kernel does not permit it. Returns the number of rejected files."""
+    """Sends data with files, or only the data if the kernel refuses the files. Returns the number of rejected files."""
     try:
         stream.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))])
     except PermissionError:

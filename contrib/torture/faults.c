@@ -62,7 +62,7 @@ static int isSelected(const char *path) {
     return 0;
 }
 
-// Writes the path of a descriptor into `name`: an empty string if it is not known.
+// Writes the path of a descriptor into `name`, or an empty string if the path is not known.
 static void pathOf(int descriptor, char *name, size_t size) {
     char link[64];
     if (descriptor == AT_FDCWD)
@@ -80,8 +80,8 @@ static int mayBeInterrupted(const char *kind) {
 // Counts and logs a call. Returns 1 if it must fail. May change errno.
 static int failsAt(const char *kind, const char *path) {
     if (pathCount == 0 || !isSelected(path)) return 0;
-    // With "odd", the repetition of an interrupted call has an even number and succeeds, unless other threads made calls in
-    // between; then a later repetition does.
+    // With "odd", a call is interrupted and its repetition, which has an even number, succeeds. If another thread makes a call
+    // between the two, the repetition may be interrupted again, and a later one succeeds.
     int fails = isOdd ? mayBeInterrupted(kind) && atomic_fetch_add(&calls, 1) % 2 == 0
                       : strcmp(kind, wanted) == 0 && atomic_fetch_add(&calls, 1) + 1 == number;
     if (logFile >= 0) {

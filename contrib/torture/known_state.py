@@ -40,7 +40,7 @@ def png(number):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    # Different lengths, so that larger files need more than one block of the disk.
+    # Pads the image by 700 bytes per number, so that images with higher numbers occupy more than one disk block.
     text = chunk(b"tEXt", b"note\0" + bytes(65 + (number + i) % 26 for i in range(number * 700)))
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + text + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
@@ -78,7 +78,10 @@ class Origin:
 
 
 def image_problem(client, url, number):
-    """Requests an image and checks its file and metadata. Returns a problem as text, or None. Raises AgentError."""
+    """Requests an image and checks its file and metadata. Returns a problem as text, or None.
+
+    Raises AgentError if the request fails.
+    """
     def get():
         try:
             return client.call("image.get", url=url)
@@ -186,7 +189,7 @@ def canonical(value):
 
 
 class KnownState:
-    """A directory with `state` and `cache`, and a witness of its content.
+    """A directory with `state` and `cache`, and a record of what an agent served from them.
 
     After a clean stop all changes are in generations. With `is_killed`, the last changes are only in the journal.
     """

@@ -1,7 +1,8 @@
 """Runs the checks, prints the table of their results, and has the functions that they share.
 
 A check is a function with the decorator `check`. Its name is the sentence in the table, and its return value is the figure
-next to it. If a check raises an exception, it has failed. `Skipped` means instead that the container cannot run it.
+next to it. If a check raises an exception, it has failed. The exception
+`Skipped` means that the container cannot run the check.
 """
 
 import json

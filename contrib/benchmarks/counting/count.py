@@ -57,7 +57,7 @@ class Client(Connection):
         super().send(line + b"\n")
 
     def exchange(self, line):
-        """Sends a line and returns the next one. Raises RuntimeError if that is an error."""
+        """Sends a line and returns the next line from the agent. Raises RuntimeError if that is an error."""
         self.send(line)
         reply = self.line()
         if b'"error":' in reply:

@@ -86,8 +86,8 @@ func archive(_ files: MemoryFiles) -> ConfigArchive {
         logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
 }
 
-/// Restores an archive. Returns nil if its format is that of another version of the program, which rejects the whole
-/// archive.
+/// Restores an archive. Returns nil if the archive has the format of another version of the program. The restore then
+/// rejects the whole archive.
 func restore(_ files: MemoryFiles) -> RecoveredState? {
     do throws(FileError) {
         return try archive(files).restore()

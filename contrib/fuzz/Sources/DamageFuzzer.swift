@@ -47,8 +47,9 @@ func fuzzDamage(_ input: UnsafeRawBufferPointer) {
             restored.revision == PublishedArchive.last && digest(restored.layers) == restored.digest,
             "an undamaged archive is not restored completely")
     }
-    // Layers that differ are published under a new revision, which must be above the reserved ones. With several
-    // changes to the reservation, which is short, the fuzzer can turn it into an older valid one.
+    // If restored layers differ from the published ones, the store publishes them under a new revision, which must be
+    // above the reserved revisions. The reservation is short: several changes can turn it into a valid older one.
+    // Inputs with more than one change to the reservation are therefore not checked.
     if damaged.count < 2, reservations < 2 {
         require(
             restored.highestSeen >= PublishedArchive.bound,

@@ -85,7 +85,7 @@ struct LRUReplay: ReplayPolicy {
 }
 
 /// Evicts the object whose next request is the furthest away (Belady's MIN). A new object that would be evicted at once
-/// is not cached. If all objects have the same size, this is the maximum number of hits; otherwise it is close to the
+/// is not cached. If all objects have the same size, no policy has more hits; otherwise the hits are close to the
 /// maximum.
 struct BeladyReplay: ReplayPolicy {
     static let name = "belady"

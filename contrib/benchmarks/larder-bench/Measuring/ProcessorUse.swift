@@ -11,7 +11,7 @@ struct ProcessorUse: Sendable {
     /// Whether the server's processor time is known.
     var isServerMeasured = true
 
-    /// The load generator's share of the processor time of it and the server.
+    /// The processor time of the load generator, divided by that of the load generator and the server together.
     var clientShare: Double { client + server > 0 ? client / (client + server) : 0 }
     /// The share of the machine that other processes used.
     var othersShare: Double { available > 0 ? others / available : 0 }
@@ -80,8 +80,8 @@ struct ProcessorMeter {
         return clock_gettime(clock, &time) == 0 ? Double(time.tv_sec) + Double(time.tv_nsec) / 1e9 : 0
     }
 
-    /// The time in seconds that the processors were not idle, including the time that the hypervisor gave to others
-    /// ("steal"): proc_stat(5).
+    /// The time in seconds that the processors were not idle. It includes the time that the hypervisor gave to other
+    /// virtual machines ("steal"): proc_stat(5).
     private static func machineSeconds() -> Double {
         guard let text = ProcessFile.text("/proc/stat"), let line = text.split(separator: "\n").first else { return 0 }
         let fields = line.split(separator: " ").dropFirst().compactMap { Double($0) }

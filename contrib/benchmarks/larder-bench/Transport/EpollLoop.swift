@@ -28,7 +28,7 @@ final class EpollLoop {
         scratch.deallocate()
     }
 
-    /// Watches a connection. It replaces another one with the same index.
+    /// Watches a connection, instead of an earlier connection with the same index.
     func add(_ connection: Connection) throws(BenchError) {
         while connections.count <= connection.index { connections.append(nil) }
         connections[connection.index] = connection
