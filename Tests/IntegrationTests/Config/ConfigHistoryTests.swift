@@ -100,7 +100,7 @@ extension Integration {
         }
 
         @Test(
-            "without a remote source, a rollback keeps changes of the host layer unpublished until a release or forced refresh"
+            "without a remote source, a rollback keeps host layer changes unpublished until a release or forced refresh"
         )
         func rollbackOfHostLayer() throws {
             try AgentHome.with(settings: #"{ namespaces: { default: { host: { directory: "@/host" } } } }"#) { home in

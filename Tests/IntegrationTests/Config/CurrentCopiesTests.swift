@@ -135,7 +135,7 @@ extension Integration {
                 let changes = try DirectoryChanges(home.directory + "/current")
                 try agent.call("config.set", ["path": "a", "value": 1])
                 try changes.wait("the copy") { try copy(home) == ["a": 1] && permissions(path(home)) == 0o644 }
-                // A directory in place of the temporary file makes the next copy fail, as a full disk would.
+                // The next copy fails, as on a full disk, because its temporary file has the name of this directory.
                 try home.makeDirectory("current/.default.json.tmp")
                 try home.write(settings: "{ current: { mode: '0644' }, access: {} }")
                 try agent.reload()

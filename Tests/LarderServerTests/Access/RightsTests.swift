@@ -50,7 +50,8 @@ struct RightsTests {
         }
     }
 
-    @Test("`access` of a namespace replaces the general `access`, but keeps `administer` if it grants any right")
+    @Test(
+        "`access` of a namespace replaces the general `access`; `administer` is kept if the namespace grants any right")
     func namespaces() {
         let rules = Self.rules(
             Rights([.read, .push, .administer, .images]), ["shop": Rights([.read, .write]), "safe": []])
@@ -163,7 +164,7 @@ struct RightsTests {
 
     private func tryEveryMethod(with given: Rights) async throws {
         var limits = ConnectionLimits()
-        // Permitted requests may wait for a task.
+        // Permitted requests may stay in flight while they wait for a task.
         limits.requestsInFlightPerConnection = 1000
         try await ConnectionFixture.with(
             limits: limits, peer: Self.peer(), access: Self.rules(given, ["x": given]), namespaces: ["default", "x"]

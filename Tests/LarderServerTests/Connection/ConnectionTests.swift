@@ -44,7 +44,7 @@ struct ConnectionTests {
         let given = ends[1]
         let lines = (1...5).map { "{\"id\":\($0),\"method\":\"agent.ping\"}\n" }
         let replies = try await ConnectionFixture.with { client, _ in
-            // One recvmsg(2) does not return bytes of two lines that carry descriptors.
+            // Each line carries descriptors. One recvmsg(2) does not return bytes of two such lines.
             try await client.send(lines, passing: given)
             return try await client.output()
         }
@@ -100,7 +100,9 @@ struct ConnectionTests {
         #expect(try JSONValue(parsing: replies[1])["error"]?["data"]?["name"]?.string == "notFound")
     }
 
-    @Test("after a batch is answered, none of its bytes count as used by the user, even if a notification completed it")
+    @Test(
+        "once a batch is answered, its bytes no longer count for the user, even if a notification completed the batch"
+    )
     func usageOfBatch() async throws {
         try await ConnectionFixture.with { client, context in
             let store = try #require(context.namespaces["default"]).store
@@ -203,7 +205,7 @@ struct ConnectionTests {
     func cancellationByLastLine() async throws {
         try await ConnectionFixture.with { client, context in
             let store = try #require(context.namespaces["default"]).store
-            // A task creates the file of a large snapshot. Its reply cannot be sent before the loop runs.
+            // A task creates the file of a large snapshot. The reply with the file cannot be sent before the loop runs.
             let text = String(repeating: "x", count: SnapshotFiles.maxInlineBytes)
             _ = try await store.set(JSONPath(["a"]), to: .string(text), timeToLive: nil)
             let open = #"{"id":1,"method":"config.open"}"#

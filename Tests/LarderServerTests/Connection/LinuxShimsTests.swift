@@ -49,7 +49,9 @@ struct LinuxShimsTests {
         }
     }
 
-    @Test("a send to a full blocking socket fails with EAGAIN, one to a closed peer with EPIPE and no signal")
+    @Test(
+        "a send to a full blocking socket fails with EAGAIN; a send to a closed peer fails with EPIPE, without a signal"
+    )
     func sendNeverBlocks() throws {
         try withSocketPair { left, right in
             let piece = [UInt8](repeating: 0, count: 65536)

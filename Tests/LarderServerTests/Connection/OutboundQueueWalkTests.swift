@@ -87,7 +87,7 @@ struct OutboundQueueWalkTests {
     }
 
     @Test(
-        "the stalled time starts when the socket last accepted bytes or the client last read some")
+        "the stalled time starts when the socket last accepted bytes or the client last read bytes")
     func stalled() {
         var queue = OutboundQueue()
         let start = NIODeadline.uptimeNanoseconds(0)

@@ -79,7 +79,7 @@ struct ReplyCacheTests {
             found += 1
         }
         #expect(1...4 ~= found)
-        // A reply of more than the total size is not cached.
+        // A reply that is larger than the total size is not cached.
         try keep(reply + reply + reply + reply + "x", in: &cache, of: publication, for: Self.line("whole"))
         #expect(try cached(in: &cache, line: Self.line("whole")) == nil)
         publication.publish(Self.snapshot(2), status: Self.status)

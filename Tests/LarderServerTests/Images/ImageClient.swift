@@ -33,7 +33,7 @@ final class ImageClient: Sendable {
             let bytes = Array(text.utf8)
             var count = -1
             repeat {
-                // The agent may not have read the previous lines.
+                // Waits for room in the socket, because the agent may not have read the previous lines.
                 var room = pollfd(fd: socket, events: Int16(POLLOUT), revents: 0)
                 _ = poll(&room, 1, -1)
                 count = larder_send_descriptors(socket, bytes, bytes.count, descriptors, descriptors.count)

@@ -109,7 +109,7 @@ struct PublicationSliceTests {
         for client in try received() {
             for subscription in client.values {
                 #expect(zip(subscription.revisions, subscription.revisions.dropFirst()).allSatisfy { $0 < $1 })
-                // The first event has the snapshot that was current at the subscription.
+                // The first event has the snapshot that was current when the client subscribed.
                 #expect(subscription.revisions.count - 1 + subscription.skipped == last - first + 1)
             }
         }
@@ -143,7 +143,7 @@ struct PublicationSliceTests {
     }
 
     @Test(
-        "a lagging subscription gets the snapshot that is being delivered, even before its topic is compared"
+        "a lagging subscription gets the snapshot that is being delivered, even if its topic has not been compared yet"
     )
     func bodiesDuringBroadcast() async throws {
         let context = try await ConnectionFixture.serverContext()

@@ -97,7 +97,7 @@ struct TopicTests {
         #expect(try await Self.revisions(topics: 1, value: text, byTask: true) == [7, 8])
     }
 
-    @Test("topics advance only after other work on the loop ends, because that may be writing to clients")
+    @Test("topics advance only after other work on the loop ends, because that work may be writing to clients")
     func advanceAfterOtherWork() async throws {
         #expect(try await Self.revisions(topics: 1, byTask: false) == [7, 8])
     }
