@@ -124,7 +124,7 @@ class Agent(AgentProcess):
 
     @contextlib.contextmanager
     def stopped(self):
-        """Stops the process while the caller sends requests, so that it always receives all of them together."""
+        """Stops the process while the caller sends requests, so that the process receives all of them together."""
         self.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
         try:
