@@ -35,7 +35,7 @@ struct AccessSettingsTests {
         #expect(settings.namespaceAccess["web"] == nil)
     }
 
-    @Test("rights that the access settings do not list are not granted")
+    @Test("only rights that the access settings list are granted")
     func absence() throws {
         #expect(try settings("{}").access == nil)
         #expect(try settings("{access: null}").access == nil)

@@ -264,7 +264,7 @@ struct SettingsErrorTests {
     }
 
     @Test(
-        "a URL is refused if it lacks http, https or a valid host, or has a user or fragment",
+        "a URL without an http or https scheme or a valid host, or with a user or a fragment, is refused",
         arguments: [
             "", "config.example.org/x", "ftp://h/", "http:/h", "http://", "http:///x", "https://?a", "http://:80/",
             "http://h:0/", "http://h:65536/", "http://h:x/", "http://h:/", "http://user:pw@h/", "http://user@h/",

@@ -37,7 +37,7 @@ struct SettingsExaminationTests {
             errors("{namespaces: {a: {defaults: {paths: '/x'}}}}").count == 2, "the unknown name and the missing path")
     }
 
-    @Test("settings are read even if others are invalid")
+    @Test("valid settings are read even if other settings are invalid")
     func remainder() throws {
         let examination = Settings.examine(
             Array("{colour: 1, namespaces: {shop: {host: {directory: '/shop'}}}}".utf8), maxErrors: 100)

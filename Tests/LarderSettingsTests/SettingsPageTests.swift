@@ -94,7 +94,7 @@ private enum KnownSettings {
     private static let placeholders = [
         "namespaces": ("NAME", "a"), "images.origins": ("ORIGIN", "https://img.example.org"),
     ]
-    /// Members without which the agent does not check any other member of the object.
+    /// Required members of objects. If they are missing, the agent does not check the other members of the object.
     private static let requiredMembers = [
         "namespaces.NAME.remote.http": "url: 'https://h'", "namespaces.NAME.remote.sse": "url: 'https://h'",
         "namespaces.NAME.remote.etcd": "endpoints: ['https://h'], prefix: ''",

@@ -189,7 +189,7 @@ struct SettingsTests {
     }
 
     @Test(
-        "a version is required once one was seen, or always if versionPath is set, unless versionRequired is set",
+        "unless versionRequired is set, a version is required once one was seen, or always if versionPath is set",
         arguments: [
             ("", .onceSeen), ("versionPath: null", .onceSeen), ("versionPath: '/version'", .always),
             ("versionRequired: true", .always), ("versionRequired: false", .never),
