@@ -13,7 +13,7 @@ import Testing
 @Suite("Start with a damaged state directory")
 struct BrokenStateTests {
     /// Creates the state of a stopped store: `n` is 2 in the newest generation and 1 in the previous one. With
-    /// ``Durability/relaxed``, the journal contains neither.
+    /// ``Durability/relaxed``, the journal contains neither value.
     /// - Returns: the path and the revision of the newest generation
     private func twoGenerations(_ fixture: StoreFixture) async throws -> (newest: String, revision: Int) {
         var revision = 0
@@ -222,7 +222,7 @@ struct BrokenStateTests {
         let first = try await fixture.open()
         let seen = try await first.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)
             .revision
-        // The first store is not stopped and has not written a generation, as after a crash.
+        // The first store is not stopped and has not written a generation. This simulates a crash.
         let second = try await fixture.open()
         #expect(second.revision == 0)
         let next = try await second.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)

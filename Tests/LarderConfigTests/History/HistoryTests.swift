@@ -66,7 +66,7 @@ struct HistoryTests {
         defer { fixture.remove() }
         let first = try await fixture.open()
         try await setTwenty(first)
-        // The first store is not stopped, as after a crash.
+        // The first store is not stopped. This simulates a crash.
         let next = try await fixture.open()
         try await checkTwenty(next)
         #expect(first.revision == next.revision)
@@ -107,7 +107,8 @@ struct HistoryTests {
         defer { fixture.remove() }
         let first = try await fixture.open()
         _ = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil)
-        // A document of a source is written in the background, so the crash loses it.
+        // A document of a source is written in the background, but not while the clock stands still. Therefore the
+        // crash loses it.
         _ = try await first.replaceRemote(
             SourceDocument(value: ["r": 1]), origin: "scripted:source", force: false, isPush: false)
         let last = try await first.set(JSONPath(["n"]), to: 2, timeToLive: nil).revision
@@ -121,7 +122,7 @@ struct HistoryTests {
         await next.stop()
     }
 
-    @Test("after a crash, the history has a `set` that followed a file change, and the snapshots before it")
+    @Test("after a crash, the history has a `set` that followed a file change, and all earlier snapshots")
     func crashWithFiles() async throws {
         var fixture = StoreFixture.local()
         let clock = ManualClock()
@@ -229,7 +230,7 @@ struct HistoryTests {
         _ = try await first.replaceRemote(plain, origin: SourceOrigin.push, force: false, isPush: true)
         let rollback = try await first.rollBack(toRevision: first.revision - 1, by: nil)
         #expect(first.value == ["n": 2])
-        // The first store is not stopped, as after a crash.
+        // The first store is not stopped. This simulates a crash.
         let next = try await fixture.open()
         #expect(next.value == ["n": 2])
         let known = await next.pastSnapshots().map(\.revision)

@@ -53,7 +53,7 @@ struct JournalSizeTests {
         let largest = try await set(1...43, first, fixture)
         #expect(largest > 4 * 1024 * 1024 && largest <= Self.maxSize)
         #expect(try size(fixture) < 1024 * 1024)
-        // The first store is not stopped, as after a crash. Its journal has started over after a generation.
+        // The first store is not stopped. This simulates a crash. Its journal has started over after a generation.
         let next = try await fixture.open()
         try await check(next, last: 43)
         #expect(try await set(44...86, next, fixture) <= Self.maxSize)

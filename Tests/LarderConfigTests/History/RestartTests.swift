@@ -39,7 +39,7 @@ struct RestartTests {
         _ = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil, by: anna)
         let document = SourceDocument(value: ["r": 1], pushedBy: bert)
         _ = try await first.replaceRemote(document, origin: SourceOrigin.push, force: false, isPush: true)
-        // The first store is not stopped, as after a crash.
+        // The first store is not stopped. This simulates a crash.
         for _ in 0..<2 {
             let next = try await fixture.open()
             let layers = await next.layers
@@ -57,7 +57,7 @@ struct RestartTests {
         var keptAlive: [ConfigStore] = []
         var revision = 1
         for round in 1...20 {
-            // The previous store is not stopped, as after a crash.
+            // The previous store is not stopped. This simulates a crash.
             let store = try await fixture.open()
             #expect(store.revision == revision)
             if round > 1 { #expect(store.value == ["n": .int(round - 1)]) }
@@ -73,7 +73,7 @@ struct RestartTests {
         var keptAlive: [ConfigStore] = []
         var last = 0
         for round in 1...3 {
-            // The previous store is not stopped, as after a crash.
+            // The previous store is not stopped. This simulates a crash.
             let store = try await fixture.open()
             if round > 1 {
                 #expect(store.value == ["n": .int(round - 1)])
@@ -131,7 +131,7 @@ struct RestartTests {
         await store.stop()
     }
 
-    @Test("decoding a generation that is truncated or has a flipped bit fails")
+    @Test("a generation that is truncated or has a flipped bit cannot be decoded")
     func everyDamage() throws {
         let layers = Layers(
             host: FileDocument(document: ["h": 1], updatedAt: 5),
@@ -206,7 +206,7 @@ struct RestartTests {
         await first.stop()
         let second = try await fixture.open()
         _ = try await second.set(JSONPath(["n"]), to: 2, timeToLive: nil)
-        // The second store is not stopped, as after a crash. Its last change was never written.
+        // The second store is not stopped. This simulates a crash before its last change is written.
         files.failWrites(with: ENOSPC)
         let third = try await fixture.open()
         #expect(third.value == ["n": 1])

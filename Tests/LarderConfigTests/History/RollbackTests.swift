@@ -35,7 +35,7 @@ struct RollbackTests {
         return try await outcome
     }
 
-    @Test("a rollback publishes old content as a new revision and holds it until a version newer than the refused one")
+    @Test("a rollback publishes old content as a new revision, held until a document newer than the refused one")
     func held() async throws {
         try await withTwoVersions { (store, refresher, source) async throws in
             let commit = try await store.rollBack(toRevision: 1, by: nil)
@@ -113,7 +113,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("if documents have no versions, a hold until a newer one ends with any document that is not the refused one")
+    @Test("if documents have no versions, an `untilNewer` hold ends with any document except the refused one")
     func withoutVersions() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             for number in 1...2 { _ = try await answer(refresher, source, ["v": .int(number)], version: nil) }

@@ -261,7 +261,7 @@ struct ExplainTests {
             #expect(explanation.layers[2].since?.orEarlier == false)
             #expect(explanation.layers[4].since?.revision == second)
             #expect(explanation.layers[4].since?.at == store.publication.recent(revision: second)?.publishedAt)
-            // The value changes and changes back. Only the last unbroken run counts.
+            // The value changes and changes back. `since` begins again at the second change.
             try await set("n", 3)
             try await set("n", 2)
             #expect(try await scene.explain("n").layers[4].since?.revision == store.revision)

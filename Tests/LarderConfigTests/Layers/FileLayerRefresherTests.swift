@@ -79,7 +79,7 @@ struct FileLayerRefresherTests {
         }
     }
 
-    @Test("a replaced refresher refuses further calls, and its successor waits for its last read before reading")
+    @Test("a replaced refresher refuses further calls, and its successor waits for the last read of the replaced one")
     func replacement() async throws {
         try await withRefresher { (store, previous, reads) async throws in
             async let old = previous.refresh()

@@ -60,7 +60,7 @@ struct HostDirectoryTests {
         #expect(try read() == ["a": 1])
     }
 
-    @Test("if the directory disappears, reads fail until it exists again, even if it is empty then")
+    @Test("if the directory disappears, reads fail until the directory exists again, which may then be empty")
     func disappeared() throws {
         try scratch.write(#"{"a":1}"#, to: "config.d/x.json")
         let (named, usual) = (

@@ -52,7 +52,7 @@ struct LayerStackTests {
         }
     }
 
-    @Test("the digest of a directory differs from the one that version 0.1 computed, so its files are read again")
+    @Test("the digest of a directory differs from the one that version 0.1 computed, so the files are read again")
     func stamp() {
         let files = [(name: "1.json", bytes: Array("{}".utf8)), (name: "2.json", bytes: Array("{}".utf8))]
         let old = "sha256:\(Self.stampOfVersion01)"

@@ -99,7 +99,7 @@ struct LayersTests {
             ])
         #expect(store.value == ["a": "remote", "b": "local"])
         #expect(await store.layers.experiment.overlays.map(\.name) == ["r", "local"])
-        // With other settings, this member is part of the configuration again, and another one declares experiments.
+        // With other settings, this member is part of the configuration again, and another member declares experiments.
         await store.follow(try rules(member: "b"))
         #expect(store.value["experiments"]?.count == 2)
         #expect(store.value["b"] == nil)
@@ -133,7 +133,7 @@ struct LayersTests {
         await store.stop()
     }
 
-    @Test("a document whose experiments new settings make invalid stays in use without them and is fetched again")
+    @Test("if new settings make a document's experiments invalid, it stays in use without them and is fetched again")
     func invalidWithNewSettings() async throws {
         var fixture = StoreFixture()
         defer { fixture.remove() }
@@ -156,7 +156,7 @@ struct LayersTests {
         await next.stop()
     }
 
-    @Test("a held document whose experiments new settings make invalid stays in use without them")
+    @Test("if new settings make a held document's experiments invalid, it stays in use without them")
     func heldAndInvalid() async throws {
         var fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -175,7 +175,7 @@ struct LayersTests {
         await store.stop()
     }
 
-    @Test("after a crash, the changes of clients have the same value and revision if the settings are unchanged")
+    @Test("if the settings are unchanged, a crash loses no client change, and value and revision stay the same")
     func crash() async throws {
         var fixture = StoreFixture.local()
         defer { fixture.remove() }
@@ -186,7 +186,7 @@ struct LayersTests {
             first, ["x": ["y": 2], "experiments": [["name": "r", "percentage": 100, "values": ["a": "remote"]]]])
         let (value, revision) = (first.value, first.revision)
         #expect(value == ["x": .emptyObject, "o": 1, "a": "remote", "b": "local"])
-        // The first store is not stopped, as after a crash.
+        // The first store is not stopped. This simulates a crash.
         for _ in 0..<2 {
             let next = try await fixture.open()
             #expect(next.value == value)

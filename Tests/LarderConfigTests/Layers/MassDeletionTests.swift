@@ -26,7 +26,7 @@ struct MassDeletionTests {
         #expect(deletion.removed == removed)
     }
 
-    @Test("removing exactly the limit is allowed; one member more is not, nor all members if there are fewer than ten")
+    @Test("a removal up to the limit is allowed; one member more, or all of fewer than ten members, is too much")
     func threshold() {
         func exceeds(_ removed: Int, of members: Int, _ percent: Int) -> Bool {
             let old = JSONValue.object((0..<members).map { ("\($0)", .int($0)) })

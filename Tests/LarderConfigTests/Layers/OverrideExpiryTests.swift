@@ -27,7 +27,7 @@ struct OverrideExpiryTests {
         }
     }
 
-    @Test("`set` reports when the override expires, and whether that differs from the override it replaces")
+    @Test("`set` reports when the override expires, and whether the replaced override had another expiry")
     func lifetimes() async throws {
         try await fixture.withStore { (store, _) async throws in
             func set(_ path: [String], _ value: JSONValue, _ timeToLive: Duration?) async throws -> CommitOutcome {
@@ -109,7 +109,7 @@ struct OverrideExpiryTests {
         try await fixture.withStore { (store, _) async throws in
             _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: .seconds(10))
             await fixture.clock.waitForSleepers(2)
-            // Only the time of day advances, so the timer does not fire and remove the override.
+            // Only the time of day advances. The timer does not fire, so the override is not removed yet.
             fixture.setTimeOfDay(forward: 20_000)
             fixture.files.failReplacements(with: EIO)
             for _ in 0..<10 {
@@ -184,7 +184,7 @@ private final class ExpiryFixture: Sendable {
         }
     }
 
-    /// Moves the time of day forward, or back if negative. The clock of the timers does not change.
+    /// Moves the time of day forward, or back if `milliseconds` is negative. The clock of the timers does not change.
     func setTimeOfDay(forward milliseconds: Int) {
         timeOfDay.atClockStart.add(milliseconds, ordering: .relaxed)
     }

@@ -107,7 +107,7 @@ struct OverrideLayerTests {
             let path = (0..<Int.random(in: 0...20, using: &generator) % 4).map { _ in
                 names.randomElement(using: &generator) ?? ""
             }
-            // Short paths are rare, because they remove most entries.
+            // Short paths are chosen rarely, because a change at such a path replaces or removes most entries.
             if path.count < 2, Int.random(in: 0..<100, using: &generator) > 0 { continue }
             let (copy, before) = (layer, layer.entries)
             let previous = all.filter { isWithin($0.path, path) }
@@ -196,7 +196,7 @@ struct OverrideLayerTests {
         await next.stop()
     }
 
-    @Test("setting an equal value does not prevent that later changes edit the document in place")
+    @Test("after an equal value was set, later changes still edit the document in place")
     func editsAfterRepetition() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }

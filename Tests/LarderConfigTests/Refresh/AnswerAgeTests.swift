@@ -54,7 +54,7 @@ struct AnswerAgeTests {
         }
     }
 
-    @Test("a failure does not change confirmedAt, and after a restart it is the time of the document's last change")
+    @Test("confirmedAt does not change at a failure, and after a restart is the time of the document's last change")
     func restart() async throws {
         var fixture = StoreFixture()
         let clock = ManualClock()

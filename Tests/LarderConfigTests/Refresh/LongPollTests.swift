@@ -61,7 +61,7 @@ struct LongPollTests {
         }
     }
 
-    @Test("a source that always has a new document is not polled without a pause")
+    @Test("a source that always has a new document is polled with pauses")
     func restless() async throws {
         try await withPoller { (_, _, source, clock) async throws in
             await source.nextRequest().answer(["v": 0])

@@ -121,7 +121,7 @@ struct OrderedFlowTests {
         }
     }
 
-    @Test("a push or a refresh cancels a long poll, which then has no effect")
+    @Test("a push or a refresh cancels a long poll, and a late response to the long poll has no effect")
     func longPoll() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let first = Task { try await refresher.awaitChange() }

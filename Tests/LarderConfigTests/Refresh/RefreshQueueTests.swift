@@ -219,7 +219,7 @@ private struct RefreshQueueWalk {
     private var lastCaller = 0
     /// The callers that wait for an answer.
     private var callers: [Int: Caller] = [:]
-    /// The attempt whose task runs.
+    /// The attempt whose task runs; nil if none runs.
     private var attempt: Attempt?
     /// The occasion of a fetch that has to run again; nil for none. A push never runs again.
     private var rerun: FetchOccasion?
@@ -240,7 +240,7 @@ private struct RefreshQueueWalk {
 
     mutating func step() {
         now += 1
-        // The queue is often empty, so that callers share running commands, too.
+        // With these odds the queue is often empty, so that callers share running commands, too.
         switch random(12) {
         case ..<4: add()
         case 4: leave()

@@ -38,7 +38,7 @@ struct SeenVersionsTests {
         }
     }
 
-    @Test("the reason of a refusal names the version that is missing or older, the version seen before, and a fix")
+    @Test("a refusal says that the version is missing or older, and names the version seen before and a fix")
     func reasons() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             _ = try await accepted([(1, "15"), (2, nil)], .onceSeen, refresher, source)
@@ -91,7 +91,7 @@ struct SeenVersionsTests {
         }
     }
 
-    @Test("after a push with a version, the source may omit versions until it sends one, but not send an older one")
+    @Test("after a push with a version, the source may omit versions until it sends one, but may not send an older one")
     func pushedVersion() async throws {
         try await StoreFixture().withFlow { (_, refresher, source) async throws in
             let push = SourceDocument(value: ["v": 0], version: UpstreamVersion("7"))

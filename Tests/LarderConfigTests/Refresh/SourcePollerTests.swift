@@ -13,7 +13,7 @@ struct SourcePollerTests {
     private enum Step {
         case answer
         case fail(retryAfter: Duration?)
-        /// A refresh by a client succeeds between two failed polls. The second failure then counts as the first one.
+        /// A refresh by a client succeeds between two failed polls. The second failure then counts as a first failure.
         case failAfterSuccess
     }
 

@@ -11,9 +11,9 @@ final class ScenarioLedger {
         var serial: Int?
         /// Whether the document may replace a newer version.
         let isForced: Bool
-        /// When the fetch or the push began.
+        /// When the fetch or the push began, in the time of the ledger.
         let began: Int
-        /// When it was published; 0 if it was not.
+        /// When the document was published, in the time of the ledger; 0 if it was not.
         var published = 0
         /// Whether the push failed.
         var hasFailed = false

@@ -101,7 +101,7 @@ struct ConfigStoreTests {
         files.failWrites(with: EIO)
         _ = await #expect(throws: ConfigError.self) { try await store.set(JSONPath(["a"]), to: 2, timeToLive: nil) }
         files.failWrites(with: nil)
-        // The first store is not stopped, as after a crash.
+        // The first store is not stopped. This simulates a crash.
         try await fixture.withStore { (reopened) async throws in #expect(reopened.value == ["a": 1]) }
         await store.stop()
     }

@@ -35,7 +35,7 @@ struct StateDirectoryTests {
         }
     }
 
-    @Test("a copy of the directory gets another epoch and keeps it")
+    @Test("a copy of the directory gets another epoch, and keeps it after a move to the path of the original")
     func copied() throws {
         try withUsedDirectory { (path, epoch) throws in
             let copy = path + "-copy"
@@ -74,7 +74,7 @@ struct StateDirectoryTests {
         }
     }
 
-    @Test("an epoch file without a record of the location, from an earlier version, keeps its epoch and gets one")
+    @Test("an epoch file that an earlier version wrote without the location keeps its epoch and gets the location")
     func previousVersion() throws {
         try withUsedDirectory { (path, _) throws in
             try Data("0123456789abcdef\n".utf8).write(to: URL(filePath: path + "/epoch"))
