@@ -16,7 +16,8 @@ package final class BackgroundLoop: Sendable {
             var number = 0
             while !isStopped.load(ordering: .acquiring) {
                 number += 1
-                // The error needs no report: the test waits for new content, and exceeds its time limit if it never comes.
+                // The error needs no report: the test waits for new content, and exceeds its time limit if that content
+                // never comes.
                 try? body(number)
             }
         }

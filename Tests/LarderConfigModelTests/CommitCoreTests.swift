@@ -63,7 +63,7 @@ struct CommitCoreTests {
         }
     }
 
-    @Test("the current generation is the object in the history, until settled reservations require another one")
+    @Test("the current generation is the same object as in the history, until reservations are settled")
     func sharedGeneration() throws {
         let core = core()
         _ = try commit([set(["a"], 1)], to: core)

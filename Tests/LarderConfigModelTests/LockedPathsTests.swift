@@ -47,7 +47,7 @@ struct LockedPathsTests {
         #expect(try pin(["list.0"], #"{"list":[2]}"#, to: #"{"list":[1]}"#) == ["list": [2]])
     }
 
-    @Test("a value touches a lock if merging it would affect the locked path")
+    @Test("a value touches a lock if merging the value would affect the locked path")
     func touching() throws {
         let locks = LockedPaths([JSONPath(["search", "limit"])])
         func touches(_ path: [String], _ value: JSONValue) -> Bool { locks.touched(by: value, at: path) != nil }

@@ -120,7 +120,7 @@ private struct ModelStore {
 
 @Suite("Revision numbering")
 struct RevisionNumberingTests {
-    @Test("a revision never has two contents, whenever the process crashes", arguments: 1...10 as ClosedRange<UInt64>)
+    @Test("a revision never has two contents, no matter when a crash occurs", arguments: 1...10 as ClosedRange<UInt64>)
     func crashes(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var store = ModelStore()

@@ -60,7 +60,7 @@ struct CredentialTests {
         }
     }
 
-    @Test("systemd credentials are found by name, regardless of their mode")
+    @Test("systemd credentials are found by name, regardless of the mode of their files")
     func systemd() throws {
         _ = try write("hunter2\n", mode: 0o440, to: "upstream.token")
         #expect(try Credential.systemd("upstream.token").read(systemd: scratch.path) == "hunter2")

@@ -162,7 +162,7 @@ struct DiskFormatTests {
     }
 
     @Test(
-        "a hold without a rule, as earlier versions wrote it, gets the default rule for its versions",
+        "a hold that an earlier version stored without a rule gets the default rule for its document versions",
         arguments: [("v8", "v7", HoldRule.untilNewer), ("v8", "9fceb02", .untilReleased)])
     func holdWithoutRule(refused: String, shown: String, rule: HoldRule) throws {
         let text = #"""

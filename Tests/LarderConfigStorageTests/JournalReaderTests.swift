@@ -48,7 +48,7 @@ struct JournalReaderTests {
         #expect(reading.ending == .clean)
     }
 
-    @Test("a flipped bit loses one record, or two if it is in a line end, and `lost` covers the missing ones")
+    @Test("a flipped bit loses one record, or two if it is in a line end, and `lost` is at least this number")
     func damagedJournal() {
         let records = (1...4).map { number in
             JournalRecord(

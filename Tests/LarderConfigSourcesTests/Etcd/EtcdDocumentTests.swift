@@ -184,7 +184,7 @@ extension JSONValue {
 @Suite("Etcd key ranges")
 struct EtcdKeysTests {
     @Test(
-        "the range of a prefix ends after the last key that begins with it",
+        "the range of a prefix ends after the last key that begins with the prefix",
         arguments: [
             ("/c/", "/c/", "/c0"), ("a", "a", "b"), ("", "\0", "\0"), ("a\u{7f}", "a\u{7f}", nil),
         ])

@@ -112,7 +112,7 @@ struct EtcdFollowerTests {
         #expect(keys() == ["b", "c"])
     }
 
-    @Test("after a message, the known revision is the one of its last event, not of its header")
+    @Test("after a message, the known revision is that of the last event, not that of the header")
     mutating func catchingUp() throws {
         try startWatching()
         #expect(try receive(Self.events(100, [("b", 6)])) == .signal)
@@ -375,7 +375,7 @@ private struct ModelCluster {
             for (index, event) in events.enumerated() where Bool.random(using: &random) || index == events.count - 1 {
                 message.events.append(event)
             }
-            // Each event that was not chosen precedes the message as a fragment.
+            // Each event that was not chosen precedes the message in a separate fragment.
             for event in events where !message.events.contains(event) {
                 var part = EtcdWatchMessage(header: message.header)
                 part.events = [event]

@@ -48,7 +48,7 @@ struct DocumentFileTests {
         #expect(code(of: "file/below") == .notAFile)
     }
 
-    @Test("an empty file is refused, because its content may not be written yet")
+    @Test("an empty file is refused, because it may be about to be written")
     func empty() throws {
         try scratch.write("", to: "c")
         #expect(code(of: "c") == .empty)
@@ -67,7 +67,7 @@ struct DocumentFileTests {
         #expect(try DocumentFiles.read(at: scratch.at("d/a.json"), maximumBytes: 3).files.count == 1)
     }
 
-    @Test("a source directory that is missing or has no files is refused, because it may not be mounted")
+    @Test("a source directory that is missing or has no files is refused, because it may be unmounted")
     func emptyDirectory() throws {
         for (name, code) in [("none", FileReadError.Code.notFound), ("d", .empty)] {
             let error = #expect(throws: FileReadError.self) {

@@ -82,7 +82,7 @@ struct FileWatcherTests {
     func parents() async throws {
         let changes = watcher.changes(at: scratch.at("a/b/c/f"))
         for round in 1...4 {
-            // Each directory is reported only if the watches were set again after the previous one.
+            // Each directory is reported only if the watches were set again after the previous directory was created.
             for step in ["a", "a/b", "a/b/c"] {
                 try scratch.makeDirectory(step)
                 await expect(changes) { scratch.exists(step) }

@@ -93,7 +93,7 @@ struct SSEStreamStateTests {
         #expect(try value(state.answerToSignal(location: "x").answer) == ["v": 1])
     }
 
-    @Test("a document delivered during a poll replaces its response, unless the response is certainly newer")
+    @Test("a document that is delivered during a poll replaces the response, unless the response is certainly newer")
     func race() throws {
         var (state, consumer, _) = Self.connected()
         let cases: [(String?, String?, Int)] = [(nil, nil, 2), ("5", "6", 2), ("6", "5", 3), ("a", "b", 2)]

@@ -31,7 +31,7 @@ struct StreamReconnectTests {
         }
     }
 
-    /// Longer than any pause between connections, and shorter than all other sleeps of the source.
+    /// This time is longer than any pause between connections, and shorter than all other sleeps of the source.
     private static let hour = Duration.seconds(3_600)
 
     /// Waits for a pause between connections.
