@@ -112,7 +112,7 @@ public enum AgentStats: WireMethod, AuthorizedMethod {
         public var connectionsPerUser = 0
         /// Subscriptions refused because of `subscriptionsPerConnection` or `subscriptionsPerUser`.
         public var subscriptions = 0
-        /// Because of `requestsInFlightPerUser` or the limits on open files.
+        /// Requests refused because of `requestsInFlightPerUser` or the limits on open files.
         public var requests = 0
         /// Requests, lines and replies refused because of `queuedBytesPerUser`.
         public var queuedBytes = 0
@@ -298,7 +298,7 @@ public enum AgentStats: WireMethod, AuthorizedMethod {
         public var traffic: Traffic
         /// Resident memory in bytes.
         public var residentBytes: Int
-        /// By name; only namespaces that the caller may read.
+        /// The counters of each namespace that the caller may read, by name.
         public var namespaces: [String: Namespace]
         /// The image cache; nil if it is disabled or cannot be used.
         public var images: Images?
