@@ -16,7 +16,7 @@ package struct ConfigExplanation: Sendable {
         package var line: Int?
         /// The key in a key-value store; nil for any other source, or if the key is unknown.
         package var key: String?
-        /// The upstream version.
+        /// The upstream version of the remote document; nil for none, and for other layers.
         package var version: String?
         /// For an experiment, the name of the overlay (the arm that this host is in); nil for other layers.
         package var experiment: String?

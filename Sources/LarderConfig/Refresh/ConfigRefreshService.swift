@@ -17,7 +17,7 @@ package actor ConfigRefreshService {
         package var notModified: Bool
         /// The namespace's freshness when the command ended. The next refresh may have begun since.
         package var freshness: Freshness
-        /// The version of the remote document when the command ended.
+        /// The version of the remote document when the command ended; nil for none.
         package var upstreamVersion: String?
     }
 
@@ -30,7 +30,7 @@ package actor ConfigRefreshService {
     /// The callers that wait for a result.
     private var waiters: [RefreshQueue.WaiterID: CheckedContinuation<Answer, Never>] = [:]
     private var lastWaiterID = 0
-    /// The task of the running command.
+    /// The task of the running command; nil if none runs.
     private var runningTask: Task<Answer, Never>?
     private nonisolated let wakeups: AsyncStream<Void>
     private nonisolated let wake: AsyncStream<Void>.Continuation

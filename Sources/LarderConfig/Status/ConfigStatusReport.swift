@@ -62,11 +62,11 @@ package struct ConfigStatusReport: Sendable {
         package var kind: String
         /// URL or path.
         package var location: String
-        /// The time of the last request.
+        /// The time of the last request since the start; nil for none.
         package var lastAttemptAt: Int?
-        /// The time of the last usable response.
+        /// The time of the last usable response since the start; nil for none.
         package var lastSuccessAt: Int?
-        /// The time of the next poll.
+        /// The time of the next poll; nil if none is scheduled.
         package var nextAttemptAt: Int?
         package var consecutiveFailures = 0
     }
@@ -129,9 +129,9 @@ package struct ConfigStatusReport: Sendable {
     /// When the remote document was last known to be current: the time of the last successful request. If no request
     /// has succeeded since the start, the time at which the document last changed.
     package var confirmedAt: Int?
-    /// The upstream version of the remote document.
+    /// The upstream version of the remote document; nil for none.
     package var upstreamVersion: String?
-    /// The entity tag of the remote document.
+    /// The entity tag of the remote document; nil for none.
     package var etag: String?
     /// The layers, lowest first.
     package var layers: [Layer] = []

@@ -66,8 +66,8 @@ final class ChangeQueue: Sendable {
         return try result.get()
     }
 
-    /// Passing `isolation` makes the closures of ``add(_:isolation:starting:)`` run on the caller's actor: a closure is
-    /// isolated to an actor parameter only if it captures the parameter.
+    /// The closures of ``add(_:isolation:starting:)`` pass `isolation` to this method, so that they run on the caller's
+    /// actor: a closure is isolated to an actor parameter only if it captures the parameter.
     private func add(
         _ change: LayerChange, id: Int, _ continuation: CheckedContinuation<Result<CommitOutcome, ConfigError>, Never>,
         isolation: isolated (any Actor)?, starting start: () -> Void

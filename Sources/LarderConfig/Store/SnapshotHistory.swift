@@ -92,8 +92,8 @@ package struct SnapshotHistory: Sendable {
             isPinned: known.contains { $0.revision == generation.revision && $0.isPinned })
     }
 
-    /// The kept snapshots, newest first. Under an epoch that ends with the process, snapshots from before the start do
-    /// not count.
+    /// The kept snapshots, newest first. Under an epoch that ends with the process, snapshots from before the start are
+    /// left out.
     private func keptFiles() async -> [HistoryLimits.File] {
         let files = newest.reversed().map {
             HistoryLimits.File(revision: $0.revision, publishedAt: $0.publishedAt, bytes: $0.bytes ?? 0)

@@ -5,11 +5,12 @@ import LarderPlatform
 /// The PEM files for connections to a source. They are read for each request, because certificates may be renewed while
 /// the agent runs.
 package struct TLSFiles: Sendable, Equatable {
-    /// The certificates of the trusted authorities, instead of those of the system.
+    /// The file with the certificates of the trusted authorities; nil to trust those of the system.
     package var certificateAuthority: String?
-    /// The client certificate, followed by the intermediate certificates.
+    /// The file with the client certificate, followed by the intermediate certificates; nil for no client certificate.
     package var certificate: String?
-    /// The key of the client certificate, without a passphrase. Other users must not be able to read it.
+    /// The file with the key of the client certificate, without a passphrase; nil for no client certificate. Other
+    /// users must not be able to read the file.
     package var privateKey: String?
 
     package init(certificateAuthority: String? = nil, certificate: String? = nil, privateKey: String? = nil) {

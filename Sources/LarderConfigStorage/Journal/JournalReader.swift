@@ -20,7 +20,7 @@ struct JournalReader: Sendable {
     /// The offset of the next record.
     var end = 0
     var ending = Ending.clean
-    /// The maximum number of records that may be missing.
+    /// An upper bound of the number of missing records.
     var lost = 0
     /// Whether there are records that only another version of this program can read.
     var isOfAnotherVersion = false
