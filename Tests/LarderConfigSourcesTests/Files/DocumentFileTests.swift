@@ -97,7 +97,7 @@ struct DocumentFileTests {
         #expect(try DocumentFile(path: "/proc/self/status").read().files[0].bytes.count > 100)
     }
 
-    @Test("an unreadable file is refused with a separate error code", .enabled(if: getuid() != 0))
+    @Test("an unreadable file is refused with the code permissionDenied", .enabled(if: getuid() != 0))
     func permission() throws {
         try scratch.write("{}", to: "c")
         chmod(scratch.at("c"), 0)

@@ -12,7 +12,8 @@ import Testing
 struct StreamReconnectTests {
     private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
-    /// Follows the stream of an origin. Each connection gets the next of these responses. The last one is repeated.
+    /// Follows the stream of an origin. Each connection gets the next response in `connections`. After the last
+    /// response, it is repeated.
     private func follow<Value: Sendable>(
         _ connections: [RawOrigin.Answer], _ body: (SSESource, ManualClock) async throws -> Value
     ) async throws -> Value {
@@ -45,7 +46,7 @@ struct StreamReconnectTests {
         }
     }
 
-    /// Returns the pauses after these connections.
+    /// Returns the pauses after connections with these responses.
     private func pauses(after connections: [RawOrigin.Answer]) async throws -> [Duration] {
         try await follow(connections) { _, clock in
             var pauses: [Duration] = []

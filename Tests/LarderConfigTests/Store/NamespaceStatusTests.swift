@@ -93,7 +93,7 @@ struct NamespaceStatusTests {
         }
     }
 
-    @Test("the publication's version changes with the snapshot and at a refresh, but not with the time of the next poll")
+    @Test("the publication's version changes with the snapshot and at a refresh, but not with the next poll time")
     func version() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let first = store.publication.version
