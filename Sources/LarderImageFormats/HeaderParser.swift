@@ -2,7 +2,7 @@
 enum HeaderStep {
     /// Consume this many bytes. If the window has fewer, the remaining ones are skipped on arrival.
     case consume(Int)
-    /// Call `step` again when the window has this many bytes, which must be more than it has now.
+    /// Call `step` again when the window has this many bytes, which must be more than the window has now.
     case need(Int)
     /// Continue with another parser.
     case becomes(any HeaderParser)

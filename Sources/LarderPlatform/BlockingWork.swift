@@ -18,7 +18,7 @@ package struct BlockingWork: Sendable {
     ) async throws(Failure) -> Value {
         let result: Result<Value, Failure> = await withCheckedContinuation { continuation in
             // A pool that has been shut down calls this closure immediately, with a state other than `.active`. The
-            // body runs in either state, because it may contain a final write.
+            // body runs in any state, because it may contain a final write.
             threads.submit { _ in
                 do throws(Failure) {
                     continuation.resume(returning: .success(try body()))

@@ -1,7 +1,7 @@
 import Glibc
 
-/// The current date and time, for display and for times that are stored. It can jump, so use a monotonic `Clock` to
-/// wait.
+/// The current date and time, for display and for times that are stored. The time can jump, so use a monotonic `Clock`
+/// to wait.
 package struct WallClock: Sendable {
     private let read: @Sendable () -> Int
 

@@ -27,10 +27,10 @@ package struct ResponseFields: Sendable, Hashable {
         values.keys.sorted().flatMap { name in values[name, default: []].map { (name, $0) } }
     }
 
-    /// The first line of a field. `name` must be in lower case.
+    /// The first line of a field; nil if the field is absent. `name` must be in lower case.
     package func first(_ name: String) -> String? { values[name]?.first }
 
-    /// All lines of a field, joined with commas. `name` must be in lower case.
+    /// All lines of a field, joined with commas; nil if the field is absent. `name` must be in lower case.
     package func joined(_ name: String) -> String? { values[name]?.joined(separator: ", ") }
 
     /// Replaces each field that a 304 response contains (RFC 9111, section 3.2).

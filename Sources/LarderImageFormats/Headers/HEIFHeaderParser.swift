@@ -205,8 +205,8 @@ struct HEIFProperties {
         return result
     }
 
-    /// The property indices of an item. The box's version determines the width of item IDs, and its flags determine the
-    /// width of indices.
+    /// The property indices of an item; nil if the box is damaged. The box's version determines the width of item IDs,
+    /// and its flags determine the width of indices.
     private static func indices(_ box: Span<UInt8>, _ start: Int, _ limit: Int, _ item: Int) -> [Int]? {
         guard limit - start >= 8 else { return nil }
         let itemLength = box[start] == 0 ? 2 : 4

@@ -69,7 +69,7 @@ struct HEIFTruncationCheck: TruncationCheck {
         }
     }
 
-    /// Skips a box inside `meta`. If it is the last part that the image needs, the image ends with it.
+    /// Skips a box inside `meta`. If this box is the last part that the image needs, the image ends with it.
     private mutating func passing(_ size: Int, isEndOfMeta: Bool) -> TruncationStep {
         let isDescribed = isEndOfMeta || (isMetaOpen && hasPrimaryItem && hasProperties && locations != nil)
         return isDescribed && isWhole ? complete(after: size) : consume(size)

@@ -101,8 +101,8 @@ package struct TruncationDetector: Sendable {
 enum TruncationStep {
     /// Consume this many bytes. If the window has fewer, the remaining ones are skipped on arrival.
     case consume(Int)
-    /// Call `step` again when the window has this many bytes, which must be more than it has now. They are buffered, so
-    /// the number must be small.
+    /// Call `step` again when the window has this many bytes, which must be more than the window has now. The bytes are
+    /// buffered, so the number must be small.
     case need(Int)
     /// Continue with another check.
     case becomes(any TruncationCheck)

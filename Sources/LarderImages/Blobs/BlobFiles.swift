@@ -49,7 +49,7 @@ final class BlobFiles: Sendable {
         for shard in UInt8.min...UInt8.max { try measureDirectory(shard) }
     }
 
-    /// Measures a shard directory. Directories grow with their entries and shrink only when they are removed.
+    /// Measures a shard directory. A directory grows with its entries and shrinks only when it is removed.
     private func measureDirectory(_ shard: UInt8) throws(CacheFileError) {
         let bytes = try files.allocatedBytes(Self.shard(shard))
         withTable { $0.setDirectoryBytes(bytes, of: shard) }
@@ -67,7 +67,7 @@ final class BlobFiles: Sendable {
         try files.open(Self.name(digest))
     }
 
-    /// Opens the file of a blob. Verifies it first unless `isVerified`, and removes it if it is damaged.
+    /// Opens the file of a blob. Unless `isVerified`, verifies the file first, and removes it if it is damaged.
     func open(_ digest: BlobDigest, isVerified: Bool) throws(CacheFileError) -> Opening {
         guard let file = try openFile(digest) else { return .missing }
         if !isVerified {
@@ -215,7 +215,7 @@ final class BlobFiles: Sendable {
     }
 }
 
-/// A blob that is open for reading. It stays readable as long as this value exists, even if its name is removed.
+/// A blob that is open for reading. The bytes stay readable as long as this value exists, even if the file is removed.
 package struct BlobFile: Sendable {
     private let file: any CacheFile
     /// The size in bytes.

@@ -93,7 +93,8 @@ package actor ImageCache {
         catalog.hit(prepared.request, prepared.key, now: now)
     }
 
-    /// Returns the cached image of a request, fresh or stale. Adds no reference and does not count as a use.
+    /// Returns the cached image of a request, fresh or stale; nil if there is none. Adds no reference and does not
+    /// count as a use.
     package nonisolated func peek(_ request: ImageRequest, now: Int) -> CachedImage? {
         guard let location = catalog.keys.resolve(request),
             let entry = catalog.usableEntry(location, request.expectedDigest, now: now),

@@ -245,7 +245,7 @@ final class ImageDownloads {
             var row = cached
             row.response = withoutCredentials(response)
             row.lastUse = clock.now
-            // The row is updated unless it has been removed or replaced in the meantime.
+            // The row is updated unless it has been removed or replaced since the download began.
             if catalog.entry(row.key)?.digest == row.digest { rows.update(row, on: cache) }
             answer(removed, with: row, freshness: .revalidated)
         case .failure(let error):

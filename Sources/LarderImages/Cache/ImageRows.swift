@@ -91,7 +91,7 @@ final class ImageRows {
         }
     }
 
-    /// Whether the limit allows another row. If it is reached, evicts images in the background.
+    /// Whether the limit on rows allows another row. If the limit is reached, evicts images in the background.
     private func hasPlaceForRow(on cache: isolated ImageCache) -> Bool {
         let limit = max(1, disk.blobs.limits.count)
         while true {

@@ -1,7 +1,7 @@
 internal import LarderUpstream
 
 /// The parts of an image URL that the cache needs to identify origins and compute keys. Parsing is fast enough for an
-/// event loop. It does not decide whether the URL can be fetched; the HTTP client is stricter.
+/// event loop. A parsed URL may still be one that the HTTP client, which is stricter, rejects.
 struct ImageAddress: Sendable, Hashable {
     /// `scheme://host` in lower case, with the port unless it is the default port of the scheme.
     let origin: String

@@ -93,7 +93,8 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Answers with an image if it is still cached and its file is verified. Adds a reference and counts the use.
+    /// Answers with an image if the image is still cached and its file is verified; otherwise nil. Adds a reference and
+    /// counts the use.
     func take(_ entry: ImageEntry, now: Int) -> CachedImage? {
         state.withLock { state in
             guard let slot = state.table.slot(of: entry.key), state.table[slot]?.digest == entry.digest else {
@@ -114,7 +115,7 @@ final class ImageCatalog: Sendable {
         return image
     }
 
-    /// The cached image of a request, verified or not. Does not count as a use.
+    /// The cached image that may answer a request, verified or not; nil if there is none. Does not count as a use.
     func usableEntry(_ location: CacheLocation, _ expected: BlobDigest?, now: Int) -> ImageEntry? {
         state.withLock { state in
             state.slot(of: location.key, expected, now).flatMap { state.table[$0] }

@@ -1,5 +1,5 @@
-/// The cached images by key and by slot. A slot is a small number that identifies an image. It is reused after the
-/// image was removed.
+/// The cached images by key and by slot. A slot is a small number that identifies an image. The slot of a removed image
+/// is reused.
 package struct ImageTable: Sendable {
     private var entries: [ImageEntry?] = []
     private var slots: [ImageKey: UInt32] = [:]

@@ -124,7 +124,7 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         forget(id, download)
     }
 
-    /// Queues a running download that was stopped. It keeps its order of arrival.
+    /// Queues a running download that was stopped. The download keeps its order of arrival.
     mutating func requeue(_ id: ID) {
         guard var download = downloads[id], download.isRunning else { return }
         countRunning(id, download, -1)
@@ -135,14 +135,14 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
 
     // MARK: Changes
 
-    /// Raises the priority of a download. It keeps its order of arrival.
+    /// Raises the priority of a download. The download keeps its order of arrival.
     mutating func raise(_ id: ID, _ priority: ImagePriority) {
         if let download = downloads[id], download.priority < priority {
             change(id, download) { $0.priority = priority }
         }
     }
 
-    /// Lowers the priority of a download. It keeps its order of arrival.
+    /// Lowers the priority of a download. The download keeps its order of arrival.
     mutating func lower(_ id: ID, _ priority: ImagePriority) {
         if let download = downloads[id], download.priority > priority {
             change(id, download) { $0.priority = priority }

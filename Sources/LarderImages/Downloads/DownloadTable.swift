@@ -29,7 +29,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
     /// The result of removing a waiter.
     struct Departure: Sendable {
         let continuation: Continuation
-        /// The running download to cancel, because no other request waits for it.
+        /// The running download to cancel if no other request waits for it; otherwise nil.
         var cancelled: Handle?
         /// Whether other downloads may start now.
         var mayStartOthers = false
@@ -51,7 +51,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
     private var queue: DownloadQueue<TransferID>
     /// The number of responses per origin. Reset when a download is added to an empty table.
     private var responses: [String: Int] = [:]
-    /// The running download that is being stopped in favour of a more urgent one.
+    /// The running download that is being stopped in favour of a more urgent one; nil if there is none.
     private var preempted: TransferID?
     private var lastTransfer = 0
     private var lastWaiter = 0

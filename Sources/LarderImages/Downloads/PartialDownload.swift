@@ -24,7 +24,8 @@ final class PartialDownload: Sendable {
     private let state = Mutex<Part?>(nil)
     private let reuse = Mutex<Int?>(nil)
 
-    /// The number of seconds for which the last response may be reused (``ResponseFreshness/explicitLifetime(of:)``).
+    /// The number of seconds for which the last response may be reused; nil if it does not specify a lifetime
+    /// (``ResponseFreshness/explicitLifetime(of:)``).
     var lifetime: Int? {
         get { reuse.withLock { $0 } }
         set { reuse.withLock { $0 = newValue } }

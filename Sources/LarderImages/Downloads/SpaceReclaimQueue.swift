@@ -188,7 +188,7 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
 
     /// Removes the oldest waiter for space.
     ///
-    /// - Returns: its continuation, to be resumed with true
+    /// - Returns: the continuation of the waiter, to be resumed with true; nil if none waits for space
     mutating func resumeNext() -> Continuation? {
         let oldest = waiters.filter(\.value.waitsForSpace).min {
             ($0.value.transfer?.number ?? 0) < ($1.value.transfer?.number ?? 0)

@@ -10,8 +10,8 @@ struct GhostQueue: Sendable {
         var size: UInt32
     }
 
-    /// Smaller images count as this many bytes, which is the smallest disk space of a file. This also bounds the number
-    /// of entries.
+    /// Smaller images count as this many bytes, which is the smallest disk space of a file. This minimum also bounds
+    /// the number of entries.
     private static let minSize: UInt32 = 512
 
     /// In order of insertion. The entries before ``start`` were removed.

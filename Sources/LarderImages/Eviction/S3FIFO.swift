@@ -21,7 +21,7 @@ package struct S3FIFO: Sendable {
 
     /// The maximum of the use counter (two bits, section 4.1).
     private static let maxUses: UInt8 = 3
-    /// An image moves from the small to the main queue if it was used more often than this.
+    /// An image moves from the small to the main queue if it was used more than this number of times.
     private static let usesToStay: UInt8 = 1
 
     package init() {}

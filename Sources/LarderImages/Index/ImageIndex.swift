@@ -18,7 +18,7 @@ package final class ImageIndex: Sendable {
         /// number of rows restored from the copy, and `pins` the number of pinned ones among them. Both are 0 if there
         /// is no usable copy.
         case restored(reason: String, rows: Int, pins: Int)
-        /// The database has an older version. It was set aside, and ``OutdatedImages`` removes it.
+        /// The database has an older version. It was set aside, and is removed by ``OutdatedImages``.
         case outdated
     }
 

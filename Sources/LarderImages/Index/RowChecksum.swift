@@ -2,8 +2,8 @@ internal import LarderEncoding
 internal import LarderHTTPSemantics
 internal import LarderImageFormats
 
-/// A checksum that detects accidental changes in a row of the index (64-bit FNV-1a). A change of any single byte
-/// changes it. It does not protect against forgery.
+/// A checksum that detects accidental changes in a row of the index (64-bit FNV-1a). If any single byte of the row
+/// changes, the checksum differs. It does not protect against forgery.
 struct RowChecksum {
     private var hash = FNV1a()
 

@@ -39,8 +39,8 @@ struct SQLiteError: Error, Sendable, Hashable, CustomStringConvertible {
 final class SQLiteDatabase {
     fileprivate let handle: OpaquePointer
 
-    /// Opens a database, and creates an empty one if it does not exist. Rejects a file that is a symbolic link. Its
-    /// directory may be reached through symbolic links.
+    /// Opens a database, and creates an empty one if it does not exist. Rejects a file that is a symbolic link, but the
+    /// path of its directory may contain symbolic links.
     init(path: String) throws(SQLiteError) {
         var handle: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW

@@ -49,8 +49,8 @@ package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let newerIndex = Self(kind: .newerIndex)
         /// Another process has locked the cache directory.
         package static let cacheInUse = Self(kind: .cacheInUse)
-        /// The URL cannot be fetched: it is not absolute, not `http` or `https`, or URL parsers may interpret its host
-        /// differently.
+        /// The URL cannot be fetched: it is not absolute, its scheme is not `http` or `https`, or URL parsers may
+        /// disagree about its host.
         package static let invalidURL = Self(kind: .invalidURL)
         /// The host of the URL, or of a redirect, has an address that the settings do not allow.
         package static let forbiddenAddress = Self(kind: .forbiddenAddress)
@@ -114,8 +114,8 @@ extension ImageError {
             case .shutDown: .shuttingDown
             default: .upstreamFailed
             }
-        // This ending of the HTTP client's messages is meant for documents. It would be wrong for an image that is not
-        // cached.
+        // This ending of the HTTP client's messages is meant for documents. For an image that is not cached, it would
+        // be wrong.
         let kept = "; the last good document stays in use"
         let message = cause.message.hasSuffix(kept) ? String(cause.message.dropLast(kept.count)) : cause.message
         self.init(code, message, cause: cause)

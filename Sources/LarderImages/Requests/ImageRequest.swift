@@ -4,12 +4,14 @@ package import LarderHTTPSemantics
 package struct ImageRequest: Sendable, Hashable {
     /// An absolute `http` or `https` URL.
     package var url: String
-    /// Identifies the image within its origin, instead of the URL. Used for signed URLs, which differ each time. Since
-    /// the origin is part of the key, an image cannot be stored under a key of another origin.
+    /// Identifies the image within its origin, instead of the URL. Used for signed URLs, which differ each time. The
+    /// origin is part of the key, so a client cannot store an image under a key of another origin. Nil to identify the
+    /// image by its URL.
     package var cacheKey: String?
     /// The cache policy and the maximum age.
     package var cache: CacheRequest
-    /// The required SHA-256 of the bytes. A cached image with a different SHA-256 does not answer the request.
+    /// The required SHA-256 of the bytes; nil for any. A cached image with a different SHA-256 does not answer the
+    /// request.
     package var expectedDigest: BlobDigest?
     package var priority: ImagePriority
     /// The user whose download quota the download counts towards. Nil for the agent itself, which has no quota.
@@ -30,7 +32,7 @@ package struct ImageRequest: Sendable, Hashable {
     }
 }
 
-/// A request with its computed key, for repeated use. It is valid until the settings change.
+/// A request with its computed key, for repeated use. The key is valid until the settings change.
 package struct PreparedImageRequest: Sendable {
     package let request: ImageRequest
     let key: ImageKey

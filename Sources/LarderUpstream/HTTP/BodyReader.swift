@@ -57,7 +57,7 @@ struct BodyReader {
         if let length = declaredLength, length > request.maximumBytes { throw tooLarge("\(length) bytes, more") }
     }
 
-    /// Reads the body. Each piece is requested when the one before it has been copied.
+    /// Reads the body. Requests each piece after the previous one has been copied.
     private func collect(_ deadline: Deadline) async throws(UpstreamError) -> [UInt8] {
         var body: [UInt8] = []
         // The declared length may be wrong, so at most 1 MiB is reserved for it.

@@ -129,7 +129,7 @@ package struct EventStreamParser: Sendable {
         }
     }
 
-    /// Handles an empty line, which ends the event.
+    /// Handles an empty line, which ends the event. Returns nil if the event has no data.
     private mutating func dispatch() -> Event? {
         lastEventID = String(decoding: id, as: UTF8.self)
         defer {

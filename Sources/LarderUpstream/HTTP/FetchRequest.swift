@@ -6,7 +6,8 @@ package struct FetchRequest: Sendable {
     package var url: String
     /// Additional header fields. They are sent only to the origin of the URL, not to another origin after a redirect.
     package var headers: [(name: String, value: String)]
-    /// Validator of the cached document, sent as `If-None-Match` and `If-Modified-Since`. Ignored for a POST.
+    /// Validator of the cached document, sent as `If-None-Match` and `If-Modified-Since`. Nil for an unconditional
+    /// request. Ignored for a POST.
     package var validator: Validator?
     /// The body of a POST; nil for a GET. Its content type is `application/json` unless ``headers`` has another one. If
     /// a redirect would send it to another origin or change the method, the request fails.

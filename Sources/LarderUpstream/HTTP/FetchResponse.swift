@@ -31,6 +31,6 @@ package struct FetchMetadata: Sendable, Hashable {
     package let validator: Validator?
     /// The media type in lower case, without parameters.
     package let mediaType: String?
-    /// The value of `Retry-After`. Some origins send it with a success to make clients poll less often.
+    /// The value of `Retry-After`; nil if absent. Some origins send it with a success to make clients poll less often.
     package let retryAfter: Duration?
 }

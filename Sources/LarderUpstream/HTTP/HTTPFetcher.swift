@@ -19,8 +19,8 @@ package final class HTTPFetcher: Sendable {
         package var idleConnectionTimeout: Duration
         /// The maximum number of redirects of one request.
         package var maximumRedirects: Int
-        /// The maximum size of a compressed body after decoding, in bytes. Each request has its own limit too, but a
-        /// single packet can expand a thousandfold. This limit applies while the packet is decoded.
+        /// The maximum size of a compressed body after decoding, in bytes. It applies during decoding, because a single
+        /// packet can expand a thousandfold. The limit of a request is checked only after a packet is decoded.
         package var maximumDecodedBytes: Int
 
         /// - Parameter version: the version of Larder, for `User-Agent: larder/<version>`

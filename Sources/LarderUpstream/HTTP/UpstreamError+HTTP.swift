@@ -117,7 +117,7 @@ extension UpstreamError {
             "cannot send a header to \(url.display) (\(error.shortDescription)); correct the headers")
     }
 
-    /// Translates errors of the TLS and decompression handlers.
+    /// Translates errors of the TLS and decompression handlers; nil for other errors.
     private static func ofHandler(_ error: any Error, _ url: FetchURL) -> UpstreamError? {
         switch error {
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:

@@ -6,7 +6,7 @@ package struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible
     package let code: Code
     /// The status code of the response, if it caused the failure; otherwise nil.
     package let status: Int?
-    /// The value of `Retry-After` (RFC 9110, section 10.2.3); never negative.
+    /// The value of `Retry-After` (RFC 9110, section 10.2.3), never negative; nil if absent.
     package let retryAfter: Duration?
     /// One line: the failure and what to do.
     package let message: String

@@ -13,7 +13,7 @@
 /// - refreshes by clients
 ///
 /// Hosts that have a document therefore put at most twice the usual load on an origin after an outage, and only the
-/// usual load after a long one. If the interval is longer than ten minutes, a schedule of ten minutes applies at the
+/// usual load after a long outage. If the interval is longer than ten minutes, a schedule of ten minutes applies at the
 /// start and after failures. The load is negligible at such intervals, and operators expect a faster recovery.
 package struct PollPlan: Sendable, Hashable {
     /// The event after which the next delay is computed.

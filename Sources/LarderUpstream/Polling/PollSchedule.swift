@@ -76,7 +76,7 @@ package struct PollSchedule: Sendable, Hashable {
     }
 
     /// Returns how long a host waits before it connects to a source that keeps its connection open. For other sources,
-    /// it is the wait before the first request of a host without a document, and before the first request after a
+    /// returns the wait before the first request of a host without a document, and before the first request after a
     /// change of the settings. The wait is the same at every start.
     ///
     /// With a document, the host waits for up to a third of the interval, at most 100 s. Hosts with intervals of up to

@@ -3,8 +3,8 @@ internal import NIOCore
 internal import NIOPosix
 internal import NIOSSL
 
-/// The validity periods of the certificates that a server presents. Used to find out why they are not trusted, because
-/// the TLS library does not report the reason.
+/// The validity periods of the certificates that a server presents. Used to find out why the certificates are not
+/// trusted, because the TLS library does not report the reason.
 struct ServerCertificates: Sendable {
     /// When a certificate is valid, in seconds since 1970.
     struct Validity: Sendable, Equatable {
