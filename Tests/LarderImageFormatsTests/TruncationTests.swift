@@ -162,7 +162,7 @@ struct TruncationTests {
         }
     }
 
-    @Test("an image whose data box extends to the end of the file counts as complete at any length")
+    @Test("an image whose data box extends to the end of the file counts as complete wherever the file ends")
     func openBox() {
         let start = MadeImages.brands("avif") + MadeImages.meta(MadeImages.pitm(1))
         #expect(isComplete(start + [0, 0, 0, 0] + Array("mdat".utf8)) { 1 })

@@ -34,7 +34,7 @@ struct Fleet {
     private var calendar: [[Int]] = []
 
     private static let timeout = Duration.seconds(10)
-    /// The wall-clock time of the start, in 2023. Not 0, which is the time from which schedules are computed.
+    /// The wall-clock time of the start, in 2023. It is not 0, because schedules are computed from time 0.
     private static let start = Duration.seconds(1_700_000_000)
 
     /// - Parameters:
@@ -124,7 +124,8 @@ struct Fleet {
         Double(load[start...].reduce(0, +)) / Double(load.count - start) / mean
     }
 
-    /// The earliest time of a host's last successful request. Nil if a host has never received a document.
+    /// The time of the least recent of the hosts' last successful requests. Nil if a host has never received a
+    /// document.
     var oldestAnswer: Duration? {
         hosts.contains { $0.lastAnswer == nil } ? nil : hosts.compactMap(\.lastAnswer).min()
     }
