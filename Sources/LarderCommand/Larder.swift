@@ -7,8 +7,8 @@ struct Larder: AsyncParsableCommand {
         commandName: "larder",
         abstract: "Read, follow and change the configuration of the local agent, and use its image cache.",
         discussion: """
-            By default the output is for people and shell scripts. With --json, every verb prints the agent's result as \
-            one line of JSON. Errors are one line on standard error.
+            By default the output is for people and shell scripts. With --json, every verb except exec and render \
+            prints the agent's result as JSON, one line per result. Errors are one line on standard error.
 
             EXAMPLES:
               larder get search.limit            print one value
