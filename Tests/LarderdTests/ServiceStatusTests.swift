@@ -19,7 +19,7 @@ struct ServiceStatusTests {
         #expect(line(.fresh, .stale, .initializing, clients: 0) == "3 namespaces, stale: n1; 0 clients")
         #expect(line(.stale, .failed, .failed) == "3 namespaces, failed: n1, n2; 2 clients")
         let many = line(.stale, .stale, .stale, .stale, .stale)
-        #expect(many == "5 namespaces, stale: n0, n1, n2 and 2 others; 2 clients")
+        #expect(many == "5 namespaces, stale: n0, n1, n2, 2 more; 2 clients")
     }
 
     @Test("the status line has the error if the settings were rejected")

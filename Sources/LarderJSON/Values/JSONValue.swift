@@ -217,7 +217,7 @@ extension JSONValue {
 }
 
 extension JSONValue: CustomStringConvertible {
-    /// The size of the text in bytes.
+    /// The length in bytes of the text of the value as it was parsed. ``compactText`` may be shorter.
     package var textSize: Int { Int(entry.length) }
 
     /// The range of the text within the text of the document, in bytes.

@@ -15,7 +15,7 @@ struct BatchQueue {
         batch.countedBytes = batch.chargedBytes
     }
 
-    /// Stops counting the replies of a batch whose line has been written.
+    /// Stops counting the replies of a batch, because the line with its replies has been written.
     mutating func complete(_ batch: BatchReply) {
         replyBytes -= batch.countedBytes
     }

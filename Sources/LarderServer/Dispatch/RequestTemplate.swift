@@ -110,6 +110,6 @@ struct RequestTemplate {
 }
 
 extension RequestID {
-    /// The id in a line whose template matches a parsed line.
+    /// The id of a line that was not parsed, because its template matches that of an earlier, parsed line.
     init(_ template: RequestTemplate) { self.init(text: String(decoding: template.id, as: UTF8.self)) }
 }

@@ -1,7 +1,7 @@
 import LarderConfigModel
 
-/// The delivery of one snapshot to the topics and waits of a channel. It performs no I/O: it returns one step at a
-/// time, so that the channel can serve other clients between steps.
+/// The delivery of one snapshot to the topics and pending waits of a channel. It performs no I/O: it returns one step
+/// at a time, so that the channel can serve other clients between steps.
 struct Broadcast {
     enum Step {
         /// Offer the snapshot to a subscription of a topic whose value has changed.

@@ -4,7 +4,7 @@ import LarderJSON
 import LarderProtocol
 import NIOCore
 
-/// Delivers the snapshots of one namespace to the subscriptions and waits of one event loop.
+/// Delivers the snapshots of one namespace to the subscriptions and pending `config.wait` requests of one event loop.
 ///
 /// A task on the loop consumes the stream of snapshots and awaits nothing else. Work beyond a time slice is deferred.
 /// Of the snapshots that arrive before the deferred work is complete, only the newest is delivered.

@@ -1,7 +1,8 @@
 import LarderConfig
 import LarderJSON
 
-/// Delivers new snapshots to the subscriptions and waits of one event loop, with one channel per namespace.
+/// Delivers new snapshots to the subscriptions and pending `config.wait` requests of one event loop, through one
+/// channel per namespace.
 final class SubscriptionHub {
     private let eventLoop: any ServerEventLoop
     private var channels: [ObjectIdentifier: SnapshotChannel] = [:]

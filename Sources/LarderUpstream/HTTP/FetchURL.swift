@@ -45,7 +45,8 @@ struct FetchURL: Sendable {
     ///   `http`, where the response could be forged
     func redirected(to location: String) throws(UpstreamError) -> FetchURL {
         guard let url = URL(string: location, relativeTo: url) else {
-            throw UpstreamError(.invalidRedirect, "\(display) redirects to an invalid URL; inform its operator")
+            throw UpstreamError(
+                .invalidRedirect, "\(display) redirects to an invalid URL; inform the operator of that server")
         }
         let target: FetchURL
         do {

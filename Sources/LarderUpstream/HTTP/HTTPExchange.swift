@@ -120,7 +120,8 @@ struct HTTPExchange: Sendable {
         guard [301, 302, 303, 307, 308].contains(status) else { return nil }
         guard let location = response.headers.first(name: "Location"), !location.isEmpty else {
             throw UpstreamError(
-                .invalidRedirect, "\(target.display) returned status \(status) without a target; inform its operator",
+                .invalidRedirect,
+                "\(target.display) returned status \(status) without a target; inform the operator of that server",
                 status: status)
         }
         let next = try target.redirected(to: location)

@@ -310,7 +310,7 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("a put adopts an orphan with the same bytes, and replaces it if it is damaged")
+    @Test("a put adopts an unindexed file under its digest if the bytes are the same, and replaces the file otherwise")
     func orphans() throws {
         try withDirectory { path in
             let digest: BlobDigest

@@ -162,7 +162,7 @@ struct SpaceWaitTests {
         }
     }
 
-    @Test("space reserved for new directories of other writers counts as space that may become free")
+    @Test("a write waits, and does not fail, while other writers hold space that is reserved for new directories")
     func directories() async throws {
         try await withDownloads(2, bytes: 15_000) { fixture, downloads in
             fixture.cache.disk.blobs.blobs.withTable { $0.ledger.newDirectoryBytes = 4096 }
