@@ -35,8 +35,9 @@ RECORD = pathlib.Path(__file__).resolve().parent.parent / "counts.json"
 TOLERANCE = {"allocations": (0.05, 0.2), "instructions": (0.08, 50), "bytes": (0.08, 100)}
 # Figures whose tolerance differs from TOLERANCE.
 TOLERANCE_OF = {
-    # The amount of background work depends on the speed of the disk.
-    ("allocations", "set"): (0.1, 0),
+    # The amount of background work depends on the speed of the disk and of the event loops.
+    ("allocations", "set"): (0.15, 0), ("allocations", "publication to 1"): (0.15, 0),
+    ("allocations", "publication to 100"): (0.15, 0),
     # The number of changes per snapshot varies slightly with the speed of the disk.
     ("instructions", "set, 50 writers"): (0.15, 0), ("allocations", "set, 50 writers"): (0.15, 0),
     ("instructions", "event delivered"): (0.15, 0),
