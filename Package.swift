@@ -68,7 +68,7 @@ let package = Package(
         larder("LarderTemplate", ["LarderJSON"]),
         larder("LarderSystemd", ["CSystemd", logging]),
         larder("LarderJSON5", ["LarderJSON"]),
-        larder("LarderProtocol", ["LarderJSON"]),
+        larder("LarderProtocol", ["LarderJSON", "LarderEncoding"]),
         larder(
             "LarderUpstream",
             ["LarderEncoding", "LarderHTTPSemantics", "LarderPlatform", httpClient, nioCore, nioHTTP, nioPosix]),
@@ -109,9 +109,9 @@ let package = Package(
         larder(
             "LarderSettings",
             [
-                "LarderConfig", "LarderConfigModel", "LarderConfigSources", "LarderImages", "LarderServer",
-                "LarderImageFormats", "LarderPlatform", "LarderUpstream", "LarderProtocol", "LarderJSON", "LarderJSON5",
-                logging,
+                "LarderConfig", "LarderConfigModel", "LarderConfigSources", "LarderEncoding", "LarderImages",
+                "LarderServer", "LarderImageFormats", "LarderPlatform", "LarderUpstream", "LarderProtocol",
+                "LarderJSON", "LarderJSON5", logging,
             ]),
         larder(
             "LarderClient", ["LarderJSON", "LarderProtocol", "LarderSnapshotFile", "CLinuxShims", nioCore, nioPosix]),

@@ -241,6 +241,16 @@ class Array(Kind):
             return [f"{target} = {given}.elements.{elements}"]
         one = singular(member.prop)
         append = f"{member.prop}.append({self.element.element(one, scope)})"
+        if member.shape == "optional" and len(append) > 60:
+            return [
+                f'if let given = reader.value("{wire}"), !given.isNull {{',
+                f"    var {member.prop}: {self.swift(scope)} = []",
+                f"    for {one} in given.elements {{",
+                f"        {append}",
+                "    }",
+                f"    self.{member.prop} = {member.prop}",
+                "}",
+            ]
         if member.shape == "optional":
             return [
                 f'if let given = reader.value("{wire}"), !given.isNull {{',

@@ -80,6 +80,8 @@ class Struct:
         self.is_parameters = self.short == "Parameters" or self.spec.get("parameters", False)
         self.is_result = self.short == "Result" or self.spec.get("result", False)
         self.is_zero = self.spec.get("counters", False)
+        # Whether unknown parameters are rejected.
+        self.is_strict = self.is_parameters and self.generator.schemas.node(self.place).get("additionalProperties") is False
         # The indentation of the members.
         self.indent = 4 * (name.count(".") + 1)
         self.order = []
@@ -252,6 +254,8 @@ class Struct:
         parts = [self.constant_lines(), self.nested_lines(), self.property_lines()]
         if self.is_parameters:
             parts[-1] = parts[-1] + ([""] if parts[-1] else []) + self.positional()
+            if self.is_strict:
+                parts.append(self.names())
         parts.append(self.initializer())
         parts.append(self.reader())
         parts += self.writers()
@@ -289,6 +293,10 @@ class Struct:
         names = [f'"{wire}"' for wire in self.order]
         return brace("public static var positional: [String]", fill("[", names, "]", self.indent + 4), one_line=True)
 
+    def names(self):
+        names = [f'"{wire}"' for wire in self.order]
+        return fill("private static let names: [StaticString] = [", names, "]", self.indent)
+
     def initializer(self):
         if self.is_zero:
             return ["public init() {}"]
@@ -305,7 +313,7 @@ class Struct:
         return brace(signature, assignments, one_line=True)
 
     def reader(self):
-        body = []
+        body = ["try reader.rejectUnknown(Self.names)"] if self.is_strict else []
         for member in self.members:
             body += self.read(member)
         if self.is_parameters:

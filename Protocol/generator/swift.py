@@ -252,7 +252,8 @@ class Generator:
         return self.file(file.rpartition("/")[2], body)
 
     def requirement(self, source, enum):
-        """The right that the caller needs, according to `x-right`, `x-right-if`, `x-right-also` and `x-scope`."""
+        """The right that the caller needs, according to `x-right`, `x-right-if`, `x-right-also`,
+        `x-right-also-for` and `x-scope`."""
         title, right = source["title"], source.get("x-right")
         properties = source["$defs"]["params"].get("properties", {})
         parameter = "_ parameters: Parameters"
@@ -263,7 +264,12 @@ class Generator:
             for flag, other in source.get("x-right-if", {}).items():
                 rights = f"parameters.{flag} ? .{other} : {rights}"
             also = source.get("x-right-also", [])
-            if also:
+            if "x-right-also-for" in source:
+                other = source["x-right-also-for"]["right"]
+                listed = f".allInNamespace([.{right}, .{other}], parameters.namespace)"
+                body = ["parameters.comparesValues", f"    ? {listed} : .inNamespace({rights}, parameters.namespace)"]
+                return brace(f"package static func requirement({parameter}) -> Requirement", body)
+            elif also:
                 listed = ", ".join("." + one for one in [right, *also])
                 need = f".allInNamespace([{listed}], parameters.namespace)"
             elif source.get("x-scope") == "anywhere":

@@ -99,6 +99,10 @@ class Tables:
                 for flag, other in source.get("x-right-if", {}).items():
                     rows[other]["in the namespace"].append(f"{name} with `{flag}`")
                     name += f" without `{flag}`"
+                if "x-right-also-for" in source:
+                    extra = source["x-right-also-for"]
+                    listed = " or ".join(f"`{one}`" for one in extra["parameters"])
+                    name += f" (with {listed} also needs `{extra['right']}` there)"
                 if also:
                     name += f" (which also needs {' and '.join(f'`{one}`' for one in also)} there)"
                 if source.get("x-scope") == "anywhere":

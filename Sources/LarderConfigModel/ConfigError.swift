@@ -1,9 +1,11 @@
+package import LarderJSON
+
 /// An error in an operation on the configuration.
 package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of an error. Kinds may be added.
     package struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
-            case upstreamFailed, rejected, storageFailed, cancelled, stopped, invalidChange, locked, notFound
+            case upstreamFailed, rejected, storageFailed, cancelled, stopped, invalidChange, locked, notFound, conflict
         }
 
         private let kind: Kind
@@ -25,6 +27,8 @@ package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let locked = Self(kind: .locked)
         /// No snapshot of the requested revision is kept.
         package static let notFound = Self(kind: .notFound)
+        /// The condition of the change does not hold; nothing was changed.
+        package static let conflict = Self(kind: .conflict)
 
         package var description: String { kind.rawValue }
     }
@@ -37,12 +41,24 @@ package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
 
     /// How many members the document would remove, if it was rejected for that; otherwise nil.
     package let deletion: MassDeletion?
+    /// The path whose value caused a `conflict`; nil if the revision or the epoch caused it, and for other errors.
+    package let conflictPath: JSONPath?
 
     package init(_ code: Code, _ message: String, retryAfter: Duration? = nil, deletion: MassDeletion? = nil) {
         self.code = code
         self.message = message
         self.retryAfter = retryAfter
         self.deletion = deletion
+        conflictPath = nil
+    }
+
+    /// Creates a `conflict`.
+    /// - Parameter path: the path of the value that caused it; nil if the revision or the epoch did
+    init(conflictAt path: [String]?, _ message: String) {
+        code = .conflict
+        self.message = message
+        (retryAfter, deletion) = (nil, nil)
+        conflictPath = path.map { JSONPath($0) }
     }
 
     package var description: String { message }

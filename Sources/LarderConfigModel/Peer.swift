@@ -6,10 +6,13 @@ package struct Peer: Sendable, Hashable {
     package var uid: Int
     /// The process name, at most 15 bytes (`comm` in proc(5)); empty if it could not be read.
     package var command: String
+    /// The user who logged in (`loginuid` in proc(5)), which sudo(8) does not change; nil if unset or not read.
+    package var loginUID: Int?
 
-    package init(pid: Int, uid: Int, command: String) {
+    package init(pid: Int, uid: Int, command: String, loginUID: Int? = nil) {
         self.pid = pid
         self.uid = uid
         self.command = command
+        self.loginUID = loginUID
     }
 }

@@ -84,6 +84,18 @@ extension MemberReader {
         return text
     }
 
+    /// The reason for a change; nil if the member is absent, null or empty.
+    func reason() throws(WireError) -> String? {
+        guard let reason = try string("reason"), !reason.isEmpty else { return nil }
+        // A character has at least one byte.
+        if reason.utf8.count > maxReasonLength, reason.unicodeScalars.count > maxReasonLength {
+            throw WireError(
+                .invalidParams,
+                "\"reason\" has \(reason.unicodeScalars.count) characters; it may have at most \(maxReasonLength)")
+        }
+        return reason
+    }
+
     /// A string that must be a raw value of `type`; nil if the member is absent or null.
     func word<Word: RawRepresentable<String> & CaseIterable>(
         _ name: StaticString, _ type: Word.Type
@@ -144,6 +156,14 @@ extension MemberReader {
         guard let found = value(name), !found.isNull else { return nil }
         return try MemberReader(object: found)
     }
+}
+
+/// The maximum length of the reason for a change, in Unicode code points.
+private let maxReasonLength = 1024
+
+/// The integers that all JSON readers represent exactly.
+enum WireInteger {
+    static let range = -largestRevision...largestRevision
 }
 
 /// Ten years in seconds. A larger number is probably not in seconds.

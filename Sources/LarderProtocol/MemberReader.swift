@@ -1,3 +1,4 @@
+import LarderEncoding
 public import LarderJSON
 
 /// Reads typed members of parameters (named or positional) and results. Each error names the member.
@@ -39,6 +40,23 @@ public struct MemberReader {
         value = object
         positional = []
         nameLengths = .max
+    }
+
+    /// Whether the members are the elements of an array, where null stands for a member that is left out.
+    var isPositional: Bool { !positional.isEmpty }
+
+    /// Checks that there are no other members than these.
+    /// - Throws: `invalidParams` with the name of another member and the closest of `names`
+    func rejectUnknown(_ names: [StaticString]) throws(WireError) {
+        guard let value, value.kind == .object else { return }
+        var known = 0
+        for name in names where self.value(name) != nil { known += 1 }
+        if known == value.count { return }
+        let all = names.map { "\($0)" }
+        for (name, _) in value.members where !all.contains(where: { $0.utf8.elementsEqual(name.utf8) }) {
+            throw WireError(
+                .invalidParams, "unknown parameter \"\(name)\"; \(NearestName.advice(for: name, among: all))")
+        }
     }
 
     /// The member's value, possibly null; nil if it is absent.

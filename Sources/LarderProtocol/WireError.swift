@@ -24,6 +24,37 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     public let right: Right?
     /// The namespace in which the peer lacks the right; nil for the whole agent.
     public let namespace: String?
+    /// The current state, for ``Code/conflict``; nil for other errors.
+    public let conflict: Conflict?
+
+    /// The state that did not meet the condition of a change. It is a class, so that errors stay small.
+    public final class Conflict: Sendable, Hashable {
+        /// The current revision.
+        public let revision: Int
+        /// The current epoch.
+        public let epoch: String
+        /// The path of the value that differs; nil if the revision or the epoch differs.
+        public let path: JSONPath?
+        /// The value at ``path`` in the snapshot ``revision``; nil if there is none, or if the peer may not read it.
+        public let value: JSONValue?
+
+        public init(revision: Int, epoch: String, path: JSONPath? = nil, value: JSONValue? = nil) {
+            self.revision = revision
+            self.epoch = epoch
+            self.path = path
+            self.value = value
+        }
+
+        public static func == (left: Conflict, right: Conflict) -> Bool {
+            left.revision == right.revision && left.epoch == right.epoch && left.path == right.path
+                && left.value == right.value
+        }
+
+        public func hash(into hasher: inout Hasher) {
+            hasher.combine(revision)
+            hasher.combine(epoch)
+        }
+    }
 
     /// Creates an error.
     /// - Parameters:
@@ -33,7 +64,16 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         self.code = code
         self.detail = detail
         self.reason = reason
-        (right, namespace) = (nil, nil)
+        (right, namespace, conflict) = (nil, nil, nil)
+    }
+
+    /// Creates the error ``Code/conflict``.
+    /// - Parameter detail: which condition was not met and what to do next, in one line
+    public init(_ conflict: Conflict, _ detail: String) {
+        code = .conflict
+        self.conflict = conflict
+        self.detail = detail
+        (reason, right, namespace) = (nil, nil, nil)
     }
 
     /// Creates the error ``Code/denied`` for a peer that lacks a right.
@@ -42,7 +82,7 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     ///   - detail: which right is missing and who can grant it, in one line
     public init(lacking right: Right, in namespace: String?, _ detail: String) {
         code = .denied
-        reason = nil
+        (reason, conflict) = (nil, nil)
         (self.right, self.namespace, self.detail) = (right, namespace, detail)
     }
 
@@ -80,6 +120,7 @@ extension WireError {
         reason = data?["reason"]?.string
         right = (data?["right"]?.string).flatMap(Right.init)
         namespace = data?["namespace"]?.string
+        conflict = data.flatMap(Conflict.init)
     }
 
     /// Reads an error from the members `name`, `detail` and `reason` of an object, such as an element of `failures` in
@@ -110,7 +151,30 @@ extension WireError {
         if let reason { writer.member("reason", reason) }
         if let right { writer.member("right", right.rawValue) }
         if let namespace { writer.member("namespace", namespace) }
+        conflict?.writeMembers(to: &writer)
         writer.endObject()
         writer.endObject()
+    }
+}
+
+extension WireError.Conflict {
+    /// Reads the `data` member of an error; nil unless it has a revision and an epoch.
+    fileprivate convenience init?(_ data: JSONValue) {
+        guard let revision = data["revision"]?.int, let epoch = data["epoch"]?.string else { return nil }
+        self.init(
+            revision: revision, epoch: epoch, path: data["path"].flatMap { try? JSONPath($0) },
+            value: data["value"]?.detached())
+    }
+
+    fileprivate func writeMembers(to writer: inout JSONWriter) {
+        writer.member("revision", revision)
+        writer.member("epoch", epoch)
+        if let path {
+            writer.name("path")
+            writer.beginArray()
+            for name in path.segments { writer.string(name) }
+            writer.endArray()
+        }
+        writer.member("value", value)
     }
 }

@@ -64,13 +64,15 @@ struct ConfigExplainer: Sendable {
             return source
         case .override:
             let entry = layers.override.entries(around: path).last { $0.effect(at: path) != .unchanged }
-            return ConfigExplanation.Source(kind: "set", peer: entry?.setBy, expiresAt: entry?.expiresAt)
+            return ConfigExplanation.Source(
+                kind: "set", peer: entry?.setBy, reason: entry?.reason, expiresAt: entry?.expiresAt)
         }
     }
 
     private func remote(_ remote: RemoteDocument?, at path: [String]) -> ConfigExplanation.Source {
         var source = ConfigExplanation.Source(
-            kind: "push", location: remote?.origin, version: remote?.version?.text, peer: remote?.pushedBy)
+            kind: "push", location: remote?.origin, version: remote?.version?.text, peer: remote?.pushedBy,
+            reason: remote?.reason)
         guard let remote, remote.origin != SourceOrigin.push else {
             source.location = nil
             return source

@@ -22,6 +22,8 @@ package struct ConfigExplanation: Sendable {
         package var experiment: String?
         /// The client that set or pushed the value; nil if no client did, or if it is unknown.
         package var peer: Peer?
+        /// Why the client set or pushed the value; nil if it gave no reason.
+        package var reason: String?
         /// When the override expires; nil for never.
         package var expiresAt: Int?
     }

@@ -48,7 +48,9 @@ struct PublicationLog: Sendable {
                 metadata["peer_uid"] = "\(peer.uid)"
                 metadata["peer_pid"] = "\(peer.pid)"
                 metadata["peer_command"] = "\(peer.command)"
+                metadata["peer_login_uid"] = peer.loginUID.map { "\($0)" }
             }
+            metadata["reason"] = cause.reason.map { "\($0)" }
             let more = entry.causes.count - 1
             reason = ": \(cause.sentence)\(more > 0 ? ", and \(more) more" : "")"
         }
@@ -68,6 +70,8 @@ extension ChangeCause {
             case .start: "the agent started"
             case .set: "set\(place)"
             case .unset: "unset\(place)"
+            case .apply: "applied several changes\(place.isEmpty ? "" : " at" + place)"
+            case .increment: "incremented\(place)"
             case .expiry: "overrides expired"
             case .host: "the host files changed"
             case .defaults: "the defaults changed"
@@ -77,9 +81,13 @@ extension ChangeCause {
             case .rollback: "rolled back to revision \(revision ?? 0)"
             case .release: "released a rollback"
             }
-        guard let peer else { return text.printable }
-        return "\(text) by \(peer.command.isEmpty ? "a process" : peer.command), pid \(peer.pid), uid \(peer.uid)"
-            .printable
+        var sentence = text
+        if let peer {
+            sentence += " by \(peer.command.isEmpty ? "a process" : peer.command), pid \(peer.pid), uid \(peer.uid)"
+            if let login = peer.loginUID, login != peer.uid { sentence += ", login uid \(login)" }
+        }
+        if let reason { sentence += " (\(reason))" }
+        return sentence.printable
     }
 }
 

@@ -204,22 +204,30 @@ package final class ConfigNamespace: Sendable {
         await explainer.explain(path.segments, store.provenance(of: path.segments))
     }
 
-    /// Submits a value for the override layer, like ``ConfigStore/submit(_:on:then:)``. If the path is locked, the
-    /// error names the file and line of the locked value.
-    package func set(
-        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?, on executor: (any TaskExecutor)?,
+    /// Submits a change, like ``ConfigStore/submit(_:on:then:)``. If it would affect a locked path, the error names the
+    /// file and line of the locked value.
+    package func submit(
+        _ change: LayerChange, on executor: (any TaskExecutor)?,
         then completion: @escaping @Sendable (Result<CommitOutcome, ConfigError>) -> Void
     ) -> ChangeHandle {
-        let change = LayerChange.set(path: path.segments, value: value, timeToLive: timeToLive, by: peer)
-        return store.submit(change, on: executor) { result in
+        store.submit(change, on: executor) { result in
             guard case .failure(let error) = result, error.code == .locked else { return completion(result) }
-            Task { completion(.failure(await self.refusal(of: value, at: path) ?? error)) }
+            Task { completion(.failure(await self.explained(error, of: change))) }
         }
     }
 
-    private func refusal(of value: JSONValue, at path: JSONPath) async -> ConfigError? {
+    /// Resolves a change as a commit would, and changes nothing. Its errors are those of ``submit(_:on:then:)``.
+    package func preview(_ change: LayerChange) async throws(ConfigError) -> ChangePreview {
+        do throws(ConfigError) {
+            return try await store.preview(change)
+        } catch {
+            throw error.code == .locked ? await explained(error, of: change) : error
+        }
+    }
+
+    private func explained(_ error: ConfigError, of change: LayerChange) async -> ConfigError {
         let layers = await store.shownLayers
-        guard let locked = layers.rules.locks.touched(by: value, at: path.segments) else { return nil }
+        guard let locked = change.lockedPath(in: layers.rules.locks) else { return error }
         return await explainer.refusal(locked, layers)
     }
 

@@ -71,9 +71,11 @@ package actor ConfigRefreshService {
     /// Replaces the remote document with one that a local process has pushed.
     /// - Parameter force: whether to skip the checks of the version and of the number of removed members, and to end
     ///   the hold of a rollback
-    /// - Throws: `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
-    package func applyPushedConfig(_ document: SourceDocument, force: Bool) async throws(ConfigError) -> Outcome {
-        try await submit(.push(document, force: force))
+    /// - Throws: `conflict`, `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
+    package func applyPushedConfig(
+        _ document: SourceDocument, force: Bool, terms: ChangeTerms = ChangeTerms()
+    ) async throws(ConfigError) -> Outcome {
+        try await submit(.push(document, force: force, terms: terms))
     }
 
     /// Replaces the source. A running refresh starts again with the new source, for the same callers. After this
@@ -176,8 +178,9 @@ package actor ConfigRefreshService {
     private nonisolated func execute(
         _ command: RefreshCommand, _ source: (any ConfigSource)?
     ) async throws(ConfigError) -> Outcome {
-        if case .push(let document, let force) = command {
-            let commit = try await store.replaceRemote(document, origin: SourceOrigin.push, force: force, isPush: true)
+        if case .push(let document, let force, let terms) = command {
+            let commit = try await store.replaceRemote(
+                document, origin: SourceOrigin.push, force: force, isPush: true, terms: terms)
             return outcome(commit, notModified: false)
         }
         if let source, let occasion = command.occasion { return try await fetch(from: source, on: occasion) }

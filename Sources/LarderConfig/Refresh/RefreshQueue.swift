@@ -10,7 +10,7 @@ enum RefreshCommand: Sendable {
     /// A long poll.
     case awaitChange
     case forceRefresh
-    case push(SourceDocument, force: Bool)
+    case push(SourceDocument, force: Bool, terms: ChangeTerms = ChangeTerms())
 
     /// The occasion of the command's fetch; nil for a push, which fetches nothing.
     var occasion: FetchOccasion? {

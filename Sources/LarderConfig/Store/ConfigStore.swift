@@ -39,7 +39,8 @@ package actor ConfigStore {
             namespace: storage.namespace, epoch: opening.epoch, snapshot: opening.snapshot,
             status: StatusRecord(status, holding: opening.layers))
         core = CommitCore(
-            layers: opening.layers, snapshot: opening.snapshot, history: opening.history, numbering: opening.numbering)
+            layers: opening.layers, snapshot: opening.snapshot, history: opening.history, numbering: opening.numbering,
+            epoch: opening.epoch)
         expiry = OverrideExpiry(opening.layers.override, clocks)
         log = StoreLog(namespace: storage.namespace, clock: clocks.clock, logger: logger)
         olderGenerations = OlderGenerations(inFiles: opening.olderFiles)
@@ -117,7 +118,7 @@ package actor ConfigStore {
     }
 
     /// Commits a change and waits for the result. A small commit that needs no disk write runs without a thread switch.
-    func commit(_ change: LayerChange) async throws(ConfigError) -> CommitOutcome {
+    package func commit(_ change: LayerChange) async throws(ConfigError) -> CommitOutcome {
         try await changes.add(change) { Task.immediate { await self.runCommitter() } }
     }
 
@@ -131,10 +132,10 @@ package actor ConfigStore {
     ///   the hold of a rollback
     /// - Throws: `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
     func replaceRemote(
-        _ document: SourceDocument, origin: String, force: Bool, isPush: Bool
+        _ document: SourceDocument, origin: String, force: Bool, isPush: Bool, terms: ChangeTerms = ChangeTerms()
     ) async throws(ConfigError) -> CommitOutcome {
         do {
-            return try await commit(.remote(document, origin: origin, force: force, isPush: isPush))
+            return try await commit(.remote(document, origin: origin, force: force, isPush: isPush).on(terms))
         } catch {
             if error.code == .rejected { report { $0.refused(document.version, error, now: $1) } }
             throw error
@@ -159,6 +160,13 @@ package actor ConfigStore {
     func dropRemote(unlessFrom location: String?) async {
         guard let origin = core.layers.remote?.origin, origin != SourceOrigin.push, location == nil else { return }
         await commit(.dropRemote, orLog: "cannot remove the remote layer")
+    }
+
+    /// Resolves a change of the current state as a commit would, and changes nothing.
+    /// - Throws: The errors of the commit, except for those of the disk.
+    package func preview(_ change: LayerChange) async throws(ConfigError) -> ChangePreview {
+        try await core.preview(
+            change, limits: limits.documents, mayPublishEmpty: !status.hasRemote, now: clocks.wallClock.now)
     }
 
     private func commit(_ change: LayerChange, orLog problem: Logger.Message) async {
@@ -303,9 +311,16 @@ package actor ConfigStore {
     package func rollBack(
         toRevision revision: Int, hold rule: HoldRule? = nil, by peer: Peer?
     ) async throws(ConfigError) -> CommitOutcome {
+        try await commit(rollback(toRevision: revision, hold: rule, by: peer))
+    }
+
+    /// The change that ``rollBack(toRevision:hold:by:)`` commits.
+    /// - Throws: `notFound`, naming the revisions that are known.
+    package func rollback(
+        toRevision revision: Int, hold rule: HoldRule?, by peer: Peer?
+    ) async throws(ConfigError) -> LayerChange {
         let generation = try await history(of: revision).generation(ofRevision: revision)
-        return try await commit(
-            .rollback(to: generation.publishedLayers, revision: generation.revision, hold: rule, by: peer))
+        return .rollback(to: generation.publishedLayers, revision: generation.revision, hold: rule, by: peer)
     }
 
     /// Ends the hold of a rollback, so that the live documents are shown again.

@@ -8,6 +8,10 @@ package struct ChangeCause: Sendable, Hashable {
         case set
         /// A client removed overrides.
         case unset
+        /// A client applied several changes as one.
+        case apply
+        /// A client added to a number.
+        case increment
         /// Overrides expired.
         case expiry
         /// The administrator's files changed.
@@ -27,8 +31,8 @@ package struct ChangeCause: Sendable, Hashable {
     }
 
     package var kind: Kind
-    /// The path of the overrides, for `set` and `unset`. Nil for other kinds, and if the path is longer than 1,024
-    /// bytes.
+    /// The path of the overrides, for `set`, `unset` and `increment`; for `apply`, the path that all its changes share,
+    /// unless that is the whole document. Nil for other kinds, and if the path is longer than 1,024 bytes.
     package var path: [String]?
     /// The revision that a rollback restored.
     package var revision: Int?
@@ -36,12 +40,15 @@ package struct ChangeCause: Sendable, Hashable {
     package var peer: Peer?
     /// The URL or path of the source, for `refresh`.
     package var origin: String?
+    /// Why the client requested the change; nil if it gave no reason.
+    package var reason: String?
 
     /// The maximum length of a recorded path in bytes. In a long history, longer paths would take much memory.
     private static let maxPathBytes = 1024
 
     package init(
-        _ kind: Kind, path: [String]? = nil, revision: Int? = nil, peer: Peer? = nil, origin: String? = nil
+        _ kind: Kind, path: [String]? = nil, revision: Int? = nil, peer: Peer? = nil, origin: String? = nil,
+        reason: String? = nil
     ) {
         self.kind = kind
         self.path = path.flatMap { path in
@@ -50,6 +57,7 @@ package struct ChangeCause: Sendable, Hashable {
         self.revision = revision
         self.peer = peer
         self.origin = origin
+        self.reason = reason
     }
 }
 

@@ -3,12 +3,17 @@ import LarderJSON
 /// The configuration, limits and time by which changes are checked and applied.
 struct ChangeContext: Sendable {
     /// The resolved configuration.
-    let resolved: JSONValue
+    var resolved: JSONValue
     let limits: DocumentLimits
     /// In milliseconds since 1970.
     let now: Int
     /// Whether the journal records the changes, so that their operations are needed.
     let recordsOperations: Bool
+    /// The revision and epoch of the current snapshot.
+    var revision = 0
+    var epoch = ""
+    /// Why the client requested the change; nil if it gave no reason.
+    var reason: String?
 }
 
 /// The effect of a ``LayerChange`` on the layers.

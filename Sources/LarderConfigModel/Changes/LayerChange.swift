@@ -17,13 +17,27 @@ package indirect enum LayerChange: Sendable {
     case rollback(to: Layers, revision: Int, hold: HoldRule?, by: Peer?)
     /// Ends the hold of a rollback.
     case release(by: Peer?)
+    /// Sets an override to the sum of the value at the path and an integer. If there is an override at the path, it
+    /// keeps its expiry.
+    case increment(path: [String], CounterStep, by: Peer?)
+    /// Makes all of these changes, each a `set` or an `unset`, or none of them.
+    case several([LayerChange], by: Peer?)
+    /// Another change with a condition or a reason.
+    case requested(LayerChange, ChangeTerms)
+
+    /// The change with a condition or a reason; without these, the change itself.
+    package func on(_ terms: ChangeTerms) -> LayerChange { terms.isEmpty ? self : .requested(self, terms) }
+
+    /// The change without its condition and reason.
+    package var unconditional: LayerChange { if case .requested(let change, _) = self { change } else { self } }
 
     /// Whether a client requested the change. Such a change may have to be on disk before it is acknowledged.
     package var comesFromClient: Bool {
         switch self {
-        case .set, .unset, .rollback, .release: true
+        case .set, .unset, .rollback, .release, .increment, .several: true
         case .remote(_, _, _, let isPush): isPush
         case .expireOverrides, .files, .rules, .dropRemote: false
+        case .requested(let change, _): change.comesFromClient
         }
     }
 
@@ -32,10 +46,26 @@ package indirect enum LayerChange: Sendable {
         guard path.count > 1 else { return false }
         switch self {
         // A `set` at any other path finds only objects on the part that its path and `path` share. They remain objects.
-        case .set(let other, _, _, _): return other.count < path.count && path.begins(withNames: other)
+        case .set(let other, _, _, _), .increment(let other, _, _):
+            return other.count < path.count && path.begins(withNames: other)
         // Removing an override under the same top-level name can uncover an array above the path.
         case .unset(let other, _): return other.isEmpty || other[0] == path[0]
         case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
+        case .several(let changes, _): return changes.contains { $0.mayChangeContainers(above: path) }
+        case .requested(let change, _): return change.mayChangeContainers(above: path)
+        }
+    }
+
+    /// Whether the change can change the resolved value at `path`.
+    func mayChangeValue(at path: [String]) -> Bool {
+        switch self {
+        case .set(let other, _, _, _), .increment(let other, _, _):
+            return path.begins(withNames: other) || other.begins(withNames: path)
+        // Removing an override under the same first name can uncover an array above the path.
+        case .unset(let other, _): return other.isEmpty || path.isEmpty || other[0] == path[0]
+        case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
+        case .several(let changes, _): return changes.contains { $0.mayChangeValue(at: path) }
+        case .requested(let change, _): return change.mayChangeValue(at: path)
         }
     }
 
@@ -57,10 +87,46 @@ package indirect enum LayerChange: Sendable {
             isPush ? ChangeCause(.push, peer: document.pushedBy) : ChangeCause(.refresh, origin: origin)
         case .rollback(_, let revision, _, let peer): ChangeCause(.rollback, revision: revision, peer: peer)
         case .release(let peer): ChangeCause(.release, peer: peer)
+        case .increment(let path, _, let peer): ChangeCause(.increment, path: path, peer: peer)
+        case .several(let changes, let peer): ChangeCause(.apply, path: Self.sharedPath(of: changes), peer: peer)
+        case .requested(let change, let terms): change.cause(because: terms.reason)
         }
     }
 
-    /// Applies the change.
+    /// A locked path at which the change would have an effect; nil for none.
+    package func lockedPath(in locks: LockedPaths) -> JSONPath? {
+        switch self {
+        case .set(let path, let value, _, _): locks.touched(by: value, at: path)
+        // Any number has the same effect on locks.
+        case .increment(let path, let step, _): locks.touched(by: .int(step.by), at: path)
+        case .several(let changes, _): changes.lazy.compactMap { $0.lockedPath(in: locks) }.first
+        case .requested(let change, _): change.lockedPath(in: locks)
+        case .unset, .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: nil
+        }
+    }
+
+    private func cause(because reason: String?) -> ChangeCause {
+        var cause = cause
+        cause.reason = reason
+        return cause
+    }
+
+    /// The path at or below which all changes are; nil if that is the whole document.
+    private static func sharedPath(of changes: [LayerChange]) -> [String]? {
+        let paths = changes.compactMap { change -> [String]? in
+            switch change {
+            case .set(let path, _, _, _), .unset(let path, _): path
+            default: nil
+            }
+        }
+        guard var shared = paths.first else { return nil }
+        for path in paths {
+            while !path.begins(withNames: shared) { shared.removeLast() }
+        }
+        return shared.isEmpty ? nil : shared
+    }
+
+    /// Applies the change. ``ChangeBatch`` applies an increment, several changes, and changes with a condition.
     /// - Returns: nil if the layers already had this content
     /// - Throws: `locked`, `rejected` or `invalidChange`; the layers are unchanged then.
     func apply(to layers: inout Layers, _ context: ChangeContext) throws(ConfigError) -> ChangeEffect? {
@@ -76,7 +142,8 @@ package indirect enum LayerChange: Sendable {
             }
             try Self.checkAncestors(path, context.resolved)
             let entry = OverrideEntry(
-                path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer)
+                path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer,
+                reason: context.reason)
             switch layers.override.set(entry, maximumBytes: maximumBytes) {
             case .refused(let bytes): throw Self.tooLarge(bytes, maximumBytes, "the overrides would have")
             case .set(let old):
@@ -125,6 +192,7 @@ package indirect enum LayerChange: Sendable {
             layers.hold = nil
             layers.applyRulesLeniently(layers.rules, now: now)
             return ChangeEffect(operation: .release)
+        case .increment, .several, .requested: preconditionFailure("only a batch applies this change")
         }
     }
 
@@ -189,7 +257,7 @@ extension SourceDocument {
 
 extension JSONValue {
     /// Whether this is a number, a string or a Boolean.
-    fileprivate var isPlainScalar: Bool { kind == .number || kind == .string || kind == .bool }
+    var isPlainScalar: Bool { kind == .number || kind == .string || kind == .bool }
 
     /// The nesting depth of arrays and objects; 0 for a scalar. The recursion is bounded, because the parser limits the
     /// depth.

@@ -29,7 +29,7 @@ struct RemoteReplacement: Sendable {
         next.remote = RemoteDocument(
             removals: document.removals, document: document.value, version: document.version,
             validator: document.validator, origin: origin, updatedAt: now, pushedBy: document.pushedBy,
-            seenVersions: seen.adding(document.version, from: origin, force: force))
+            reason: document.reason, seenVersions: seen.adding(document.version, from: origin, force: force))
         try next.follow(layers.rules, now: now)
         let edits = document.edits.flatMap { $0.replacements(in: old?.document) }
         let isSame = edits.map(\.isEmpty) ?? next.remote?.hasSameContent(as: old) ?? false

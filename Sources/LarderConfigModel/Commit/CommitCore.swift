@@ -28,16 +28,20 @@ package final class CommitCore {
     /// adds them.
     package private(set) var history: GenerationHistory
     package private(set) var numbering: RevisionNumbering
+    /// The epoch of the revisions.
+    private let epoch: String
 
     /// - Parameter snapshot: the resolved layers
     package init(
-        layers: Layers, snapshot: ConfigSnapshot, history: GenerationHistory, numbering: RevisionNumbering
+        layers: Layers, snapshot: ConfigSnapshot, history: GenerationHistory, numbering: RevisionNumbering,
+        epoch: String = ""
     ) {
         self.layers = layers
         self.snapshot = snapshot
         resolvedDigest = snapshot.contentDigest
         self.history = history
         self.numbering = numbering
+        self.epoch = epoch
     }
 
     /// Whether resolving the layers takes too long for a thread that serves clients.
@@ -51,7 +55,8 @@ package final class CommitCore {
         ChangeBatch(
             on: layers,
             ChangeContext(
-                resolved: snapshot.value, limits: limits, now: now, recordsOperations: recordsOperations))
+                resolved: snapshot.value, limits: limits, now: now, recordsOperations: recordsOperations,
+                revision: snapshot.revision, epoch: epoch))
     }
 
     /// Resolves the layers with the changes of a batch.
@@ -68,6 +73,23 @@ package final class CommitCore {
     ) async -> Resolution {
         guard let builder = builder(for: batch, mayPublishEmpty: mayPublishEmpty, now: now) else { return unchanged }
         return await builder.buildConcurrently()
+    }
+
+    /// Resolves a change of the current state, and commits nothing.
+    /// - Throws: The errors of ``ChangeBatch/apply(_:)``.
+    package func preview(
+        _ change: LayerChange, limits: DocumentLimits, mayPublishEmpty: Bool, now: Int,
+        isolation: isolated (any Actor)? = #isolation
+    ) async throws(ConfigError) -> ChangePreview {
+        var batch = batch(limits: limits, now: now, recordsOperations: false)
+        let (current, result) = (snapshot, try batch.apply(change))
+        let resolution =
+            if isExpensive {
+                await resolveConcurrently(batch, mayPublishEmpty: mayPublishEmpty, now: now)
+            } else {
+                resolve(batch, mayPublishEmpty: mayPublishEmpty, now: now)
+            }
+        return ChangePreview(current: current, value: resolution.snapshot.value, result: result)
     }
 
     private var unchanged: Resolution { Resolution(snapshot: snapshot, digest: resolvedDigest) }

@@ -11,18 +11,22 @@ package struct CommitOutcome: Sendable, Hashable {
     package var hold: HoldRule?
     /// The lifetime of the override that was set; nil for other changes.
     package var lifetime: OverrideLifetime?
+    /// The new number at the path of an increment; nil for other changes.
+    package var number: Int?
 
     /// Whether a rollback hold is in effect after the change.
     package var isHeld: Bool { hold != nil }
 
     package init(
-        revision: Int, changed: Bool, layerChanged: Bool, hold: HoldRule? = nil, lifetime: OverrideLifetime? = nil
+        revision: Int, changed: Bool, layerChanged: Bool, hold: HoldRule? = nil, lifetime: OverrideLifetime? = nil,
+        number: Int? = nil
     ) {
         self.revision = revision
         self.changed = changed
         self.layerChanged = layerChanged
         self.hold = hold
         self.lifetime = lifetime
+        self.number = number
     }
 }
 

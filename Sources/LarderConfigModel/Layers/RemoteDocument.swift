@@ -18,13 +18,15 @@ package struct RemoteDocument: Sendable {
     package var updatedAt: Int
     /// The process that pushed the document; nil if it was not pushed or the process is unknown.
     package var pushedBy: Peer?
+    /// Why it was pushed; nil if it was not pushed or the client gave no reason.
+    package var reason: String?
     /// The versions of this document and of those accepted before it.
     package var seenVersions = SeenVersions()
 
     package init(
         removals: JSONValue? = nil, document: JSONValue, experiments: (member: String, list: JSONValue)? = nil,
         version: UpstreamVersion? = nil, validator: Validator? = nil, origin: String, updatedAt: Int,
-        pushedBy: Peer? = nil, seenVersions: SeenVersions = SeenVersions()
+        pushedBy: Peer? = nil, reason: String? = nil, seenVersions: SeenVersions = SeenVersions()
     ) {
         self.removals = removals
         self.document = document
@@ -34,6 +36,7 @@ package struct RemoteDocument: Sendable {
         self.origin = origin
         self.updatedAt = updatedAt
         self.pushedBy = pushedBy
+        self.reason = reason
         self.seenVersions = seenVersions
     }
 

@@ -29,16 +29,20 @@ package struct SourceDocument: Sendable {
     package var validator: Validator?
     /// The process that pushed the document; nil if it came from a source.
     package var pushedBy: Peer?
+    /// Why it was pushed; nil if it was not pushed or the client gave no reason.
+    package var reason: String?
     /// The difference from an earlier document; nil if it is not known.
     package var edits: Edits?
 
     package init(
-        value: JSONValue, version: UpstreamVersion? = nil, validator: Validator? = nil, pushedBy: Peer? = nil
+        value: JSONValue, version: UpstreamVersion? = nil, validator: Validator? = nil, pushedBy: Peer? = nil,
+        reason: String? = nil
     ) {
         self.value = value
         self.version = version
         self.validator = validator
         self.pushedBy = pushedBy
+        self.reason = reason
     }
 }
 

@@ -10,13 +10,18 @@ package struct OverrideEntry: Sendable, Equatable {
     package var expiresAt: Int?
     /// The process that set it; nil if unknown.
     package var setBy: Peer?
+    /// Why it was set; nil if the client gave no reason.
+    package var reason: String?
 
-    package init(path: [String], value: JSONValue, setAt: Int, expiresAt: Int? = nil, setBy: Peer? = nil) {
+    package init(
+        path: [String], value: JSONValue, setAt: Int, expiresAt: Int? = nil, setBy: Peer? = nil, reason: String? = nil
+    ) {
         self.path = path
         self.value = value
         self.setAt = setAt
         self.expiresAt = expiresAt
         self.setBy = setBy
+        self.reason = reason
     }
 
     /// The size of the value and its path as text, in bytes.

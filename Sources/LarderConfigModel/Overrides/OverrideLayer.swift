@@ -40,6 +40,14 @@ package struct OverrideLayer: Sendable {
     /// The entry at a path; nil for none.
     package func entry(at path: [String]) -> OverrideEntry? { root?.node(at: path)?.entry }
 
+    /// The number, string or Boolean of the entry at a path; nil if there is none, or if entries below refine it.
+    func scalar(at path: [String]) -> JSONValue? {
+        guard let node = root?.node(at: path), node.isLeaf, let value = node.value, value.isPlainScalar else {
+            return nil
+        }
+        return value
+    }
+
     /// The entries at a path, above it and below it, in tree order.
     package func entries(around path: [String]) -> [OverrideEntry] {
         var entries: [OverrideEntry] = []

@@ -147,6 +147,7 @@ extension RemoteDocument {
             removals: removals, document: document, experiments: experiments, version: version,
             validator: Validator(etag: value["etag"]?.string, lastModified: value["lastModified"]?.string),
             origin: origin, updatedAt: updatedAt, pushedBy: value["pushedBy"].flatMap(Peer.init),
+            reason: value["reason"]?.string,
             seenVersions: value["seenVersions"].map(SeenVersions.init) ?? SeenVersions(of: version, from: origin))
     }
 
@@ -159,6 +160,7 @@ extension RemoteDocument {
         writer.member("etag", validator?.etag)
         writer.member("lastModified", validator?.lastModified)
         writer.member("pushedBy", pushedBy)
+        writer.member("reason", reason)
         if let experiments {
             writer.name("experiments")
             writer.beginObject()
@@ -206,7 +208,7 @@ extension OverrideEntry {
         }
         self.init(
             path: names, value: content, setAt: setAt, expiresAt: value["expiresAt"]?.int,
-            setBy: value["setBy"].flatMap(Peer.init))
+            setBy: value["setBy"].flatMap(Peer.init), reason: value["reason"]?.string)
     }
 
     package func write(to writer: inout JSONWriter) {
@@ -216,6 +218,7 @@ extension OverrideEntry {
         writer.member("setAt", setAt)
         writer.member("expiresAt", expiresAt)
         writer.member("setBy", setBy)
+        writer.member("reason", reason)
         writer.member("value", value)
         writer.endObject()
     }
@@ -225,7 +228,7 @@ extension Peer {
     package init?(_ value: JSONValue) {
         guard let pid = value["pid"]?.int, let uid = value["uid"]?.int, let command = value["command"]?.string
         else { return nil }
-        self.init(pid: pid, uid: uid, command: command)
+        self.init(pid: pid, uid: uid, command: command, loginUID: value["loginUid"]?.int)
     }
 }
 
@@ -245,6 +248,7 @@ extension JSONWriter {
         member("pid", peer.pid)
         member("uid", peer.uid)
         member("command", peer.command)
+        member("loginUid", peer.loginUID)
         endObject()
     }
 }

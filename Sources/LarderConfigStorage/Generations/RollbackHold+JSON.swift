@@ -68,7 +68,8 @@ extension ChangeCause {
         guard let kind = value["kind"]?.string.flatMap(Kind.init) else { return nil }
         self.init(
             kind, path: value["path"].map { $0.elements.compactMap(\.string) }, revision: value["revision"]?.int,
-            peer: value["peer"].flatMap(Peer.init), origin: value["origin"]?.string)
+            peer: value["peer"].flatMap(Peer.init), origin: value["origin"]?.string,
+            reason: value["reason"]?.string)
     }
 
     package func write(to writer: inout JSONWriter) {
@@ -81,6 +82,7 @@ extension ChangeCause {
         writer.member("revision", revision)
         writer.member("peer", peer)
         writer.member("origin", origin)
+        writer.member("reason", reason)
         writer.endObject()
     }
 }

@@ -16,6 +16,8 @@ struct PeerCredentials: Sendable, Hashable {
     var groups: [UInt32]
     /// The name of the process (``command(of:)``); nil if it has not been read yet.
     var knownCommand: String?
+    /// The user who logged in (``loginUser(of:)``); nil if it is unset or has not been read yet.
+    var loginUID: Int?
 
     /// Reads the credentials of a connected socket.
     init(descriptor: CInt) {
@@ -36,7 +38,7 @@ struct PeerCredentials: Sendable, Hashable {
     var isTrusted: Bool { uid == 0 || uid == Int(geteuid()) }
 
     /// The peer, for the provenance of a change.
-    var provenance: Peer { Peer(pid: pid, uid: uid, command: command) }
+    var provenance: Peer { Peer(pid: pid, uid: uid, command: command, loginUID: loginUID) }
 
     /// The peer, for `agent.info`.
     var wire: AgentInfo.Peer { AgentInfo.Peer(pid: pid, uid: uid, gid: gid) }
@@ -69,12 +71,21 @@ struct PeerCredentials: Sendable, Hashable {
     private static let processes = getenv("LARDER_PROC").map { String(cString: $0) } ?? "/proc"
 
     /// The name of a process (`comm`, proc(5)); empty if it cannot be read.
-    static func command(of pid: Int) -> String {
+    static func command(of pid: Int) -> String { line(of: "comm", of: pid) }
+
+    /// The user ID of the login session that a process belongs to (`loginuid`, proc(5)). It is not changed by sudo(8).
+    /// Nil if it is unset, as for system services, or cannot be read.
+    static func loginUser(of pid: Int) -> Int? {
+        UInt32(line(of: "loginuid", of: pid)).flatMap { $0 == .max ? nil : Int($0) }
+    }
+
+    /// The first line of a file of a process; empty if it cannot be read.
+    private static func line(of name: String, of pid: Int) -> String {
         guard pid > 0 else { return "" }
-        let file = open("\(processes)/\(pid)/comm", O_RDONLY | O_CLOEXEC)
+        let file = open("\(processes)/\(pid)/\(name)", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return "" }
         defer { close(file) }
-        // The kernel limits the name to 16 bytes (proc(5)).
+        // The kernel limits the name of a process to 16 bytes (proc(5)). The other files are as short.
         let bytes = [UInt8](unsafeUninitializedCapacity: 64) { buffer, count in
             count = max(0, read(file, buffer.baseAddress, buffer.count))
         }

@@ -5,6 +5,20 @@ import LarderProtocol
 import LarderUpstream
 
 extension WireError {
+    /// Converts an error of a change. A conflict gets the current state of the namespace.
+    init(_ error: ConfigError, of publication: ConfigPublication, mayRead: Bool) {
+        guard error.code == .conflict else {
+            self.init(error)
+            return
+        }
+        let snapshot = publication.current.snapshot
+        let value = mayRead ? error.conflictPath.flatMap { snapshot.value.value(at: $0) } : nil
+        self.init(
+            Conflict(
+                revision: snapshot.revision, epoch: publication.epoch, path: error.conflictPath, value: value),
+            error.message)
+    }
+
     /// Converts an error of the configuration.
     init(_ error: ConfigError) {
         switch error.code {

@@ -1,4 +1,5 @@
 import LarderConfig
+import LarderConfigModel
 import LarderProtocol
 
 /// An admitted request, with access to everything that its method may use.
@@ -14,6 +15,12 @@ struct MethodCall<Method: AuthorizedMethod> {
     var loop: LoopContext { connection.loop }
     var server: ServerContext { connection.loop.server }
     var peer: PeerCredentials { connection.state.principal.credentials }
+
+    /// The peer, for the provenance of a change.
+    var author: Peer {
+        connection.state.principal.identifyLogin()
+        return peer.provenance
+    }
 
     /// Returns the namespace with a name.
     /// - Throws: `unknownNamespace`. The error lists the namespaces that the peer may know of.

@@ -43,12 +43,14 @@ extension ConfigExplain.Source {
         self.init(
             kind: source.kind, location: source.location, file: source.file, line: source.line, key: source.key,
             version: source.version, experiment: source.experiment,
-            peer: source.peer.map(WirePeer.init),
+            peer: source.peer.map(WirePeer.init), reason: source.reason,
             expiresAt: source.expiresAt.map(Timestamp.init(milliseconds:)))
     }
 }
 
 extension WirePeer {
     /// Converts the peer in the provenance of a value.
-    init(_ peer: Peer) { self.init(pid: peer.pid, uid: peer.uid, command: peer.command) }
+    init(_ peer: Peer) {
+        self.init(pid: peer.pid, uid: peer.uid, command: peer.command, loginUid: peer.loginUID)
+    }
 }

@@ -13,9 +13,9 @@ extension ConfigHistory: Method {
 extension ConfigDiff: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (namespace, parameters) = (try call.namespace(call.parameters.namespace), call.parameters)
-        let secrets = call.context.secrets(of: namespace)
+        let visibility = call.visibility(in: namespace)
         return .task(
-            TaskReply { () async throws(WireError) in try await namespace.difference(parameters, hiding: secrets) })
+            TaskReply { () async throws(WireError) in try await namespace.difference(parameters, visibility) })
     }
 }
 
@@ -23,9 +23,12 @@ extension ConfigRollback: Method {
     static var lifetime: PendingRequests.Lifetime { .committed }
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
-        let (namespace, action) = (try call.namespace(call.parameters.namespace), call.parameters.action)
-        let peer = call.peer.provenance
-        return .task(TaskReply { () async throws(WireError) in try await namespace.rollBack(action, by: peer) })
+        let (namespace, parameters) = (try call.namespace(call.parameters.namespace), call.parameters)
+        let (peer, visibility) = (call.author, call.visibility(in: namespace))
+        return .task(
+            TaskReply { () async throws(WireError) in
+                try await namespace.rollBack(parameters, by: peer, visibility)
+            })
     }
 }
 
@@ -63,29 +66,18 @@ extension ConfigNamespace {
     }
 
     func difference(
-        _ parameters: ConfigDiff.Parameters, hiding secrets: SecretPatterns
+        _ parameters: ConfigDiff.Parameters, _ visibility: ValueVisibility
     ) async throws(WireError) -> ConfigDiff.Result {
         do throws(ConfigError) {
             let to = parameters.to ?? publication.current.snapshot.revision
             let old = try await store.history(of: parameters.from).value(ofRevision: parameters.from)
             let new = try await store.history(of: to).value(ofRevision: to)
             let difference = await ConfigDifference.between(old, new, at: parameters.path)
-            var isMasked = false
-            func masked(_ value: JSONValue?, at path: JSONPath) -> JSONValue? {
-                guard let value else { return nil }
-                let (shown, hidesSomething) = secrets.masked(value, at: path)
-                isMasked = isMasked || hidesSomething
-                return shown
-            }
-            let changes = difference.places.map { place in
-                ConfigDiff.Change(
-                    path: place.path.segments, kind: place.old == nil ? .added : place.new == nil ? .removed : .changed,
-                    old: masked(place.old, at: place.path), new: masked(place.new, at: place.path))
-            }
-            let patch = masked(difference.patch, at: parameters.path)
+            let shown = ShownDifference(difference, visibility)
+            let patch = difference.patch.map { visibility.shown($0, at: parameters.path) }
             return ConfigDiff.Result(
-                from: parameters.from, to: to, epoch: publication.epoch, patch: patch, changes: changes,
-                isMasked: isMasked)
+                from: parameters.from, to: to, epoch: publication.epoch, patch: patch?.0, changes: shown.changes,
+                isMasked: shown.isMasked || patch?.1 ?? false)
         } catch {
             throw WireError(error)
         }
@@ -112,22 +104,35 @@ extension ConfigNamespace {
     }
 
     fileprivate func rollBack(
-        _ action: ConfigRollback.Action, by peer: Peer
+        _ parameters: ConfigRollback.Parameters, by peer: Peer, _ visibility: ValueVisibility
     ) async throws(WireError) -> ConfigRollback.Result {
+        let (action, terms) = (parameters.action, ChangeTerms(parameters.ifRevision, because: parameters.reason))
         do throws(ConfigError) {
-            let commit =
+            let change =
                 switch action {
                 case .goBack(let revision, let hold):
-                    try await store.rollBack(
-                        toRevision: revision, hold: hold.flatMap { HoldRule(rawValue: $0.rawValue) }, by: peer)
-                case .release: try await store.release(by: peer)
+                    try await store.rollback(
+                        toRevision: revision, hold: hold.flatMap { HoldRule(rawValue: $0.rawValue) }, by: peer
+                    ).on(terms)
+                case .release: LayerChange.release(by: peer).on(terms)
                 }
+            if parameters.isDryRun {
+                let preview = try await preview(change)
+                let shown = ShownDifference(await preview.difference(), visibility)
+                return ConfigRollback.Result(
+                    revision: preview.current.revision, epoch: publication.epoch, changed: !shown.changes.isEmpty,
+                    held: preview.result.hold != nil,
+                    hold: preview.result.hold.flatMap { ConfigRollback.Hold(rawValue: $0.rawValue) },
+                    released: action == .release && preview.result.layerChanged, isDryRun: true,
+                    changes: shown.changes, isMasked: shown.isMasked)
+            }
+            let commit = try await store.commit(change)
             return ConfigRollback.Result(
                 revision: commit.revision, epoch: publication.epoch, changed: commit.changed, held: commit.isHeld,
                 hold: commit.hold.flatMap { ConfigRollback.Hold(rawValue: $0.rawValue) },
                 released: action == .release && commit.layerChanged)
         } catch {
-            throw WireError(error)
+            throw WireError(error, of: publication, mayRead: visibility.mayRead)
         }
     }
 }
@@ -136,6 +141,6 @@ extension ChangeCause {
     fileprivate var wire: ConfigHistory.Cause {
         ConfigHistory.Cause(
             kind: kind.rawValue, path: path.map { JSONPath($0).description }, revision: revision,
-            peer: peer.map(WirePeer.init), origin: origin)
+            peer: peer.map(WirePeer.init), origin: origin, reason: reason)
     }
 }

@@ -9,14 +9,12 @@ extension ConfigSet: Method {
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (parameters, namespace) = (call.parameters, try call.namespace(call.parameters.namespace))
-        let (peer, executor) = (call.peer.provenance, call.loop.executor(for: namespace))
-        return .later { completion in
-            let change = namespace.set(
-                parameters.path, to: parameters.value.detached(),
-                timeToLive: parameters.ttlMilliseconds.map { .milliseconds($0) }, by: peer, on: executor
-            ) { completion.complete(namespace.change($0)) }
-            return { _ in change.cancel() }
-        }
+        let path = parameters.path.segments
+        let change = LayerChange.set(
+            path: path, value: parameters.value.detached(),
+            timeToLive: parameters.ttlMilliseconds.map { .milliseconds($0) }, by: call.author)
+        let terms = ChangeTerms(parameters.ifRevision, path, parameters.ifValue, because: parameters.reason)
+        return call.outcome(of: change.on(terms), in: namespace, isDryRun: parameters.isDryRun)
     }
 }
 
@@ -24,13 +22,63 @@ extension ConfigUnset: Method {
     static var lifetime: PendingRequests.Lifetime { .committed }
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
-        let (path, namespace) = (call.parameters.path, try call.namespace(call.parameters.namespace))
-        let (peer, executor) = (call.peer.provenance, call.loop.executor(for: namespace))
-        return .later { completion in
-            let change = namespace.store.submit(.unset(path: path.segments, by: peer), on: executor) {
-                completion.complete(namespace.change($0))
+        let (parameters, namespace) = (call.parameters, try call.namespace(call.parameters.namespace))
+        let path = parameters.path.segments
+        let terms = ChangeTerms(parameters.ifRevision, path, parameters.ifValue, because: parameters.reason)
+        let change = LayerChange.unset(path: path, by: call.author)
+        return call.outcome(of: change.on(terms), in: namespace, isDryRun: parameters.isDryRun)
+    }
+}
+
+extension ConfigApply: Method {
+    static var lifetime: PendingRequests.Lifetime { .committed }
+
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (parameters, namespace) = (call.parameters, try call.namespace(call.parameters.namespace))
+        let author = call.author
+        let changes = parameters.changes.compactMap { change -> LayerChange? in
+            switch change.operation {
+            case .set(let value, let lifetime):
+                .set(
+                    path: change.path.segments, value: value.detached(),
+                    timeToLive: lifetime.map { .milliseconds($0) }, by: author)
+            case .unset: .unset(path: change.path.segments, by: author)
+            case .test: nil
             }
-            return { _ in change.cancel() }
+        }
+        let condition = ChangeCondition(
+            parameters.ifRevision,
+            comparisons: parameters.changes.compactMap { .init($0.ifValue, at: $0.path.segments) })
+        let terms = ChangeTerms(condition: condition, reason: parameters.reason)
+        return call.outcome(
+            of: LayerChange.several(changes, by: author).on(terms), in: namespace, isDryRun: parameters.isDryRun)
+    }
+}
+
+extension ConfigIncrement: Method {
+    static var lifetime: PendingRequests.Lifetime { .committed }
+
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (parameters, namespace) = (call.parameters, try call.namespace(call.parameters.namespace))
+        if parameters.path.isRoot {
+            throw WireError(.invalidParams, "\"path\" is empty; only a number below it can be incremented")
+        }
+        let change = LayerChange.increment(
+            path: parameters.path.segments,
+            CounterStep(by: parameters.by, minimum: parameters.minimum, maximum: parameters.maximum), by: call.author)
+        let executor = call.loop.executor(for: namespace)
+        return .later { completion in
+            let handle = namespace.submit(
+                change.on(ChangeTerms(reason: parameters.reason)), on: executor
+            ) { result in
+                completion.complete(
+                    result.map { commit in
+                        Result(
+                            value: commit.number ?? 0, revision: commit.revision, epoch: namespace.publication.epoch,
+                            changed: commit.changed)
+                    }.mapError { WireError($0, of: namespace.publication, mayRead: true) })
+            }
+            return { _ in handle.cancel() }
         }
     }
 }
@@ -40,19 +88,25 @@ extension ConfigPush: Method {
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (parameters, namespace) = (call.parameters, try call.namespace(call.parameters.namespace))
-        let peer = call.peer.provenance
+        let terms = ChangeTerms(parameters.ifRevision, because: parameters.reason)
+        let (peer, force) = (call.author, parameters.force)
+        let visibility = call.visibility(in: namespace)
         return .task(
             TaskReply { () async throws(WireError) in
                 let document = SourceDocument(
                     value: parameters.document.detached(), version: parameters.version.map(UpstreamVersion.init),
-                    pushedBy: peer)
+                    pushedBy: peer, reason: parameters.reason)
+                if parameters.isDryRun {
+                    let change = LayerChange.remote(document, origin: SourceOrigin.push, force: force, isPush: true)
+                    return try await namespace.preview(change.on(terms), visibility).change
+                }
                 do throws(ConfigError) {
-                    let commit = try await namespace.refresher.applyPushedConfig(document, force: parameters.force)
+                    let commit = try await namespace.refresher.applyPushedConfig(document, force: force, terms: terms)
                         .commit
                     return ConfigChange(
                         revision: commit.revision, epoch: namespace.publication.epoch, changed: commit.changed)
                 } catch {
-                    throw WireError(error)
+                    throw WireError(error, of: namespace.publication, mayRead: visibility.mayRead)
                 }
             })
     }
@@ -65,6 +119,26 @@ extension ConfigRefresh: Method {
     }
 }
 
+extension MethodCall where Method.Result == ConfigChange {
+    /// Submits a change of overrides, or previews it.
+    fileprivate func outcome(
+        of change: LayerChange, in namespace: ConfigNamespace, isDryRun: Bool
+    ) -> Outcome<ConfigChange> {
+        if isDryRun {
+            let visibility = visibility(in: namespace)
+            return .task(
+                TaskReply { () async throws(WireError) in try await namespace.preview(change, visibility).change })
+        }
+        let (executor, mayRead) = (loop.executor(for: namespace), connection.rights.mayRead(namespace.name))
+        return .later { completion in
+            let handle = namespace.submit(change, on: executor) {
+                completion.complete(namespace.change($0, mayRead: mayRead))
+            }
+            return { _ in handle.cancel() }
+        }
+    }
+}
+
 extension LoopContext {
     /// The executor of this loop, if the namespace is so small that resolving it takes less time than a switch to
     /// another thread; otherwise nil.
@@ -74,7 +148,9 @@ extension LoopContext {
 }
 
 extension ConfigNamespace {
-    fileprivate func change(_ result: Result<CommitOutcome, ConfigError>) -> Result<ConfigChange, WireError> {
+    fileprivate func change(
+        _ result: Result<CommitOutcome, ConfigError>, mayRead: Bool
+    ) -> Result<ConfigChange, WireError> {
         switch result {
         case .success(let commit):
             .success(
@@ -82,7 +158,7 @@ extension ConfigNamespace {
                     revision: commit.revision, epoch: publication.epoch, changed: commit.changed,
                     expiresAt: commit.lifetime?.expiresAt.map { Timestamp(milliseconds: $0) },
                     lifetimeChanged: commit.lifetime?.changed ?? false))
-        case .failure(let error): .failure(WireError(error))
+        case .failure(let error): .failure(WireError(error, of: publication, mayRead: mayRead))
         }
     }
 

@@ -1,3 +1,4 @@
+import LarderEncoding
 import LarderJSON5
 
 /// Reads the members of one object in the settings. Errors name the member and the values that it can have.

@@ -1,3 +1,4 @@
+import LarderEncoding
 import Glibc
 import LarderJSON5
 package import LarderProtocol

@@ -31,7 +31,8 @@ struct HistoryMethodsTests {
             rights: PeerRights(of: peer, by: rules, version: 0))
         let namespace = try #require(context.namespaces["default"])
         let difference = try await namespace.difference(
-            ConfigDiff.Parameters(from: from), hiding: request.secrets(of: namespace))
+            ConfigDiff.Parameters(from: from),
+            ValueVisibility(mayRead: true, secrets: request.secrets(of: namespace)))
         #expect(difference.isMasked)
         #expect(
             difference.patch == [

@@ -53,12 +53,15 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
         public var experiment: String?
         /// The client that set or pushed the value.
         public var peer: WirePeer?
+        /// Why it did; nil if it gave no reason.
+        public var reason: String?
         /// When the override expires; nil if it does not expire.
         public var expiresAt: Timestamp?
 
         public init(
             kind: String, location: String? = nil, file: String? = nil, line: Int? = nil, key: String? = nil,
-            version: String? = nil, experiment: String? = nil, peer: WirePeer? = nil, expiresAt: Timestamp? = nil
+            version: String? = nil, experiment: String? = nil, peer: WirePeer? = nil, reason: String? = nil,
+            expiresAt: Timestamp? = nil
         ) {
             self.kind = kind
             self.location = location
@@ -68,6 +71,7 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
             self.version = version
             self.experiment = experiment
             self.peer = peer
+            self.reason = reason
             self.expiresAt = expiresAt
         }
 
@@ -80,6 +84,7 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
             version = try reader.string("version")
             experiment = try reader.string("experiment")
             peer = try reader.object("peer").map(WirePeer.init(from:))
+            reason = try reader.string("reason")
             expiresAt = try reader.timestamp("expiresAt")
         }
 
@@ -96,6 +101,7 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
                 writer.name("peer")
                 peer.write(to: &writer)
             }
+            writer.member("reason", reason)
             writer.member("expiresAt", expiresAt?.description)
             writer.endObject()
         }

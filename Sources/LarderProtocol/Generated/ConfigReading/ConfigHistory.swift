@@ -39,10 +39,11 @@ public enum ConfigHistory: WireMethod, AuthorizedMethod {
 
     /// One of the changes that caused a snapshot to be published.
     public struct Cause: Sendable, Equatable {
-        /// `start`, `set`, `unset`, `expiry`, `host`, `defaults`, `settings`, `refresh`, `push`, `rollback` or
-        /// `release`. Newer agents may send other kinds.
+        /// `start`, `set`, `unset`, `apply`, `increment`, `expiry`, `host`, `defaults`, `settings`, `refresh`, `push`,
+        /// `rollback` or `release`. Newer agents may send other kinds.
         public var kind: String
-        /// The path of a `set` or `unset`, dotted or as a JSON Pointer; nil if the path is longer than 1,024 bytes, and
+        /// The path of a `set`, `unset` or `increment`, or the path that all changes of an `apply` share, dotted or as
+        /// a JSON Pointer; nil if the path is longer than 1,024 bytes, and
         /// for other kinds.
         public var path: String?
         /// The revision that was rolled back to.
@@ -51,15 +52,19 @@ public enum ConfigHistory: WireMethod, AuthorizedMethod {
         public var peer: WirePeer?
         /// URL or path of the source that delivered the document.
         public var origin: String?
+        /// Why the client requested the change; nil if it gave no reason.
+        public var reason: String?
 
         public init(
-            kind: String, path: String? = nil, revision: Int? = nil, peer: WirePeer? = nil, origin: String? = nil
+            kind: String, path: String? = nil, revision: Int? = nil, peer: WirePeer? = nil, origin: String? = nil,
+            reason: String? = nil
         ) {
             self.kind = kind
             self.path = path
             self.revision = revision
             self.peer = peer
             self.origin = origin
+            self.reason = reason
         }
 
         init(from reader: MemberReader) throws(WireError) {
@@ -68,6 +73,7 @@ public enum ConfigHistory: WireMethod, AuthorizedMethod {
             revision = try reader.int("revision")
             peer = try reader.object("peer").map(WirePeer.init(from:))
             origin = try reader.string("origin")
+            reason = try reader.string("reason")
         }
 
         func write(to writer: inout JSONWriter) {
@@ -80,6 +86,7 @@ public enum ConfigHistory: WireMethod, AuthorizedMethod {
                 peer.write(to: &writer)
             }
             writer.member("origin", origin)
+            writer.member("reason", reason)
             writer.endObject()
         }
     }

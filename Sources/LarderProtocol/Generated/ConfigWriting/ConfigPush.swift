@@ -18,23 +18,43 @@ public enum ConfigPush: WireMethod, AuthorizedMethod {
         public var version: String?
         /// Skip the checks of the version and of removed members, and end the hold of a rollback.
         public var force: Bool
+        /// The revision that must be current.
+        public var ifRevision: RevisionCondition
+        /// Why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
+        public var reason: String?
+        /// Whether only to report what the change would do.
+        public var isDryRun: Bool
 
-        public static var positional: [String] { ["document", "namespace", "version", "force"] }
+        public static var positional: [String] {
+            ["document", "namespace", "version", "force", "ifRevision", "epoch", "reason", "dryRun"]
+        }
+
+        private static let names: [StaticString] = [
+            "document", "namespace", "version", "force", "ifRevision", "epoch", "reason", "dryRun",
+        ]
 
         public init(
-            document: JSONValue, namespace: String = defaultNamespace, version: String? = nil, force: Bool = false
+            document: JSONValue, namespace: String = defaultNamespace, version: String? = nil, force: Bool = false,
+            ifRevision: RevisionCondition = RevisionCondition(), reason: String? = nil, isDryRun: Bool = false
         ) {
             self.document = document
             self.namespace = namespace
             self.version = version
             self.force = force
+            self.ifRevision = ifRevision
+            self.reason = reason
+            self.isDryRun = isDryRun
         }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             document = try reader.requiredObject("document")
             namespace = try reader.namespace()
             version = try reader.string("version")
             force = try reader.bool("force") ?? false
+            ifRevision = try RevisionCondition(from: reader)
+            reason = try reader.reason()
+            isDryRun = try reader.bool("dryRun") ?? false
         }
 
         public func write(to writer: inout JSONWriter) {
@@ -43,6 +63,9 @@ public enum ConfigPush: WireMethod, AuthorizedMethod {
             writer.namespace(namespace)
             writer.member("version", version)
             if force { writer.member("force", true) }
+            ifRevision.writeMembers(to: &writer)
+            writer.member("reason", reason)
+            if isDryRun { writer.member("dryRun", true) }
             writer.endObject()
         }
     }

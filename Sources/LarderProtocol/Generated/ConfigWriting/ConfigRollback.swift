@@ -15,17 +15,39 @@ public enum ConfigRollback: WireMethod, AuthorizedMethod {
         public var action: Action
         /// The name of the namespace.
         public var namespace: String
+        /// The revision that must be current.
+        public var ifRevision: RevisionCondition
+        /// Why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
+        public var reason: String?
+        /// Whether only to report what the change would do.
+        public var isDryRun: Bool
 
-        public static var positional: [String] { ["revision", "namespace", "release", "hold"] }
+        public static var positional: [String] {
+            ["revision", "namespace", "release", "hold", "ifRevision", "epoch", "reason", "dryRun"]
+        }
 
-        public init(_ action: Action, namespace: String = defaultNamespace) {
+        private static let names: [StaticString] = [
+            "revision", "namespace", "release", "hold", "ifRevision", "epoch", "reason", "dryRun",
+        ]
+
+        public init(
+            _ action: Action, namespace: String = defaultNamespace, ifRevision: RevisionCondition = RevisionCondition(),
+            reason: String? = nil, isDryRun: Bool = false
+        ) {
             self.action = action
             self.namespace = namespace
+            self.ifRevision = ifRevision
+            self.reason = reason
+            self.isDryRun = isDryRun
         }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             action = try Action(from: reader)
             namespace = try reader.namespace()
+            ifRevision = try RevisionCondition(from: reader)
+            reason = try reader.reason()
+            isDryRun = try reader.bool("dryRun") ?? false
         }
 
         public func write(to writer: inout JSONWriter) {
@@ -34,6 +56,9 @@ public enum ConfigRollback: WireMethod, AuthorizedMethod {
             writer.namespace(namespace)
             if action.isRelease { writer.member("release", true) }
             writer.member("hold", action.hold?.rawValue)
+            ifRevision.writeMembers(to: &writer)
+            writer.member("reason", reason)
+            if isDryRun { writer.member("dryRun", true) }
             writer.endObject()
         }
     }
@@ -60,9 +85,16 @@ public enum ConfigRollback: WireMethod, AuthorizedMethod {
         public var hold: Hold?
         /// Whether a release ended a hold, even if that published nothing.
         public var released: Bool
+        /// Whether nothing was changed, because it was a dry run.
+        public var isDryRun: Bool
+        /// What the change would do; nil unless it was a dry run.
+        public var changes: [ConfigDiff.Change]?
+        /// Whether values in `changes` are masked.
+        public var isMasked: Bool
 
         public init(
-            revision: Int, epoch: String, changed: Bool, held: Bool, hold: Hold? = nil, released: Bool = false
+            revision: Int, epoch: String, changed: Bool, held: Bool, hold: Hold? = nil, released: Bool = false,
+            isDryRun: Bool = false, changes: [ConfigDiff.Change]? = nil, isMasked: Bool = false
         ) {
             self.revision = revision
             self.epoch = epoch
@@ -70,6 +102,9 @@ public enum ConfigRollback: WireMethod, AuthorizedMethod {
             self.held = held
             self.hold = hold
             self.released = released
+            self.isDryRun = isDryRun
+            self.changes = changes
+            self.isMasked = isMasked
         }
 
         public init(from value: JSONValue) throws(WireError) {
@@ -80,6 +115,15 @@ public enum ConfigRollback: WireMethod, AuthorizedMethod {
             held = try reader.requiredBool("held")
             hold = try reader.string("hold").flatMap(Hold.init(rawValue:))
             released = try reader.bool("released") ?? false
+            isDryRun = try reader.bool("dryRun") ?? false
+            if let given = reader.value("changes"), !given.isNull {
+                var changes: [ConfigDiff.Change] = []
+                for change in given.elements {
+                    changes.append(try ConfigDiff.Change(from: MemberReader(object: change)))
+                }
+                self.changes = changes
+            }
+            isMasked = try reader.bool("masked") ?? false
         }
 
         public func write(to writer: inout JSONWriter) {
@@ -90,6 +134,14 @@ public enum ConfigRollback: WireMethod, AuthorizedMethod {
             writer.member("held", held)
             writer.member("hold", hold?.rawValue)
             if released { writer.member("released", true) }
+            if isDryRun { writer.member("dryRun", true) }
+            if let changes {
+                writer.name("changes")
+                writer.beginArray()
+                for change in changes { change.write(to: &writer) }
+                writer.endArray()
+            }
+            if isMasked { writer.member("masked", true) }
             writer.endObject()
         }
     }

@@ -23,27 +23,55 @@ public enum ConfigSet: WireMethod, AuthorizedMethod {
         public var ttlMilliseconds: Int?
         /// Whether to replace all overrides. Must be true for the whole document, and for no other path.
         public var replaceAll: Bool
+        /// The revision that must be current.
+        public var ifRevision: RevisionCondition
+        /// The resolved value that must be at the path.
+        public var ifValue: ValueCondition
+        /// Why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
+        public var reason: String?
+        /// Whether only to report what the change would do.
+        public var isDryRun: Bool
 
-        public static var positional: [String] { ["path", "value", "namespace", "ttlMilliseconds", "replaceAll"] }
+        public static var positional: [String] {
+            [
+                "path", "value", "namespace", "ttlMilliseconds", "replaceAll", "ifRevision", "epoch", "ifValue",
+                "ifAbsent", "reason", "dryRun",
+            ]
+        }
+
+        private static let names: [StaticString] = [
+            "path", "value", "namespace", "ttlMilliseconds", "replaceAll", "ifRevision", "epoch", "ifValue", "ifAbsent",
+            "reason", "dryRun",
+        ]
 
         public init(
             path: JSONPath, value: JSONValue, namespace: String = defaultNamespace, ttlMilliseconds: Int? = nil,
-            replaceAll: Bool = false
+            replaceAll: Bool = false, ifRevision: RevisionCondition = RevisionCondition(),
+            ifValue: ValueCondition = .any, reason: String? = nil, isDryRun: Bool = false
         ) {
             self.path = path
             self.value = value
             self.namespace = namespace
             self.ttlMilliseconds = ttlMilliseconds
             self.replaceAll = replaceAll
+            self.ifRevision = ifRevision
+            self.ifValue = ifValue
+            self.reason = reason
+            self.isDryRun = isDryRun
         }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             path = try reader.requiredPath()
             value = try reader.requiredValue("value")
             namespace = try reader.namespace()
             ttlMilliseconds = try reader.int("ttlMilliseconds", in: 1...Self.longestTTLMilliseconds)
             replaceAll =
                 try reader.confirmation("replaceAll", of: path, "setting the whole document replaces all overrides")
+            ifRevision = try RevisionCondition(from: reader)
+            ifValue = try ValueCondition(from: reader)
+            reason = try reader.reason()
+            isDryRun = try reader.bool("dryRun") ?? false
         }
 
         public func write(to writer: inout JSONWriter) {
@@ -53,11 +81,16 @@ public enum ConfigSet: WireMethod, AuthorizedMethod {
             writer.namespace(namespace)
             writer.member("ttlMilliseconds", ttlMilliseconds)
             if replaceAll { writer.member("replaceAll", true) }
+            ifRevision.writeMembers(to: &writer)
+            ifValue.writeMembers(to: &writer)
+            writer.member("reason", reason)
+            if isDryRun { writer.member("dryRun", true) }
             writer.endObject()
         }
     }
 
     package static func requirement(_ parameters: Parameters) -> Requirement {
-        .inNamespace(.write, parameters.namespace)
+        parameters.comparesValues
+            ? .allInNamespace([.write, .read], parameters.namespace) : .inNamespace(.write, parameters.namespace)
     }
 }

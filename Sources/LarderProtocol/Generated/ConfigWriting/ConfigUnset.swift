@@ -15,19 +15,46 @@ public enum ConfigUnset: WireMethod, AuthorizedMethod {
         public var namespace: String
         /// Whether to remove all overrides. Must be true for the whole document, and for no other path.
         public var all: Bool
+        /// The revision that must be current.
+        public var ifRevision: RevisionCondition
+        /// The resolved value that must be at the path.
+        public var ifValue: ValueCondition
+        /// Why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
+        public var reason: String?
+        /// Whether only to report what the change would do.
+        public var isDryRun: Bool
 
-        public static var positional: [String] { ["path", "namespace", "all"] }
+        public static var positional: [String] {
+            ["path", "namespace", "all", "ifRevision", "epoch", "ifValue", "ifAbsent", "reason", "dryRun"]
+        }
 
-        public init(path: JSONPath, namespace: String = defaultNamespace, all: Bool = false) {
+        private static let names: [StaticString] = [
+            "path", "namespace", "all", "ifRevision", "epoch", "ifValue", "ifAbsent", "reason", "dryRun",
+        ]
+
+        public init(
+            path: JSONPath, namespace: String = defaultNamespace, all: Bool = false,
+            ifRevision: RevisionCondition = RevisionCondition(), ifValue: ValueCondition = .any, reason: String? = nil,
+            isDryRun: Bool = false
+        ) {
             self.path = path
             self.namespace = namespace
             self.all = all
+            self.ifRevision = ifRevision
+            self.ifValue = ifValue
+            self.reason = reason
+            self.isDryRun = isDryRun
         }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             path = try reader.requiredPath()
             namespace = try reader.namespace()
             all = try reader.confirmation("all", of: path, "unsetting the whole document removes all overrides")
+            ifRevision = try RevisionCondition(from: reader)
+            ifValue = try ValueCondition(from: reader)
+            reason = try reader.reason()
+            isDryRun = try reader.bool("dryRun") ?? false
         }
 
         public func write(to writer: inout JSONWriter) {
@@ -35,11 +62,16 @@ public enum ConfigUnset: WireMethod, AuthorizedMethod {
             writer.member("path", path.pointer)
             writer.namespace(namespace)
             if all { writer.member("all", true) }
+            ifRevision.writeMembers(to: &writer)
+            ifValue.writeMembers(to: &writer)
+            writer.member("reason", reason)
+            if isDryRun { writer.member("dryRun", true) }
             writer.endObject()
         }
     }
 
     package static func requirement(_ parameters: Parameters) -> Requirement {
-        .inNamespace(.write, parameters.namespace)
+        parameters.comparesValues
+            ? .allInNamespace([.write, .read], parameters.namespace) : .inNamespace(.write, parameters.namespace)
     }
 }

@@ -24,6 +24,10 @@ public enum ImagePut: WireMethod, AuthorizedMethod {
             ["url", "data", "cacheKey", "expectedDigest", "lifetimeSeconds", "descriptor"]
         }
 
+        private static let names: [StaticString] = [
+            "url", "data", "cacheKey", "expectedDigest", "lifetimeSeconds", "descriptor",
+        ]
+
         public init(
             _ image: ImageReference, _ content: Content, expectedDigest: WireDigest? = nil,
             lifetimeSeconds: Int = Self.defaultLifetime
@@ -35,6 +39,7 @@ public enum ImagePut: WireMethod, AuthorizedMethod {
         }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             image = try ImageReference(from: reader)
             content = try Content(from: reader)
             expectedDigest = try reader.digest("expectedDigest")

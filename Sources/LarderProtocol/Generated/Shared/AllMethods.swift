@@ -6,11 +6,12 @@ package enum AllMethods {
     package static var types: [any AuthorizedMethod.Type] {
         [
             AgentClients.self, AgentInfo.self, AgentPing.self, AgentStats.self, ConfigAcknowledge.self,
-            ConfigBackup.self, ConfigDiff.self, ConfigExplain.self, ConfigGet.self, ConfigHistory.self, ConfigOpen.self,
-            ConfigPin.self, ConfigPush.self, ConfigRefresh.self, ConfigRollback.self, ConfigSet.self, ConfigStatus.self,
-            ConfigSubscribe.self, ConfigUnset.self, ConfigUnsubscribe.self, ConfigWait.self, ImageClear.self,
-            ImageGet.self, ImageList.self, ImagePeek.self, ImagePin.self, ImagePrefetch.self, ImagePut.self,
-            ImageRelease.self, ImageRemove.self, ImageUnpin.self, RPCDiscover.self, RequestCancel.self,
+            ConfigApply.self, ConfigBackup.self, ConfigDiff.self, ConfigExplain.self, ConfigGet.self,
+            ConfigHistory.self, ConfigIncrement.self, ConfigOpen.self, ConfigPin.self, ConfigPush.self,
+            ConfigRefresh.self, ConfigRollback.self, ConfigSet.self, ConfigStatus.self, ConfigSubscribe.self,
+            ConfigUnset.self, ConfigUnsubscribe.self, ConfigWait.self, ImageClear.self, ImageGet.self, ImageList.self,
+            ImagePeek.self, ImagePin.self, ImagePrefetch.self, ImagePut.self, ImageRelease.self, ImageRemove.self,
+            ImageUnpin.self, RPCDiscover.self, RequestCancel.self,
         ]
     }
 }

@@ -15,15 +15,25 @@ public struct ConfigChange: WireResult, Equatable {
     /// Whether `config.set` replaced an override at the same path and thereby changed whether or when the override
     /// expires.
     public var lifetimeChanged: Bool
+    /// Whether nothing was changed, because it was a dry run.
+    public var isDryRun: Bool
+    /// What the change would do; nil unless it was a dry run.
+    public var changes: [ConfigDiff.Change]?
+    /// Whether values in `changes` are masked.
+    public var isMasked: Bool
 
     public init(
-        revision: Int, epoch: String, changed: Bool, expiresAt: Timestamp? = nil, lifetimeChanged: Bool = false
+        revision: Int, epoch: String, changed: Bool, expiresAt: Timestamp? = nil, lifetimeChanged: Bool = false,
+        isDryRun: Bool = false, changes: [ConfigDiff.Change]? = nil, isMasked: Bool = false
     ) {
         self.revision = revision
         self.epoch = epoch
         self.changed = changed
         self.expiresAt = expiresAt
         self.lifetimeChanged = lifetimeChanged
+        self.isDryRun = isDryRun
+        self.changes = changes
+        self.isMasked = isMasked
     }
 
     public init(from value: JSONValue) throws(WireError) {
@@ -33,6 +43,15 @@ public struct ConfigChange: WireResult, Equatable {
         changed = try reader.requiredBool("changed")
         expiresAt = try reader.timestamp("expiresAt")
         lifetimeChanged = try reader.bool("lifetimeChanged") ?? false
+        isDryRun = try reader.bool("dryRun") ?? false
+        if let given = reader.value("changes"), !given.isNull {
+            var changes: [ConfigDiff.Change] = []
+            for change in given.elements {
+                changes.append(try ConfigDiff.Change(from: MemberReader(object: change)))
+            }
+            self.changes = changes
+        }
+        isMasked = try reader.bool("masked") ?? false
     }
 
     public func write(to writer: inout JSONWriter) {
@@ -42,6 +61,14 @@ public struct ConfigChange: WireResult, Equatable {
         writer.member("changed", changed)
         writer.member("expiresAt", expiresAt?.description)
         if lifetimeChanged { writer.member("lifetimeChanged", true) }
+        if isDryRun { writer.member("dryRun", true) }
+        if let changes {
+            writer.name("changes")
+            writer.beginArray()
+            for change in changes { change.write(to: &writer) }
+            writer.endArray()
+        }
+        if isMasked { writer.member("masked", true) }
         writer.endObject()
     }
 }

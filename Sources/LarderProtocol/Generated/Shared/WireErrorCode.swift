@@ -47,11 +47,14 @@ extension WireError.Code {
     public static let imageRefused = Self(14, "imageRefused", "Image refused")
     /// The limits of the cache, or the disk, leave no room. The cached images stay.
     public static let noRoom = Self(15, "noRoom", "No room", retryable: true)
+    /// A comparison that the request asked for failed, or the result of an increment would be outside its bounds.
+    /// Nothing was changed.
+    public static let conflict = Self(16, "conflict", "Conflict")
 
     /// All errors of the protocol.
     public static let all: [Self] = [
         parseError, lineTooLong, invalidRequest, methodNotFound, invalidParams, internalError, notFound,
         unknownNamespace, denied, timeout, cancelled, upstreamFailed, rejected, limitExceeded, storageFailed,
-        shuttingDown, unavailable, offline, forbiddenAddress, imageRefused, noRoom,
+        shuttingDown, unavailable, offline, forbiddenAddress, imageRefused, noRoom, conflict,
     ]
 }

@@ -10,17 +10,22 @@ public struct WirePeer: Sendable, Hashable {
     public var uid: Int
     /// Short name of the process; "" if unknown.
     public var command: String
+    /// User ID of the login session that the process belongs to, which sudo does not change (loginuid in proc(5)); nil
+    /// if unknown.
+    public var loginUid: Int?
 
-    public init(pid: Int, uid: Int, command: String) {
+    public init(pid: Int, uid: Int, command: String, loginUid: Int? = nil) {
         self.pid = pid
         self.uid = uid
         self.command = command
+        self.loginUid = loginUid
     }
 
     init(from reader: MemberReader) throws(WireError) {
         pid = try reader.requiredInt("pid")
         uid = try reader.requiredInt("uid")
         command = try reader.requiredString("command")
+        loginUid = try reader.int("loginUid")
     }
 
     func write(to writer: inout JSONWriter) {
@@ -34,5 +39,6 @@ public struct WirePeer: Sendable, Hashable {
         writer.member("pid", pid)
         writer.member("uid", uid)
         writer.member("command", command)
+        writer.member("loginUid", loginUid)
     }
 }

@@ -1,8 +1,8 @@
 /// Suggests known names for an unknown one.
-enum NearestName {
+package enum NearestName {
     /// Returns a suggestion for an unknown name: the nearest known name if it is close, else the nearest known name
     /// that begins with the unknown one, else a list of all known names, the nearest first.
-    static func advice(for name: String, among known: [String]) -> String {
+    package static func advice(for name: String, among known: [String]) -> String {
         // Names with equal distances keep the order of `known`.
         let ranked = known.enumerated()
             .map { index, candidate in
@@ -21,7 +21,7 @@ enum NearestName {
 
     /// The restricted Damerau-Levenshtein distance (optimal string alignment): the number of insertions, deletions,
     /// replacements and swaps of neighboring characters. No character takes part in two of these edits.
-    static func distance(_ first: String, _ second: String) -> Int {
+    package static func distance(_ first: String, _ second: String) -> Int {
         // The name comes from the file and can have any length. Only 100 characters are compared, because a longer name
         // is far from every setting.
         let a = Array(first.unicodeScalars.prefix(100)), b = Array(second.unicodeScalars.prefix(100))

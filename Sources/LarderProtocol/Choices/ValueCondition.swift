@@ -1,0 +1,53 @@
+public import LarderJSON
+
+/// The resolved value that must be at the path when a change is made. Otherwise the change fails with
+/// ``WireError/Code/conflict``.
+public enum ValueCondition: Sendable, Equatable {
+    /// Any value, or none.
+    case any
+    /// No value.
+    case absent
+    /// A value that equals this one. The order of members does not count; the text of numbers does.
+    case equals(JSONValue)
+
+    init(from reader: MemberReader) throws(WireError) {
+        let value = reader.value("ifValue")
+        let isAbsent = try reader.bool("ifAbsent") ?? false
+        guard let value, !(value.isNull && reader.isPositional) else {
+            self = isAbsent ? .absent : .any
+            return
+        }
+        if isAbsent {
+            throw WireError(.invalidParams, "\"ifValue\" and \"ifAbsent\" exclude each other; send one of them")
+        }
+        if value.isNull {
+            throw WireError(
+                .invalidParams,
+                "\"ifValue\" is null, but no value in a configuration is; send \"ifAbsent\": true for no value")
+        }
+        self = .equals(value)
+    }
+
+    /// Writes the member into the object that the writer has begun.
+    func writeMembers(to writer: inout JSONWriter) {
+        switch self {
+        case .any: break
+        case .absent: writer.member("ifAbsent", true)
+        case .equals(let value): writer.member("ifValue", value)
+        }
+    }
+}
+
+// Comparing a value reveals it, so it needs the right to read.
+
+extension ConfigSet.Parameters {
+    var comparesValues: Bool { ifValue != .any }
+}
+
+extension ConfigUnset.Parameters {
+    var comparesValues: Bool { ifValue != .any }
+}
+
+extension ConfigApply.Parameters {
+    var comparesValues: Bool { changes.contains { $0.ifValue != .any } }
+}

@@ -1,0 +1,110 @@
+import LarderConfig
+import LarderConfigModel
+import LarderJSON
+import LarderProtocol
+
+// What the methods that change a namespace share: conditions and dry runs.
+
+extension ChangeTerms {
+    /// - Parameter path: the path of `ifValue`
+    init(
+        _ ifRevision: RevisionCondition, _ path: [String] = [], _ ifValue: ValueCondition = .any,
+        because reason: String?
+    ) {
+        let comparisons = ChangeCondition.Comparison(ifValue, at: path).map { [$0] } ?? []
+        self.init(condition: ChangeCondition(ifRevision, comparisons: comparisons), reason: reason)
+    }
+}
+
+extension ChangeCondition {
+    /// Converts the condition of a request; nil for none.
+    init?(_ ifRevision: RevisionCondition, comparisons: [Comparison] = []) {
+        if ifRevision.revision == nil, comparisons.isEmpty { return nil }
+        self.init(revision: ifRevision.revision, epoch: ifRevision.epoch, comparisons: comparisons)
+    }
+}
+
+extension ChangeCondition.Comparison {
+    /// Converts the condition of a request; nil for none.
+    init?(_ condition: ValueCondition, at path: [String]) {
+        switch condition {
+        case .any: return nil
+        case .absent: self.init(path: path, expected: nil)
+        case .equals(let value): self.init(path: path, expected: value.detached())
+        }
+    }
+}
+
+/// Which values of a namespace a peer may see.
+struct ValueVisibility: Sendable {
+    let mayRead: Bool
+    /// The patterns of values that are masked.
+    let secrets: SecretPatterns
+
+    /// Returns the value as the peer may see it, and whether it is masked.
+    func shown(_ value: JSONValue, at path: JSONPath) -> (JSONValue, Bool) {
+        mayRead ? secrets.masked(value, at: path) : (SecretPatterns.mask, true)
+    }
+}
+
+extension MethodCall {
+    func visibility(in namespace: ConfigNamespace) -> ValueVisibility {
+        ValueVisibility(
+            mayRead: connection.rights.mayRead(namespace.name), secrets: context.secrets(of: namespace))
+    }
+}
+
+/// The differences between two documents, as a peer may see them.
+struct ShownDifference {
+    private(set) var changes: [ConfigDiff.Change] = []
+    private(set) var isMasked = false
+
+    init(_ difference: ConfigDifference, _ visibility: ValueVisibility) {
+        for place in difference.places {
+            changes.append(
+                ConfigDiff.Change(
+                    path: place.path.segments, kind: place.old == nil ? .added : place.new == nil ? .removed : .changed,
+                    old: shown(place.old, at: place.path, visibility),
+                    new: shown(place.new, at: place.path, visibility)))
+        }
+    }
+
+    private mutating func shown(_ value: JSONValue?, at path: JSONPath, _ visibility: ValueVisibility) -> JSONValue? {
+        guard let value else { return nil }
+        let (shown, hidesSomething) = visibility.shown(value, at: path)
+        isMasked = isMasked || hidesSomething
+        return shown
+    }
+}
+
+/// The result of a dry run.
+struct DryRun {
+    let preview: ChangePreview
+    let epoch: String
+    let shown: ShownDifference
+
+    var changed: Bool { !shown.changes.isEmpty }
+
+    /// The result of a dry run of methods that return a *Change*.
+    var change: ConfigChange {
+        ConfigChange(
+            revision: preview.current.revision, epoch: epoch, changed: changed,
+            expiresAt: preview.result.lifetime?.expiresAt.map { Timestamp(milliseconds: $0) },
+            lifetimeChanged: preview.result.lifetime?.changed ?? false, isDryRun: true, changes: shown.changes,
+            isMasked: shown.isMasked)
+    }
+}
+
+extension ConfigNamespace {
+    /// Resolves a change as a commit would, and changes nothing.
+    func preview(_ change: LayerChange, _ visibility: ValueVisibility) async throws(WireError) -> DryRun {
+        do throws(ConfigError) {
+            let preview = try await self.preview(change)
+            return DryRun(
+                preview: preview, epoch: publication.epoch,
+                shown: ShownDifference(await preview.difference(), visibility))
+        } catch {
+            throw WireError(error, of: publication, mayRead: visibility.mayRead)
+        }
+    }
+}
