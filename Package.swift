@@ -126,8 +126,8 @@ let package = Package(
         larder(
             "LarderCommand",
             [
-                "LarderEncoding", "LarderJSON", "LarderPlatform", "LarderProtocol", "LarderClient", "LarderTemplate",
-                "CLinuxShims", arguments, crypto,
+                "LarderEncoding", "LarderJSON", "LarderJSON5", "LarderPlatform", "LarderProtocol", "LarderClient",
+                "LarderTemplate", "CLinuxShims", arguments, crypto,
             ]),
         larder("larder", ["LarderCommand"], executable: true),
         // Not part of any product: the load generator and code shared by tests.

@@ -17,6 +17,7 @@ enum ExitStatus: Int32, CaseIterable {
     case imageRefused = 10
     case noRoom = 11
     case warnings = 12
+    case conflict = 13
     case programFailed = 126
     case programNotFound = 127
 
@@ -37,6 +38,7 @@ enum ExitStatus: Int32, CaseIterable {
         case .imageRefused: "image: the file is not an acceptable image"
         case .noRoom: "image: no space within the limits of the cache or on the disk"
         case .warnings: "doctor, status --check: everything works, but something needs attention"
+        case .conflict: "a condition of the change does not hold, such as --if-value; nothing was changed"
         case .programFailed: "exec: the program cannot be run"
         case .programNotFound: "exec: the program was not found"
         }
@@ -66,6 +68,7 @@ enum ExitStatus: Int32, CaseIterable {
         case .offline: self = .offline
         case .imageRefused: self = .imageRefused
         case .noRoom: self = .noRoom
+        case .conflict: self = .conflict
         case .shuttingDown: self = .unreachable
         case .invalidParams: self = .usage
         default: self = .failure

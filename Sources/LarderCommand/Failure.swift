@@ -48,6 +48,12 @@ struct Failure: Error, Equatable {
             if let reason = remote?.reason { writer.member("reason", reason) }
             if let right = remote?.right { writer.member("right", right.rawValue) }
             if let namespace = remote?.namespace { writer.member("namespace", namespace) }
+            if let conflict = remote?.conflict {
+                writer.member("revision", conflict.revision)
+                writer.member("epoch", conflict.epoch)
+                if let path = conflict.path { writer.member("path", path.description) }
+                writer.member("value", conflict.value)
+            }
             writer.member("exitStatus", Int(status.rawValue))
             writer.endObject()
         }.compactText
@@ -62,7 +68,14 @@ struct Failure: Error, Equatable {
         case .disconnected: "retry, because the agent may have restarted"
         case .remote where error.remoteError?.code == .lineTooLong:
             "raise limits.lineBytes in the settings, or let the agent read the document from a file or over HTTP"
+        case .remote: error.remoteError?.conflict.map(current)
         default: nil
         }
+    }
+
+    /// The state that did not meet the condition of a change.
+    private static func current(_ conflict: WireError.Conflict) -> String {
+        let value = conflict.value.map { ", the value is \($0.compactText.printable)" } ?? ""
+        return "the current revision is \(conflict.revision)\(value)"
     }
 }

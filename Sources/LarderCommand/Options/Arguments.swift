@@ -10,7 +10,7 @@ enum Arguments {
     /// Moves the options that all verbs share behind the verb, so that `larder --socket PATH ping` is equivalent to
     /// `larder ping --socket PATH`.
     static func normalized(_ arguments: [String]) -> [String] {
-        let arguments = joiningNegativeTimes(arguments)
+        let arguments = joiningNegativeValues(arguments)
         var leading: [String] = []
         var rest = arguments[...]
         while let first = rest.first {
@@ -33,17 +33,19 @@ enum Arguments {
         return [verb] + negativeNumberLast(verb, leading + rest.dropFirst())
     }
 
-    /// Options whose value is a time.
-    private static let timed = [
+    /// Options whose value is a time or a number.
+    private static let numeric = [
         "--ttl", "--timeout", "--max-age", "--stale-if-error", "--splay", "--interval", "--kill-after", "--deadline",
+        "--by", "--minimum", "--maximum", "--if-value",
     ]
 
-    /// Joins `--ttl -1s` to `--ttl=-1s`. The parser then reports the negative time instead of an unknown option `-1s`.
-    private static func joiningNegativeTimes(_ arguments: [String]) -> [String] {
+    /// Joins `--by -1` to `--by=-1`, because the parser would take `-1` for an option. The parser then reports a
+    /// negative time as such, and not as an unknown option.
+    private static func joiningNegativeValues(_ arguments: [String]) -> [String] {
         var joined: [String] = []
         for (index, argument) in arguments.enumerated() {
             let isNegative = argument.first == "-" && argument.dropFirst().first?.isNumber == true
-            if isNegative, let option = joined.last, timed.contains(option), !arguments[..<index].contains("--") {
+            if isNegative, let option = joined.last, numeric.contains(option), !arguments[..<index].contains("--") {
                 joined[joined.count - 1] = "\(option)=\(argument)"
             } else {
                 joined.append(argument)

@@ -55,9 +55,13 @@ extension ConfigApply {
             }
         }
 
-        /// Reads the parameter `changes`. Errors name the change by its index from 0.
+        /// Reads the parameter `changes`.
         static func list(from reader: MemberReader) throws(WireError) -> [Change] {
-            let list = try reader.requiredValue("changes")
+            try list(reader.requiredValue("changes"))
+        }
+
+        /// Reads an array of changes. Errors name the change by its index from 0.
+        package static func list(_ list: JSONValue) throws(WireError) -> [Change] {
             guard list.kind == .array, (1...ConfigApply.Parameters.maxChanges).contains(list.count) else {
                 let found = list.kind == .array ? "an array of \(list.count)" : list.kind.article
                 throw WireError(

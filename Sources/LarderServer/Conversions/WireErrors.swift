@@ -1,6 +1,7 @@
 import LarderConfig
 import LarderConfigModel
 import LarderImages
+import LarderJSON
 import LarderProtocol
 import LarderUpstream
 

@@ -240,7 +240,7 @@ struct CommandFormatTests {
             lines == [
                 "search.limit = 20|(default, revision 41)",
                 "|LAYER|VALUE|FROM|SINCE",
-                "*|override|20|set by so\\u{1B}cat (process 7, user 0), expires in 10 min|revision 41, just now",
+                "*|override|20|set by so\\u{1B}cat (process 7, user root), expires in 10 min|revision 41, just now",
                 "|experiment|\"b\"|settings /etc/larder.json:9, experiment new search",
                 "|remote|hides lower layers|http https://config.example.org/a.json, version 7, rolled back to revision 38|"
                     + "revision 40, 1 min ago",
@@ -272,7 +272,7 @@ struct CommandFormatTests {
         #expect(
             HistoryReport(now: now).text(generations) == """
                    REVISION  PUBLISHED    SIZE  VERSION  BECAUSE OF
-                *        41  just now   1.2 kB  7        set a.b by larder (process 7, user 0); refresh from https://h/a.json
+                *        41  just now   1.2 kB  7        set a.b by larder (process 7, user root); refresh from https://h/a.json
                 +         9  1 min ago     2 B           rollback to 5
                 """)
         let plain = DiffReport(style: Style(isTerminal: false, noColor: "", terminal: ""))
@@ -315,7 +315,7 @@ struct CommandFormatTests {
                               1 min ago
                               accept it with: larder refresh --force
                   rolled back to revision 38, version 17 is held back
-                              by larder (process 7, user 0), 1 min ago
+                              by larder (process 7, user root), 1 min ago
                               layers held back: host, remote
                               until released, because files have no versions
                               end it with: larder rollback --release
@@ -327,7 +327,7 @@ struct CommandFormatTests {
                               no space
                   in use      revision 41 by 2 clients
                               revision 40 by 1 client
-                              revision 41 refused by app (process 7, user 0): no port, 1 min ago
+                              revision 41 refused by app (process 7, user root): no port, 1 min ago
                 """))
     }
 

@@ -48,7 +48,7 @@ struct DiffReport {
         return result.changes.map(line).joined(separator: "\n")
     }
 
-    private func line(_ change: ConfigDiff.Change) -> String {
+    func line(_ change: ConfigDiff.Change) -> String {
         let path = change.path.isEmpty ? "everything" : JSONPath(change.path).description.printable
         let (old, new) = (change.old?.compactText.printable, change.new?.compactText.printable)
         switch change.kind {

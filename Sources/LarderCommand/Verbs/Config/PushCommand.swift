@@ -13,6 +13,7 @@ struct PushCommand: AsyncParsableCommand {
 
             EXAMPLES:
               larder push config.json
+              larder push config.json --dry-run  show what would change
               generate-config | larder push - --version 2026-01-31.1
             """)
 
@@ -25,14 +26,18 @@ struct PushCommand: AsyncParsableCommand {
     @Flag(help: "Skip the checks of version and deletions, and end the hold of a rollback.")
     var force = false
 
+    @OptionGroup var change: ChangeOptions
     @OptionGroup var namespace: NamespaceOption
     @OptionGroup var agent: AgentOptions
 
     func run() async throws {
         let parameters = ConfigPush.Parameters(
             document: try Self.document(Input.contents(of: file), name: file), namespace: namespace.namespace,
-            version: version, force: force)
-        try await agent.printResult(of: ConfigPush.self, parameters) { $0.summary }
+            version: version, force: force, ifRevision: change.condition, reason: change.reason,
+            isDryRun: change.dryRun)
+        try await agent.printResult(of: ConfigPush.self, parameters) {
+            ChangeReport(style: .standardOutput).text($0)
+        }
     }
 
     static func document(_ bytes: [UInt8], name: String) throws(Failure) -> JSONValue {

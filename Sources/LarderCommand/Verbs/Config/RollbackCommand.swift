@@ -14,6 +14,8 @@ struct RollbackCommand: AsyncParsableCommand {
 
             EXAMPLES:
               larder rollback 40
+              larder rollback 40 --dry-run       show what would change
+              larder rollback 40 --reason "the new limit is too high"
               larder rollback 40 --hold untilReleased
               larder rollback --release          use the content of the sources again
             """)
@@ -29,6 +31,7 @@ struct RollbackCommand: AsyncParsableCommand {
         transform: Self.holdRule)
     var hold: ConfigRollback.Hold?
 
+    @OptionGroup var change: ChangeOptions
     @OptionGroup var namespace: NamespaceOption
     @OptionGroup var agent: AgentOptions
 
@@ -48,8 +51,13 @@ struct RollbackCommand: AsyncParsableCommand {
 
     func run() async throws {
         let action = revision.map { ConfigRollback.Action.goBack(to: $0, hold: hold) } ?? .release
-        let parameters = ConfigRollback.Parameters(action, namespace: namespace.namespace)
+        let parameters = ConfigRollback.Parameters(
+            action, namespace: namespace.namespace, ifRevision: change.condition, reason: change.reason,
+            isDryRun: change.dryRun)
         try await agent.printResult(of: ConfigRollback.self, parameters) { result in
+            if result.isDryRun {
+                return ChangeReport(style: .standardOutput).dryRun(result.changes ?? [], at: result.revision)
+            }
             let place = result.changed ? "revision \(result.revision)" : "unchanged at revision \(result.revision)"
             let what = result.released ? "released, \(place)" : place
             if !result.held { return what }

@@ -14,6 +14,9 @@ struct SetCommand: AsyncParsableCommand {
             override no longer expires. A string that begins with a dash must follow --. With --all, VALUE is an \
             object that replaces all overrides.
 
+            The conditions --if-revision, --if-value and --if-absent are checked in the same step as the change, so \
+            that no other change can come between. If one of them does not hold, the exit status is 13.
+
             EXAMPLES:
               larder set search.limit 25
               larder set search.name primary
@@ -23,6 +26,9 @@ struct SetCommand: AsyncParsableCommand {
               larder set search.offset -5
               larder set shell.options -- -eu
               larder set --all '{"search": {"limit": 25}}'
+              larder set search.limit 30 --if-value 25 --reason "more results per page"
+              larder set jobs.owner host-7 --if-absent
+              larder set search.limit 30 --dry-run
             """)
 
     @Argument(help: "A path such as search.limit, or a JSON Pointer such as /search/limit. Omit it with --all.")
@@ -42,6 +48,8 @@ struct SetCommand: AsyncParsableCommand {
     @Flag(help: "Replace all overrides with the members of VALUE, an object.")
     var all = false
 
+    @OptionGroup var condition: ValueConditionOptions
+    @OptionGroup var change: ChangeOptions
     @OptionGroup var namespace: NamespaceOption
     @OptionGroup var agent: AgentOptions
 
@@ -59,8 +67,11 @@ struct SetCommand: AsyncParsableCommand {
         let parameters = ConfigSet.Parameters(
             path: all ? JSONPath([]) : try PathArgument.parse(path),
             value: try ValueArgument.parse(text, isString: string), namespace: namespace.namespace,
-            ttlMilliseconds: ttl?.milliseconds, replaceAll: all)
-        try await agent.printResult(of: ConfigSet.self, parameters) { $0.summary }
+            ttlMilliseconds: ttl?.milliseconds, replaceAll: all, ifRevision: change.condition,
+            ifValue: try condition.condition(isString: string), reason: change.reason, isDryRun: change.dryRun)
+        try await agent.printResult(of: ConfigSet.self, parameters) {
+            ChangeReport(style: .standardOutput).text($0)
+        }
     }
 }
 
@@ -74,7 +85,9 @@ struct UnsetCommand: AsyncParsableCommand {
 
             EXAMPLES:
               larder unset search.limit
+              larder unset jobs.owner --if-value host-7
               larder unset --all                 remove all overrides
+              larder unset --all --dry-run       show what would change
             """)
 
     @Argument(help: "A path such as search.limit, or a JSON Pointer such as /search/limit. Omit it with --all.")
@@ -83,6 +96,8 @@ struct UnsetCommand: AsyncParsableCommand {
     @Flag(help: "Remove all overrides.")
     var all = false
 
+    @OptionGroup var condition: ValueConditionOptions
+    @OptionGroup var change: ChangeOptions
     @OptionGroup var namespace: NamespaceOption
     @OptionGroup var agent: AgentOptions
 
@@ -97,7 +112,11 @@ struct UnsetCommand: AsyncParsableCommand {
 
     func run() async throws {
         let parameters = ConfigUnset.Parameters(
-            path: try path.map(PathArgument.parse) ?? JSONPath([]), namespace: namespace.namespace, all: all)
-        try await agent.printResult(of: ConfigUnset.self, parameters) { $0.summary }
+            path: try path.map(PathArgument.parse) ?? JSONPath([]), namespace: namespace.namespace, all: all,
+            ifRevision: change.condition, ifValue: try condition.condition(isString: false), reason: change.reason,
+            isDryRun: change.dryRun)
+        try await agent.printResult(of: ConfigUnset.self, parameters) {
+            ChangeReport(style: .standardOutput).text($0)
+        }
     }
 }

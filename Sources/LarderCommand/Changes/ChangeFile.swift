@@ -1,0 +1,95 @@
+import LarderClient
+import LarderJSON5
+
+/// The file of `larder apply`.
+enum ChangeFile {
+    /// Parses a file in one of its three forms.
+    /// - Parameter name: the name of the file, for errors
+    static func parse(_ bytes: [UInt8], name: String) throws(Failure) -> [ConfigApply.Change] {
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw Failure(.usage, "\(name) is not UTF-8; save it as UTF-8")
+        }
+        let start = text.drop { $0.isWhitespace }
+        let changes =
+            if ["{", "[", "//", "/*"].contains(where: { start.hasPrefix($0) }) {
+                try document(bytes, name)
+            } else {
+                try lines(text, name)
+            }
+        if changes.isEmpty { throw Failure(.usage, "\(name) has no changes; write lines such as search.limit=25") }
+        return changes
+    }
+
+    private static func document(_ bytes: [UInt8], _ name: String) throws(Failure) -> [ConfigApply.Change] {
+        let document = try LenientJSON.parse(bytes, name: name)
+        guard document.kind == .object else { return try list(document, name) }
+        var changes: [ConfigApply.Change] = []
+        for (path, value) in document.members {
+            changes.append(ConfigApply.Change(.set(value), at: try self.path(path, name)))
+        }
+        return changes
+    }
+
+    private static func list(_ document: JSONValue, _ name: String) throws(Failure) -> [ConfigApply.Change] {
+        do throws(WireError) {
+            return try ConfigApply.Change.list(document)
+        } catch {
+            throw Failure(.usage, "\(name): \(error.detail)")
+        }
+    }
+
+    private static func lines(_ text: String, _ name: String) throws(Failure) -> [ConfigApply.Change] {
+        var changes: [ConfigApply.Change] = []
+        let lines = text.split(omittingEmptySubsequences: false) { $0.isNewline }
+        for (index, line) in lines.enumerated() {
+            let place = "\(name):\(index + 1)"
+            let line = line.drop { $0.isWhitespace }
+            if line.isEmpty || line.first == "#" { continue }
+            if line.hasPrefix("unset "), !line.contains("=") {
+                let path = line.dropFirst("unset ".count).filter { !$0.isWhitespace }
+                changes.append(ConfigApply.Change(.unset, at: try self.path(String(path), place)))
+                continue
+            }
+            guard let equals = line.firstIndex(of: "=") else {
+                throw Failure(.usage, "\(place): \"\(line.printable)\" is neither PATH=VALUE nor unset PATH")
+            }
+            let value: JSONValue
+            do throws(Failure) {
+                value = try ValueArgument.parse(String(line[line.index(after: equals)...]), isString: false)
+            } catch {
+                throw Failure(.usage, "\(place): \(error.message)")
+            }
+            changes.append(ConfigApply.Change(.set(value), at: try path(String(line[..<equals]), place)))
+        }
+        return changes
+    }
+
+    private static func path(_ text: String, _ place: String) throws(Failure) -> JSONPath {
+        if text.isEmpty { throw Failure(.usage, "\(place): the path is empty; write a path such as search.limit") }
+        do throws(Failure) {
+            return try PathArgument.parse(text)
+        } catch {
+            throw Failure(.usage, "\(place): \(error.message)")
+        }
+    }
+}
+
+/// JSON that people write: JSON or JSON5.
+enum LenientJSON {
+    /// Parses a text. JSON keeps the text of its numbers.
+    static func parse(_ bytes: [UInt8], name: String) throws(Failure) -> JSONValue {
+        if let value = try? JSONValue(parsing: bytes) { return value }
+        do throws(JSON5Error) {
+            let scalars = try JSON5Parser.scalars(of: bytes)
+            do throws(JSON5Error) {
+                if let value = try JSON5Parser.parse(scalars).json { return value }
+            } catch {
+                throw error.placed(in: scalars)
+            }
+        } catch {
+            let place = error.place.map { ":\($0.line):\($0.column)" } ?? ""
+            throw Failure(.usage, "\(name)\(place): \(error.reason)")
+        }
+        throw Failure(.usage, "\(name) contains Infinity or NaN, which a configuration cannot have")
+    }
+}

@@ -1,0 +1,53 @@
+import Glibc
+
+/// The user's editor and the file that it edits, which only the user can read.
+final class Editor {
+    private let directory: String
+    private var path: String { directory + "/larder.json5" }
+
+    /// Creates the directory of the file.
+    init() throws(Failure) {
+        let parent = Self.variable("TMPDIR") ?? "/tmp"
+        var template = Array((parent + "/larder-edit-XXXXXX").utf8CString)
+        guard mkdtemp(&template) != nil else {
+            throw Failure(.failure, "cannot create a directory in \(parent): \(String(cString: strerror(errno)))")
+        }
+        directory = String(cString: template)
+    }
+
+    deinit {
+        unlink(path)
+        rmdir(directory)
+    }
+
+    /// Lets the user edit a text, and returns the result.
+    func edit(_ text: String) throws(Failure) -> String {
+        try write(text)
+        let editor = Self.variable("VISUAL") ?? Self.variable("EDITOR") ?? "vi"
+        // The shell splits the variable, which may contain options.
+        let status = system("\(editor) '\(path.replacing("'", with: "'\\''"))'")
+        guard status == 0 else {
+            throw Failure(
+                .failure, "the editor \"\(editor.printable)\" failed; nothing was changed; set EDITOR to a working one")
+        }
+        return String(decoding: try Input.contents(of: path), as: UTF8.self)
+    }
+
+    private func write(_ text: String) throws(Failure) {
+        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw Input.failure(path) }
+        defer { close(file) }
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+            guard count > 0 else {
+                throw Failure(.failure, "cannot write \(path): \(String(cString: strerror(errno)))")
+            }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    private static func variable(_ name: String) -> String? {
+        getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+    }
+}

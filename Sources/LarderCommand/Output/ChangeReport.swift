@@ -1,0 +1,19 @@
+import LarderClient
+
+/// Describes the result of a change for people.
+struct ChangeReport {
+    let style: Style
+
+    func text(_ change: ConfigChange) -> String {
+        guard change.isDryRun else { return change.summary }
+        return dryRun(change.changes ?? [], at: change.revision)
+    }
+
+    /// One line per difference, after a line that says that nothing was changed.
+    func dryRun(_ changes: [ConfigDiff.Change], at revision: Int) -> String {
+        if changes.isEmpty { return "dry run: the configuration would stay as it is in revision \(revision)" }
+        let report = DiffReport(style: style)
+        return (["dry run: this would change in revision \(revision)"] + changes.map(report.line))
+            .joined(separator: "\n")
+    }
+}
