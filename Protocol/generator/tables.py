@@ -174,6 +174,11 @@ class Tables:
     def about(self, place):
         """The description of a member. That of its type is left out if the text describes the type."""
         node = self.schemas.node(place)
+        while self.called(place) and "description" not in node:
+            place = self.schemas.target(place)
+            if place.removeprefix("common.json#/$defs/") in CALLED:
+                return ""
+            node = self.schemas.node(place)
         return node.get("description", "") if self.called(place) else self.schemas.description(place) or ""
 
     def called(self, place):
@@ -201,6 +206,8 @@ class Tables:
 
     def plain(self, kind, node, place):
         low, high = node.get("minimum"), node.get("maximum")
+        if low == 1 - 2**53 and high == 2**53 - 1:
+            return kind
         if kind in ("integer", "number") and low is not None:
             return f"{kind} ≥ {low}" if high is None or high == 2**53 - 1 else f"{kind} from {low:,} to {high:,}"
         if kind == "array":

@@ -56,6 +56,37 @@ struct DiskFormatTests {
         #expect(String(decoding: record.encoded(), as: UTF8.self) == Self.recordLine)
     }
 
+    @Test("reasons and login users are kept in journal records and generations")
+    func reasons() throws {
+        let peer = Peer(pid: 42, uid: 0, command: "larder", loginUID: 1000)
+        let entry = OverrideEntry(path: ["a"], value: 1, setAt: 5, setBy: peer, reason: "load test")
+        let pushed = RemoteDocument(
+            document: ["b": 1], origin: "push", updatedAt: 6, pushedBy: peer, reason: "new cluster")
+        let causes = [
+            ChangeCause(.apply, path: ["a"], peer: peer, reason: "load test"),
+            ChangeCause(.increment, path: ["n"], peer: peer),
+        ]
+        let digest = String(repeating: "cd", count: 32)
+        let written = JournalRecord(
+            sequence: 1, revision: 2, digest: digest, publishedAt: 3, released: 4,
+            operations: [.set(entry), .remote(pushed, endsHold: false)], causes: causes)
+        let record = try #require(JournalRecord(written.encoded().dropLast()))
+        #expect(record.causes == causes)
+        guard case .set(let readEntry) = record.operations[0], case .remote(let readPushed, _) = record.operations[1]
+        else { return #expect(Bool(false)) }
+        #expect(readEntry == entry)
+        #expect(readPushed.reason == "new cluster" && readPushed.pushedBy == peer)
+
+        let generation = Generation(
+            revision: 2, digest: SnapshotDigest(known: digest), publishedAt: 3, journalSequence: 1, released: 4,
+            causes: causes, layers: Layers(remote: pushed, override: OverrideLayer(entries: [entry])))
+        let decoded = try GenerationFile.decode(
+            GenerationFile.encode(generation, epoch: "00ff00ff00ff00ff", namespace: "default"))
+        #expect(decoded.causes == causes)
+        #expect(decoded.layers.override.entries == [entry])
+        #expect(decoded.layers.remote?.reason == "new cluster")
+    }
+
     @Test("the journal file contains the records, and then zeros up to 262,144 bytes")
     func journalFile() throws {
         try Self.withArchive { (archive, directory) throws in

@@ -23,6 +23,9 @@ struct CommandParsingTests {
             Arguments.normalized(["set", "a", "-5.5", "--ttl", "1m"]) == ["set", "a", "--ttl", "1m", "--", "-5.5"])
         #expect(Arguments.normalized(["set", "a", "--", "-5"]) == ["set", "a", "--", "-5"])
         #expect(Arguments.normalized(["get", "-5"]) == ["get", "-5"])
+        #expect(Arguments.normalized(["increment", "n", "--by", "-1"]) == ["increment", "n", "--by=-1"])
+        #expect(
+            Arguments.normalized(["set", "a", "-5", "--if-value", "-6"]) == ["set", "a", "--if-value=-6", "--", "-5"])
         #expect(
             Arguments.normalized(["--json", "image", "ls", "--timeout", "1s"]) == [
                 "image", "ls", "--json", "--timeout", "1s",

@@ -34,6 +34,24 @@ struct LogTests {
             ])
     }
 
+    @Test("the line of a publication has the reason and the login user, and replaces their control characters")
+    func reason() {
+        let lines = LogRecorder()
+        let log = PublicationLog(namespace: "shop", logger: lines.logger)
+        let peer = Peer(pid: 1, uid: 0, command: "larder", loginUID: 1000)
+        log.add(entry(7, ChangeCause(.apply, path: ["search"], peer: peer, reason: "load\ntest")))
+        log.add(entry(8, ChangeCause(.increment, path: ["n"])))
+        let written = lines.take()
+        #expect(
+            written.map(\.message) == [
+                "namespace shop: published revision 7: applied several changes at search by larder, pid 1, uid 0, "
+                    + "login uid 1000 (load?test)",
+                "namespace shop: published revision 8: incremented n",
+            ])
+        #expect(written.first?.fields["peer_login_uid"] == "1000")
+        #expect(written.first?.fields["reason"] == "load\ntest")
+    }
+
     @Test("each cause has its own text, and control characters in names are replaced")
     func causes() {
         let lines = LogRecorder()

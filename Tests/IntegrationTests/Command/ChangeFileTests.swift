@@ -1,0 +1,91 @@
+import LarderJSON
+import LarderProtocol
+import Testing
+
+@testable import LarderCommand
+
+@Suite("Files of larder apply and texts of larder edit")
+struct ChangeFileTests {
+    private func parse(_ text: String) throws(Failure) -> [ConfigApply.Change] {
+        try ChangeFile.parse(Array(text.utf8), name: "f")
+    }
+
+    private func message(_ text: String) -> String? {
+        do throws(Failure) {
+            _ = try parse(text)
+            return nil
+        } catch {
+            return error.message
+        }
+    }
+
+    @Test("lines set and remove overrides")
+    func lines() throws {
+        let text = """
+            # a comment
+
+            search.limit=25
+            /a.b/c = {"x": "="}
+            unset search.offset
+            name=plain text
+            """
+        #expect(
+            try parse(text) == [
+                ConfigApply.Change(.set(25), at: JSONPath(parsing: "search.limit")),
+                ConfigApply.Change(.set(["x": "="]), at: JSONPath(parsing: "/a.b/c ")),
+                ConfigApply.Change(.unset, at: JSONPath(parsing: "search.offset")),
+                ConfigApply.Change(.set("plain text"), at: JSONPath(parsing: "name")),
+            ])
+    }
+
+    @Test("a JSON5 object has paths and values, and an array has changes with conditions")
+    func documents() throws {
+        #expect(
+            try parse("// comment\n{'search.limit': 1.50, hosts: ['a',],}") == [
+                ConfigApply.Change(.set(JSONValue(parsing: "1.50")), at: JSONPath(parsing: "search.limit")),
+                ConfigApply.Change(.set(["a"]), at: JSONPath(parsing: "hosts")),
+            ])
+        #expect(
+            try parse("[{op: 'unset', path: 'a', ifValue: 1}, {op: 'test', path: 'b', ifAbsent: true}]") == [
+                ConfigApply.Change(.unset, at: JSONPath(parsing: "a"), ifValue: .equals(1)),
+                ConfigApply.Change(.test, at: JSONPath(parsing: "b"), ifValue: .absent),
+            ])
+    }
+
+    @Test("errors name the file and the line")
+    func errors() {
+        #expect(message("a=1\nb")?.hasPrefix("f:2: \"b\" is neither") == true)
+        #expect(message("=1")?.hasPrefix("f:1: the path is empty") == true)
+        #expect(message("a={\"x\"")?.hasPrefix("f:1: VALUE begins like JSON") == true)
+        #expect(message("{a: }")?.hasPrefix("f:1:5: ") == true)
+        #expect(message("[{op: 'set', path: 'a'}]") == "f: changes[0]: \"value\" is missing")
+        #expect(message("\n# nothing\n")?.hasPrefix("f has no changes") == true)
+    }
+
+    @Test("only the differences of an edit become changes, and they can be made in another value")
+    func edit() throws {
+        let edit = DocumentEdit(
+            old: ["a": ["x": 1, "y": 2], "list": [1], "gone": true],
+            new: ["a": ["x": 1, "y": 3], "list": [1, 2], "n": 0],
+            path: JSONPath(["p"]))
+        #expect(
+            edit.changes == [
+                ConfigApply.Change(.set(3), at: JSONPath(["p", "a", "y"])),
+                ConfigApply.Change(.set([1, 2]), at: JSONPath(["p", "list"])),
+                ConfigApply.Change(.set(.null), at: JSONPath(["p", "gone"])),
+                ConfigApply.Change(.set(0), at: JSONPath(["p", "n"])),
+            ])
+        #expect(
+            edit.applied(to: ["a": ["x": 9, "y": 2], "gone": true, "other": 1])
+                == ["a": ["x": 9, "y": 3], "other": 1, "list": [1, 2], "n": 0])
+    }
+
+    @Test("the notes of an edited text are ignored and replaced")
+    func notes() throws {
+        let text = EditText.text(["a": 1], notes: ["one", "two\nlines"])
+        #expect(text == "// one\n// two\\nlines\n{\n  \"a\": 1\n}\n")
+        #expect(try EditText.value(of: text) == ["a": 1])
+        #expect(EditText.replacingNotes(of: text, by: ["new"]) == "// new\n{\n  \"a\": 1\n}\n")
+        #expect(try EditText.value(of: "// only\n// notes\n") == nil)
+    }
+}

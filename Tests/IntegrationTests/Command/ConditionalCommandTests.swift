@@ -1,0 +1,95 @@
+import Foundation
+import LarderJSON
+import TestSupport
+import Testing
+
+@Suite("Commands for conditional changes", .ownThread, .timeLimit(.minutes(3)))
+struct ConditionalCommandTests {
+    @Test("set, unset and increment report a failed condition with exit status 13 and the current value")
+    func conditions() throws {
+        try AgentHome.with { home in
+            _ = try home.start()
+            #expect(try home.larder("set", "owner", "a", "--if-absent").status == 0)
+            let refused = try home.larder("set", "owner", "b", "--if-absent")
+            #expect(refused.status == 13)
+            #expect(refused.error.contains("the value is \"a\""), "\(refused.error)")
+            #expect(try home.larder("unset", "owner", "--if-value", "b").status == 13)
+            let json = try JSONValue(parsing: home.larder("set", "owner", "c", "--if-revision", "0", "--json").error)
+            #expect(json["name"] == "conflict" && json["exitStatus"] == 13 && json["revision"]?.int != nil)
+            #expect(try home.larder("increment", "left", "--by", "2").output == "2\n")
+            #expect(try home.larder("increment", "left", "--by", "-2", "--minimum", "0").output == "0\n")
+            #expect(try home.larder("increment", "left", "--by", "-1", "--minimum", "0").status == 13)
+        }
+    }
+
+    @Test("apply makes several changes as one; dry runs print the differences; history shows the reason and the user")
+    func apply() throws {
+        try AgentHome.with { home in
+            let agent = try home.start()
+            let before = try agent.call("config.get")["revision"]?.int ?? 0
+            let dryRun = try home.larder("apply", "-", "--dry-run", input: "a.b=1\nc=text\n")
+            #expect(
+                dryRun.output == "dry run: this would change in revision \(before)\n+ a: {\"b\":1}\n+ c: \"text\"\n")
+            let applied = try home.larder("apply", "-", "--reason", "a test", input: "a.b=1\nc=text\n")
+            #expect(applied.output == "revision \(before + 1)\n", "\(applied.error)")
+            #expect(try agent.call("config.get")["value"] == ["a": ["b": 1], "c": "text"])
+            let history = try home.larder("history", "--limit", "1").output
+            #expect(history.contains("apply by ") && history.contains("because: a test"), "\(history)")
+            #expect(try home.larder("explain", "c").output.contains("because: a test"))
+            #expect(
+                try home.larder("set", "c", "text", "--dry-run").output
+                    == "dry run: the configuration would stay as it is in revision \(before + 1)\n")
+            #expect(try home.larder("unset", "--all", "--dry-run").output.contains("- c: \"text\""))
+            try agent.waitForLog("(a test)")
+        }
+    }
+
+    /// Runs `larder edit` with a shell script as the editor. `$1` is the file, and `$STEP` counts the calls from 1.
+    private func edit(_ home: AgentHome, _ script: String, _ arguments: String...) throws -> Command {
+        try home.write(
+            "editor", "#!/bin/sh\nSTEP=$(($(cat $0.step 2>/dev/null || echo 0) + 1))\necho $STEP > $0.step\n" + script)
+        let path = home.directory + "/editor"
+        chmod(path, 0o700)
+        unlink(path + ".step")
+        let environment = home.clientEnvironment.merging(["EDITOR": path, "VISUAL": ""]) { $1 }
+        return try Command.run(Products.commandLine, ["edit"] + arguments, environment: environment)
+    }
+
+    @Test("edit applies only the difference, and an unchanged or empty text changes nothing")
+    func edit() throws {
+        try AgentHome.with { home in
+            let agent = try home.start()
+            try agent.call("config.push", ["document": ["search": ["limit": 25, "hosts": ["a"]]]])
+            let edited = try edit(home, "sed -i 's/25/30/' \"$1\"", "search", "--reason", "more")
+            #expect(edited.status == 0, "\(edited.error)")
+            #expect(try agent.call("config.get", ["path": "search"])["value"] == ["limit": 30, "hosts": ["a"]])
+            let explained = try agent.call("config.explain", ["path": "search.hosts"])
+            #expect(explained["winner"] == "remote")
+            #expect(try edit(home, "true", "search").output.hasPrefix("unchanged at revision "))
+            #expect(try edit(home, ": > \"$1\"", "search").status == 1)
+            #expect(try edit(home, "exit 3", "search").error.contains("the editor"))
+        }
+    }
+
+    @Test("edit asks again after a syntax error and after a conflict, with both changes")
+    func editConflict() throws {
+        try AgentHome.with { home in
+            let agent = try home.start()
+            try agent.call("config.set", ["path": "a", "value": 1])
+            try agent.call("config.set", ["path": "b", "value": 1])
+            let script = """
+                case $STEP in
+                1) sed -i 's/"a": 1/"a": 2,,/' "$1" ;;
+                2) grep -q '^// the text:' "$1" || exit 9
+                   sed -i 's/,,/,/' "$1"
+                   \(Products.commandLine) set b 5 > /dev/null ;;
+                3) grep -q 'was changed in the meantime' "$1" && grep -q '"b": 5' "$1" || exit 9 ;;
+                *) exit 9 ;;
+                esac
+                """
+            let edited = try edit(home, script)
+            #expect(edited.status == 0, "\(edited.error)")
+            #expect(try agent.call("config.get")["value"] == ["a": 2, "b": 5])
+        }
+    }
+}

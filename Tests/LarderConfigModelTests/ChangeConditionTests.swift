@@ -1,0 +1,242 @@
+import LarderJSON
+import Testing
+
+@testable import LarderConfigModel
+
+@Suite("Conditions, increments and several changes as one")
+struct ChangeConditionTests {
+    private static let epoch = "00ff00ff00ff00ff"
+
+    /// A core whose snapshot has revision 1.
+    private func core(_ value: JSONValue = ["a": ["x": 1], "n": 5]) throws -> CommitCore {
+        var layers = Layers()
+        layers.host = FileDocument(document: value, updatedAt: 1)
+        return CommitCore(
+            layers: layers, snapshot: ConfigSnapshot(value: layers.resolved(), revision: 1, publishedAt: 1),
+            history: GenerationHistory(),
+            numbering: RevisionNumbering(
+                after: RevisionNumbering.Recovered(
+                    revision: 1, journalSequence: 0, reservedBound: 0, settledBound: 0, highestNamed: 0), first: 1),
+            epoch: Self.epoch)
+    }
+
+    private func batch(_ core: CommitCore) -> ChangeBatch {
+        core.batch(limits: DocumentLimits(maximumBytes: 10_000), now: 1000, recordsOperations: true)
+    }
+
+    private func set(_ path: [String], _ value: JSONValue) -> LayerChange {
+        .set(path: path, value: value, timeToLive: nil, by: nil)
+    }
+
+    private func condition(
+        revision: Int? = nil, epoch: String? = nil, _ comparisons: (path: [String], expected: JSONValue?)...
+    ) -> ChangeTerms {
+        ChangeTerms(
+            condition: ChangeCondition(
+                revision: revision, epoch: epoch,
+                comparisons: comparisons.map { .init(path: $0.path, expected: $0.expected) }))
+    }
+
+    /// The code of the error of a change; nil if it was made.
+    private func refusal(_ change: LayerChange, _ batch: inout ChangeBatch) -> ConfigError.Code? {
+        do throws(ConfigError) {
+            _ = try batch.apply(change)
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    // MARK: Conditions
+
+    @Test("a change is made if the revision and the epoch are the current ones, otherwise it is a conflict")
+    func revision() throws {
+        var batch = batch(try core())
+        #expect(refusal(set(["b"], 1).on(condition(revision: 2)), &batch) == .conflict)
+        #expect(refusal(set(["b"], 1).on(condition(revision: 1, epoch: "0000000000000000")), &batch) == .conflict)
+        #expect(!batch.hasChanged)
+        #expect(refusal(set(["b"], 1).on(condition(revision: 1, epoch: Self.epoch)), &batch) == nil)
+        #expect(batch.hasChanged)
+    }
+
+    @Test("after an earlier change of the batch, the revision is no longer current")
+    func revisionInBatch() throws {
+        var batch = batch(try core())
+        _ = try batch.apply(set(["b"], 1))
+        #expect(refusal(set(["c"], 1).on(condition(revision: 1)), &batch) == .conflict)
+        #expect(refusal(.unset(path: ["b"], by: nil).on(condition(revision: 1)), &batch) == .conflict)
+    }
+
+    @Test("earlier changes of the batch that leave the document as it is also leave the revision current")
+    func sameDocumentInBatch() throws {
+        var batch = batch(try core())
+        _ = try batch.apply(set(["n"], 5))
+        _ = try batch.apply(set(["b"], 1))
+        _ = try batch.apply(.unset(path: ["b"], by: nil))
+        #expect(refusal(set(["c"], 1).on(condition(revision: 1)), &batch) == nil)
+    }
+
+    @Test("values are compared with the resolved document, regardless of the order of members")
+    func values() throws {
+        var batch = batch(try core(["a": ["x": 1, "y": 2], "n": 5]))
+        let reordered = try JSONValue(parsing: #"{"y":2,"x":1}"#)
+        #expect(refusal(set(["b"], 1).on(condition((["a"], reordered))), &batch) == nil)
+        #expect(refusal(set(["b"], 2).on(condition((["n"], 6))), &batch) == .conflict)
+        #expect(refusal(set(["b"], 2).on(condition((["n"], nil))), &batch) == .conflict)
+        #expect(refusal(set(["b"], 2).on(condition((["none"], 1))), &batch) == .conflict)
+        #expect(refusal(set(["b"], 2).on(condition((["none"], nil))), &batch) == nil)
+        #expect(refusal(set(["b"], 3).on(condition((["n"], try JSONValue(parsing: "5.0")))), &batch) == .conflict)
+    }
+
+    @Test("values are compared with the result of the earlier changes of the batch")
+    func valuesInBatch() throws {
+        var batch = batch(try core())
+        let take = { (expected: Int) in
+            self.set(["owner"], .int(expected + 1)).on(self.condition((["owner"], .int(expected))))
+        }
+        #expect(refusal(set(["owner"], 0).on(condition((["owner"], nil))), &batch) == nil)
+        #expect(refusal(set(["owner"], 0).on(condition((["owner"], nil))), &batch) == .conflict)
+        #expect(refusal(take(0), &batch) == nil)
+        #expect(refusal(take(0), &batch) == .conflict)
+        #expect(refusal(take(1), &batch) == nil)
+        // Values above and below a changed path are resolved again.
+        _ = try batch.apply(set(["a", "y"], 2))
+        #expect(refusal(set(["b"], 1).on(condition((["a"], ["x": 1]))), &batch) == .conflict)
+        #expect(refusal(set(["b"], 1).on(condition((["a"], ["x": 1, "y": 2]))), &batch) == nil)
+        _ = try batch.apply(set(["a"], ["x": JSONValue.null]))
+        #expect(refusal(set(["b"], 2).on(condition((["a", "x"], 1))), &batch) == .conflict)
+        #expect(refusal(set(["b"], 2).on(condition((["a", "x"], nil))), &batch) == nil)
+    }
+
+    @Test("an override that a lock hides is not the value that is compared")
+    func locked() throws {
+        let core = try core()
+        var first = batch(core)
+        _ = try first.apply(set(["n"], 7))
+        _ = try first.apply(.rules(LayerRules(locks: LockedPaths([JSONPath(["n"])]))))
+        #expect(refusal(set(["b"], 1).on(condition((["n"], 7))), &first) == .conflict)
+        #expect(refusal(set(["b"], 1).on(condition((["n"], 5))), &first) == nil)
+    }
+
+    @Test("comparisons in batches agree with the resolved document, for random changes")
+    func randomBatches() throws {
+        var generator = SystemRandomNumberGenerator()
+        let names = ["a", "b", "c"]
+        func path() -> [String] { (0..<Int.random(in: 1...3, using: &generator)).map { _ in names.randomElement()! } }
+        func value() -> JSONValue {
+            [1, 2, "x", .null, ["a": 1], ["b": ["c": 2]], .array([1]), .emptyObject].randomElement()!
+        }
+        for _ in 0..<300 {
+            let core = try core(["a": ["b": 1], "c": [1, 2]])
+            var batch = batch(core)
+            for _ in 0..<8 {
+                let change =
+                    Bool.random(using: &generator)
+                    ? set(path(), value()) : LayerChange.unset(path: path(), by: nil)
+                _ = try? batch.apply(change)
+                let compared = path()
+                let resolved = batch.layers.resolved()
+                let expected = resolved.value(at: JSONPath(compared))
+                var probe = batch
+                #expect(refusal(set(["probe"], 1).on(condition((compared, expected))), &probe) != .conflict)
+                probe = batch
+                #expect(refusal(set(["probe"], 1).on(condition((compared, "other"))), &probe) == .conflict)
+                probe = batch
+                let isCurrent = resolved == core.snapshot.value
+                let byRevision = refusal(set(["probe"], 1).on(condition(revision: 1)), &probe)
+                #expect((byRevision == .conflict) == !isCurrent)
+            }
+        }
+    }
+
+    // MARK: Increments
+
+    @Test("increments add to the resolved value, count an absent value as 0, and see earlier ones of the batch")
+    func increments() throws {
+        var batch = batch(try core())
+        let add = { (path: [String], step: CounterStep) in LayerChange.increment(path: path, step, by: nil) }
+        #expect(try batch.apply(add(["n"], CounterStep(by: 2))).number == 7)
+        #expect(try batch.apply(add(["n"], CounterStep(by: -3))).number == 4)
+        #expect(try batch.apply(add(["new", "count"], CounterStep(by: 1))).number == 1)
+        #expect(batch.layers.resolved().value(at: JSONPath(["new", "count"])) == 1)
+        #expect(batch.operations.count == 3)
+        #expect(batch.causes.map(\.kind) == [.increment, .increment, .increment])
+    }
+
+    @Test("an increment beyond its bounds is a conflict; one of a value or sum that is not exact is invalid")
+    func incrementLimits() throws {
+        let largest = CounterStep.exactIntegers.upperBound
+        var batch = batch(
+            try core(["n": 0, "big": .int(largest), "half": 1.5, "text": "1", "beyond": .int(largest + 1)]))
+        let add = { (name: String, step: CounterStep) in LayerChange.increment(path: [name], step, by: nil) }
+        #expect(refusal(add("n", CounterStep(by: -1, minimum: 0)), &batch) == .conflict)
+        #expect(refusal(add("n", CounterStep(by: 4, maximum: 3)), &batch) == .conflict)
+        for name in ["big", "half", "text", "beyond"] {
+            #expect(refusal(add(name, CounterStep(by: 1)), &batch) == .invalidChange, "\(name)")
+        }
+        #expect(!batch.hasChanged)
+        #expect(refusal(add("n", CounterStep(by: 3, minimum: 3, maximum: 3)), &batch) == nil)
+        #expect(refusal(add("big", CounterStep(by: -largest)), &batch) == nil)
+    }
+
+    @Test("an increment keeps the expiry of the override")
+    func incrementOfExpiring() throws {
+        var batch = batch(try core())
+        _ = try batch.apply(.set(path: ["n"], value: 1, timeToLive: .seconds(60), by: nil))
+        let result = try batch.apply(.increment(path: ["n"], CounterStep(by: 1), by: nil))
+        #expect(result.number == 2 && result.lifetime?.changed == false)
+        #expect(batch.layers.override.entry(at: ["n"])?.expiresAt == 61_000)
+    }
+
+    // MARK: Several changes
+
+    @Test("several changes are made with one cause, and each is journaled")
+    func several() throws {
+        let core = try core()
+        var batch = batch(core)
+        let change = LayerChange.several(
+            [set(["a", "x"], 2), set(["a", "y", "z"], 3), .unset(path: ["a", "q"], by: nil)], by: nil)
+        #expect(try batch.apply(change.on(ChangeTerms(reason: "test"))).layerChanged)
+        #expect(batch.layers.resolved() == ["a": ["x": 2, "y": ["z": 3]], "n": 5])
+        #expect(batch.operations.count == 2)
+        #expect(batch.causes == [ChangeCause(.apply, path: ["a"], reason: "test")])
+        #expect(batch.layers.override.entry(at: ["a", "x"])?.reason == "test")
+    }
+
+    @Test("if one of several changes is refused, none is made")
+    func severalRefused() throws {
+        var batch = batch(try core(["list": [1], "n": 5]))
+        _ = try batch.apply(set(["before"], 1))
+        let changes = [set(["a"], 1), set(["list", "0"], 2)]
+        #expect(refusal(.several(changes, by: nil), &batch) == .invalidChange)
+        #expect(refusal(.several([set(["list"], 1), set(["list", "x"], 2)], by: nil), &batch) == nil)
+        #expect(batch.layers.resolved() == ["list": ["x": 2], "n": 5, "before": 1])
+        #expect(batch.operations.count == 3 && batch.causes.count == 2)
+    }
+
+    @Test("all comparisons of several changes are made before the first of them")
+    func severalCompared() throws {
+        var batch = batch(try core())
+        let changes = LayerChange.several([set(["n"], 6), set(["m"], 5)], by: nil)
+        #expect(refusal(changes.on(condition((["n"], 5), (["m"], nil))), &batch) == nil)
+        #expect(refusal(changes.on(condition((["n"], 6), (["m"], 6))), &batch) == .conflict)
+    }
+
+    // MARK: Dry runs
+
+    @Test("a preview shows the document that a commit would publish, and changes nothing")
+    func preview() async throws {
+        let core = try core()
+        let limits = DocumentLimits(maximumBytes: 10_000)
+        let preview = try await core.preview(
+            set(["a", "x"], 2).on(condition(revision: 1)), limits: limits, mayPublishEmpty: true, now: 1)
+        #expect(preview.current.revision == 1 && preview.value == ["a": ["x": 2], "n": 5])
+        let places = await preview.difference().places
+        #expect(places == [.init(path: JSONPath(["a", "x"]), old: 1, new: 2)])
+        #expect(core.layers.override.isEmpty && core.snapshot.revision == 1)
+        await #expect(throws: ConfigError.self) {
+            try await core.preview(
+                set(["a"], 1).on(condition(revision: 7)), limits: limits, mayPublishEmpty: true, now: 1)
+        }
+    }
+}
