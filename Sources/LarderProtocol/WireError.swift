@@ -35,7 +35,7 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         public let epoch: String
         /// The path of the value that differs; nil if the revision or the epoch differs.
         public let path: JSONPath?
-        /// The value at ``path`` in the snapshot ``revision``; nil if there is none, or if the peer may not read it.
+        /// The value at ``path`` in the snapshot ``revision``; nil if it has no value there, or if the peer may not read it.
         public let value: JSONValue?
 
         public init(revision: Int, epoch: String, path: JSONPath? = nil, value: JSONValue? = nil) {

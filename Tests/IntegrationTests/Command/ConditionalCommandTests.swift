@@ -12,12 +12,12 @@ struct ConditionalCommandTests {
             #expect(try home.larder("set", "owner", "a", "--if-absent").status == 0)
             let refused = try home.larder("set", "owner", "b", "--if-absent")
             #expect(refused.status == 13)
-            #expect(refused.error.contains("the value is \"a\""), "\(refused.error)")
+            #expect(refused.log.contains("the value is \"a\""), "\(refused.log)")
             #expect(try home.larder("unset", "owner", "--if-value", "b").status == 13)
-            let json = try JSONValue(parsing: home.larder("set", "owner", "c", "--if-revision", "0", "--json").error)
+            let json = try JSONValue(parsing: home.larder("set", "owner", "c", "--if-revision", "0", "--json").log)
             #expect(json["name"] == "conflict" && json["exitStatus"] == 13 && json["revision"]?.int != nil)
-            #expect(try home.larder("increment", "left", "--by", "2").output == "2\n")
-            #expect(try home.larder("increment", "left", "--by", "-2", "--minimum", "0").output == "0\n")
+            #expect(try home.larder("increment", "left", "--by", "2").text == "2\n")
+            #expect(try home.larder("increment", "left", "--by", "-2", "--minimum", "0").text == "0\n")
             #expect(try home.larder("increment", "left", "--by", "-1", "--minimum", "0").status == 13)
         }
     }
@@ -29,17 +29,17 @@ struct ConditionalCommandTests {
             let before = try agent.call("config.get")["revision"]?.int ?? 0
             let dryRun = try home.larder("apply", "-", "--dry-run", input: "a.b=1\nc=text\n")
             #expect(
-                dryRun.output == "dry run: this would change in revision \(before)\n+ a: {\"b\":1}\n+ c: \"text\"\n")
+                dryRun.text == "dry run: this would change in revision \(before)\n+ a: {\"b\":1}\n+ c: \"text\"\n")
             let applied = try home.larder("apply", "-", "--reason", "a test", input: "a.b=1\nc=text\n")
-            #expect(applied.output == "revision \(before + 1)\n", "\(applied.error)")
+            #expect(applied.text == "revision \(before + 1)\n", "\(applied.log)")
             #expect(try agent.call("config.get")["value"] == ["a": ["b": 1], "c": "text"])
-            let history = try home.larder("history", "--limit", "1").output
+            let history = try home.larder("history", "--limit", "1").text
             #expect(history.contains("apply by ") && history.contains("because: a test"), "\(history)")
-            #expect(try home.larder("explain", "c").output.contains("because: a test"))
+            #expect(try home.larder("explain", "c").text.contains("because: a test"))
             #expect(
-                try home.larder("set", "c", "text", "--dry-run").output
+                try home.larder("set", "c", "text", "--dry-run").text
                     == "dry run: the configuration would stay as it is in revision \(before + 1)\n")
-            #expect(try home.larder("unset", "--all", "--dry-run").output.contains("- c: \"text\""))
+            #expect(try home.larder("unset", "--all", "--dry-run").text.contains("- c: \"text\""))
             try agent.waitForLog("(a test)")
         }
     }
@@ -61,13 +61,13 @@ struct ConditionalCommandTests {
             let agent = try home.start()
             try agent.call("config.push", ["document": ["search": ["limit": 25, "hosts": ["a"]]]])
             let edited = try edit(home, "sed -i 's/25/30/' \"$1\"", "search", "--reason", "more")
-            #expect(edited.status == 0, "\(edited.error)")
+            #expect(edited.status == 0, "\(edited.log)")
             #expect(try agent.call("config.get", ["path": "search"])["value"] == ["limit": 30, "hosts": ["a"]])
             let explained = try agent.call("config.explain", ["path": "search.hosts"])
             #expect(explained["winner"] == "remote")
-            #expect(try edit(home, "true", "search").output.hasPrefix("unchanged at revision "))
+            #expect(try edit(home, "true", "search").text.hasPrefix("unchanged at revision "))
             #expect(try edit(home, ": > \"$1\"", "search").status == 1)
-            #expect(try edit(home, "exit 3", "search").error.contains("the editor"))
+            #expect(try edit(home, "exit 3", "search").log.contains("the editor"))
         }
     }
 
@@ -88,7 +88,7 @@ struct ConditionalCommandTests {
                 esac
                 """
             let edited = try edit(home, script)
-            #expect(edited.status == 0, "\(edited.error)")
+            #expect(edited.status == 0, "\(edited.log)")
             #expect(try agent.call("config.get")["value"] == ["a": 2, "b": 5])
         }
     }

@@ -22,7 +22,7 @@ public enum ConfigPush: WireMethod, AuthorizedMethod {
         public var ifRevision: RevisionCondition
         /// Why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
         public var reason: String?
-        /// Whether only to report what the change would do.
+        /// Whether to report the differences that the change would make, and to change nothing.
         public var isDryRun: Bool
 
         public static var positional: [String] {

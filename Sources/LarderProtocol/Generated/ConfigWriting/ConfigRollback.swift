@@ -19,7 +19,7 @@ public enum ConfigRollback: WireMethod, AuthorizedMethod {
         public var ifRevision: RevisionCondition
         /// Why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
         public var reason: String?
-        /// Whether only to report what the change would do.
+        /// Whether to report the differences that the change would make, and to change nothing.
         public var isDryRun: Bool
 
         public static var positional: [String] {
@@ -87,7 +87,7 @@ public enum ConfigRollback: WireMethod, AuthorizedMethod {
         public var released: Bool
         /// Whether nothing was changed, because it was a dry run.
         public var isDryRun: Bool
-        /// What the change would do; nil unless it was a dry run.
+        /// The differences that the change would make; nil unless it was a dry run.
         public var changes: [ConfigDiff.Change]?
         /// Whether values in `changes` are masked.
         public var isMasked: Bool

@@ -21,7 +21,7 @@ public enum ConfigUnset: WireMethod, AuthorizedMethod {
         public var ifValue: ValueCondition
         /// Why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
         public var reason: String?
-        /// Whether only to report what the change would do.
+        /// Whether to report the differences that the change would make, and to change nothing.
         public var isDryRun: Bool
 
         public static var positional: [String] {

@@ -17,7 +17,7 @@ public struct ConfigChange: WireResult, Equatable {
     public var lifetimeChanged: Bool
     /// Whether nothing was changed, because it was a dry run.
     public var isDryRun: Bool
-    /// What the change would do; nil unless it was a dry run.
+    /// The differences that the change would make; nil unless it was a dry run.
     public var changes: [ConfigDiff.Change]?
     /// Whether values in `changes` are masked.
     public var isMasked: Bool
