@@ -10,7 +10,7 @@ struct ChangeOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "With --if-revision: change nothing unless the revision belongs to this epoch.", valueName: "epoch"))
+            "The epoch of the revision of --if-revision.", valueName: "epoch"))
     var epoch: String?
 
     @Option(

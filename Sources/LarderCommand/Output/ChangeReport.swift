@@ -9,7 +9,7 @@ struct ChangeReport {
         return dryRun(change.changes ?? [], at: change.revision)
     }
 
-    /// One line per difference, after a line that says that nothing was changed.
+    /// The result of a dry run: a heading, then one line per difference.
     func dryRun(_ changes: [ConfigDiff.Change], at revision: Int) -> String {
         if changes.isEmpty { return "dry run: the configuration would stay as it is in revision \(revision)" }
         let report = DiffReport(style: style)

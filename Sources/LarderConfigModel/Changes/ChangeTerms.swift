@@ -1,6 +1,6 @@
 package import LarderJSON
 
-/// What a client requires for a change, and why it requests the change.
+/// The condition of a requested change, and the reason for it.
 package struct ChangeTerms: Sendable {
     /// The change is refused with `conflict` unless this holds.
     package var condition: ChangeCondition?

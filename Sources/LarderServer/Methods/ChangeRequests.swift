@@ -3,7 +3,7 @@ import LarderConfigModel
 import LarderJSON
 import LarderProtocol
 
-// What the methods that change a namespace share: conditions and dry runs.
+// Conditions and dry runs of the methods that change a namespace.
 
 extension ChangeTerms {
     /// - Parameter path: the path of `ifValue`

@@ -23,10 +23,10 @@ struct IncrementCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The integer to add.", valueName: "number"))
     var by = 1
 
-    @Option(help: ArgumentHelp("Change nothing if the sum would be less.", valueName: "number"))
+    @Option(help: ArgumentHelp("The smallest sum that is allowed.", valueName: "number"))
     var minimum: Int?
 
-    @Option(help: ArgumentHelp("Change nothing if the sum would be greater.", valueName: "number"))
+    @Option(help: ArgumentHelp("The largest sum that is allowed.", valueName: "number"))
     var maximum: Int?
 
     @Option(
