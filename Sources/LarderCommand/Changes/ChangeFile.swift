@@ -51,7 +51,7 @@ enum ChangeFile {
                 continue
             }
             guard let equals = line.firstIndex(of: "=") else {
-                throw Failure(.usage, "\(place): \"\(line.printable)\" is neither PATH=VALUE nor unset PATH")
+                throw Failure(.usage, "\(place): \"\(String(line).printable)\" is neither PATH=VALUE nor unset PATH")
             }
             let value: JSONValue
             do throws(Failure) {
