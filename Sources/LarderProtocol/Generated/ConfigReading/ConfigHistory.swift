@@ -43,8 +43,7 @@ public enum ConfigHistory: WireMethod, AuthorizedMethod {
         /// `rollback` or `release`. Newer agents may send other kinds.
         public var kind: String
         /// The path of a `set`, `unset` or `increment`, or the path that all changes of an `apply` share, dotted or as
-        /// a JSON Pointer; nil if the path is longer than 1,024 bytes, and
-        /// for other kinds.
+        /// a JSON Pointer; nil if the path is longer than 1,024 bytes, and for other kinds.
         public var path: String?
         /// The revision that was rolled back to.
         public var revision: Int?

@@ -66,7 +66,7 @@ public enum ConfigIncrement: WireMethod, AuthorizedMethod {
         public var value: Int
         /// The first revision that contains the change; the current one if nothing changed.
         public var revision: Int
-        /// The epoch in which the revision counts.
+        /// The epoch of the revision. Revisions of different epochs cannot be compared.
         public var epoch: String
         /// Whether the resolved configuration differs from before.
         public var changed: Bool
