@@ -57,6 +57,7 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CPCRE2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
         .target(name: "CLinuxShims"),
         .target(name: "CProtocolDescription"),
         larder("LarderJSON"),
@@ -68,6 +69,7 @@ let package = Package(
         larder("LarderTemplate", ["LarderJSON"]),
         larder("LarderSystemd", ["CSystemd", logging]),
         larder("LarderJSON5", ["LarderJSON"]),
+        larder("LarderSchema", ["LarderJSON", "CPCRE2"]),
         larder("LarderProtocol", ["LarderJSON", "LarderEncoding"]),
         larder(
             "LarderUpstream",
@@ -142,6 +144,7 @@ let package = Package(
         tests("LarderEncodingTests", ["LarderEncoding"]),
         tests("LarderSnapshotFileTests", ["LarderSnapshotFile", "LarderJSON"]),
         tests("LarderTemplateTests", ["LarderTemplate", "LarderJSON"]),
+        tests("LarderSchemaTests", ["LarderSchema", "LarderJSON"]),
         tests("LarderSystemdTests", ["LarderSystemd", logging]),
         tests("LarderProtocolTests", ["LarderProtocol", "LarderJSON"]),
         tests("LarderHTTPSemanticsTests", ["LarderHTTPSemantics"]),

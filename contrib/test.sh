@@ -5,8 +5,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-contrib/install-needs.sh libsystemd-dev libsqlite3-dev pkg-config socat nginx-light etcd-server openssl systemd python3 \
-  python3-jsonschema util-linux xfsprogs gcc libc6-dev
+contrib/install-needs.sh libsystemd-dev libsqlite3-dev libpcre2-dev pkg-config socat nginx-light etcd-server openssl systemd \
+  python3 python3-jsonschema util-linux xfsprogs gcc libc6-dev
 
 # The integration tests record their traffic with the agent, which is validated against the schemas below.
 record=$(mktemp -t larder-traffic.XXXXXX)

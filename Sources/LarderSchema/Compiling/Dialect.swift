@@ -1,0 +1,58 @@
+import LarderJSON
+
+/// A dialect of JSON Schema: a draft and its vocabularies.
+struct Dialect: Sendable, Equatable {
+    enum Version: Sendable { case draft202012, draft7 }
+
+    struct Vocabularies: OptionSet, Sendable {
+        let rawValue: UInt8
+
+        static let applicator = Vocabularies(rawValue: 1 << 0)
+        static let unevaluated = Vocabularies(rawValue: 1 << 1)
+        static let validation = Vocabularies(rawValue: 1 << 2)
+        static let formatAssertion = Vocabularies(rawValue: 1 << 3)
+    }
+
+    var version: Version
+    var vocabularies: Vocabularies
+
+    static let draft202012 = Dialect(version: .draft202012, vocabularies: [.applicator, .unevaluated, .validation])
+    static let draft7 = Dialect(version: .draft7, vocabularies: [.applicator, .validation])
+
+    /// The identifiers of the supported dialects.
+    static let identifiers = [
+        "https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#",
+    ]
+
+    /// The dialect of a value of `$schema`; nil if it is not a supported draft.
+    static func named(_ uri: String) -> Dialect? {
+        var name = uri[...]
+        if name.hasSuffix("#") { name.removeLast() }
+        for scheme in ["https://", "http://"] where name.hasPrefix(scheme) { name.removeFirst(scheme.count) }
+        switch name {
+        case "json-schema.org/draft/2020-12/schema": return .draft202012
+        case "json-schema.org/draft-07/schema": return .draft7
+        default: return nil
+        }
+    }
+
+    /// The dialect of a metaschema of draft 2020-12 with its own `$vocabulary`.
+    ///
+    /// - Returns: nil with the name of the vocabulary if a required vocabulary is unknown
+    static func custom(_ vocabulary: JSONValue?) -> (dialect: Dialect?, unknown: String?) {
+        guard let vocabulary, vocabulary.kind == .object else { return (draft202012, nil) }
+        var result = Dialect(version: .draft202012, vocabularies: [])
+        for (name, required) in vocabulary.members {
+            let prefix = "https://json-schema.org/draft/2020-12/vocab/"
+            switch name.hasPrefix(prefix) ? String(name.dropFirst(prefix.count)) : "" {
+            case "core", "meta-data", "content", "format-annotation": break
+            case "applicator": result.vocabularies.insert(.applicator)
+            case "unevaluated": result.vocabularies.insert(.unevaluated)
+            case "validation": result.vocabularies.insert(.validation)
+            case "format-assertion": result.vocabularies.insert(.formatAssertion)
+            default: if required.bool != false { return (nil, name) }
+            }
+        }
+        return (result, nil)
+    }
+}

@@ -1,0 +1,207 @@
+import LarderJSON
+
+/// Translates a schema, and the schemas that it refers to, into a program.
+struct SchemaCompiler {
+    private(set) var registry: SchemaRegistry
+    var program = SchemaProgram()
+    private let assertsFormats: Bool?
+    private var nodesByLocation: [SchemaLocation.Key: Int] = [:]
+    /// The nodes that are reserved but not compiled.
+    private var pending: [Int] = []
+    /// For each dynamic reference: the name of its anchor.
+    private var dynamicNames: [String] = []
+    private var patterns: [String: Int] = [:]
+
+    private static let maxNodes = 1_000_000
+
+    /// - Parameter assertsFormats: whether `format` is asserted; nil if the dialect decides
+    init(registry: SchemaRegistry, assertsFormats: Bool?) {
+        self.registry = registry
+        self.assertsFormats = assertsFormats
+    }
+
+    /// Compiles the main document. The root is node 0.
+    mutating func compile(_ document: JSONValue, uri: String) throws(SchemaError) -> SchemaProgram {
+        _ = try node(try registry.add(document, uri: uri))
+        try compilePending()
+        try addDynamicTargets()
+        try EndlessReferences.check(program, registry)
+        return program
+    }
+
+    /// The node of a schema. It is compiled later, so that references may form cycles.
+    mutating func node(_ location: SchemaLocation) throws(SchemaError) -> RuleIndex {
+        let location = registry.entered(location)
+        if let index = nodesByLocation[location.key] { return RuleIndex(index) }
+        let index = program.nodes.count
+        guard index < Self.maxNodes else {
+            throw registry.error(.unsupported, location, "the schema has more than \(Self.maxNodes) subschemas")
+        }
+        program.nodes.append(SchemaNode())
+        program.locations.append(location)
+        nodesByLocation[location.key] = index
+        pending.append(index)
+        return RuleIndex(index)
+    }
+
+    private mutating func compilePending() throws(SchemaError) {
+        while let index = pending.popLast() {
+            let location = program.locations[index]
+            switch location.value.kind {
+            case .bool: program.nodes[index].isFalse = location.value.bool == false
+            case .object: program.nodes[index] = try schema(location)
+            default:
+                throw registry.error(
+                    .invalidSchema, location,
+                    "a schema must be an object or a boolean, not \(location.value.kind.article)")
+            }
+            program.nodes[index].resource = Int32(location.resource)
+            program.nodes[index].finish()
+        }
+    }
+
+    private mutating func schema(_ location: SchemaLocation) throws(SchemaError) -> SchemaNode {
+        var node = SchemaNode()
+        let keywords = KeywordReader(location, registry)
+        let dialect = registry.dialect(of: location)
+        if dialect.version == .draft7, let reference = try keywords.string("$ref") {
+            node.applicators = try add([try self.reference(reference, keywords)])
+            return node
+        }
+        try checkIdentifiers(keywords)
+        if dialect.vocabularies.contains(.validation) {
+            node.types = try keywords.types()
+            node.values = try values(keywords)
+            node.number = try number(keywords)
+        }
+        let hasApplicators = dialect.vocabularies.contains(.applicator)
+        node.string = try string(keywords, dialect)
+        node.object = try object(keywords, dialect)
+        node.array = try array(keywords, dialect)
+        node.applicators = try add(try applicators(keywords, dialect, hasApplicators))
+        if dialect.vocabularies.contains(.unevaluated) {
+            if let value = keywords["unevaluatedProperties"] {
+                node.unevaluatedProperties = try self.node(keywords.location("unevaluatedProperties", value))
+            }
+            if let value = keywords["unevaluatedItems"] {
+                node.unevaluatedItems = try self.node(keywords.location("unevaluatedItems", value))
+            }
+        }
+        return node
+    }
+
+    /// Checks the kinds of keywords that do not validate.
+    private func checkIdentifiers(_ keywords: KeywordReader) throws(SchemaError) {
+        for name in ["$comment", "title", "description"] { _ = try keywords.string(name) }
+        for name in ["$defs", "definitions"] {
+            if let value = keywords[name], value.kind != .object {
+                throw keywords.error(name, "must be an object of schemas")
+            }
+        }
+    }
+
+    private mutating func add(_ applicators: [Applicator]) throws(SchemaError) -> PoolRange {
+        let range = PoolRange(program.applicators.count, applicators.count)
+        program.applicators += applicators
+        return range
+    }
+
+    private mutating func applicators(
+        _ keywords: KeywordReader, _ dialect: Dialect, _ hasApplicators: Bool
+    ) throws(SchemaError) -> [Applicator] {
+        var result: [Applicator] = []
+        if let text = try keywords.string("$ref") { result.append(try reference(text, keywords)) }
+        if dialect.version != .draft7, let text = try keywords.string("$dynamicRef") {
+            result.append(try dynamicReference(text, keywords))
+        }
+        guard hasApplicators else { return result }
+        for (name, kind) in [("allOf", Applicator.Kind.allOf), ("anyOf", .anyOf), ("oneOf", .oneOf)] {
+            if let list = try keywords.schemas(name) {
+                result.append(Applicator(kind: kind, nodes: try pool(list)))
+            }
+        }
+        if let value = keywords["not"] {
+            result.append(Applicator(kind: .not, nodes: try pool([keywords.location("not", value)])))
+        }
+        if let condition = keywords["if"] {
+            var nodes = [try node(keywords.location("if", condition)).rawValue]
+            for name in ["then", "else"] {
+                guard let value = keywords[name] else {
+                    nodes.append(RuleIndex.none.rawValue)
+                    continue
+                }
+                nodes.append(try node(keywords.location(name, value)).rawValue)
+            }
+            result.append(Applicator(kind: .conditional, nodes: pool(nodes)))
+        }
+        return result
+    }
+
+    private mutating func reference(_ text: String, _ keywords: KeywordReader) throws(SchemaError) -> Applicator {
+        let target = try registry.resolve(text, at: keywords.location("$ref"))
+        return Applicator(kind: .reference, nodes: pool([try node(target).rawValue]))
+    }
+
+    private mutating func dynamicReference(
+        _ text: String, _ keywords: KeywordReader
+    ) throws(SchemaError) -> Applicator {
+        let target = try registry.resolve(text, at: keywords.location("$dynamicRef"))
+        let nodes = pool([try node(target).rawValue])
+        guard let name = registry.dynamicAnchor(text, target) else { return Applicator(kind: .reference, nodes: nodes) }
+        let table = dynamicNames.firstIndex(of: name) ?? dynamicNames.count
+        if table == dynamicNames.count { dynamicNames.append(name) }
+        return Applicator(kind: .dynamicReference, nodes: nodes, table: RuleIndex(table))
+    }
+
+    /// Compiles the possible targets of dynamic references. They can contain further references, also dynamic ones.
+    private mutating func addDynamicTargets() throws(SchemaError) {
+        var known = (names: 0, resources: 0)
+        while known != (dynamicNames.count, registry.resources.count) {
+            known = (dynamicNames.count, registry.resources.count)
+            program.dynamicTargets = []
+            for name in dynamicNames {
+                var targets: [Int32] = []
+                for resource in registry.resources {
+                    guard let anchor = resource.dynamicAnchors[name] else {
+                        targets.append(RuleIndex.none.rawValue)
+                        continue
+                    }
+                    targets.append(try node(anchor).rawValue)
+                }
+                program.dynamicTargets.append(targets)
+            }
+            try compilePending()
+        }
+    }
+
+    // MARK: Pools
+
+    mutating func pool(_ indexes: [Int32]) -> PoolRange {
+        let range = PoolRange(program.indexes.count, indexes.count)
+        program.indexes += indexes
+        return range
+    }
+
+    mutating func pool(_ schemas: [SchemaLocation]) throws(SchemaError) -> PoolRange {
+        var nodes: [Int32] = []
+        for schema in schemas { nodes.append(try node(schema).rawValue) }
+        return pool(nodes)
+    }
+
+    mutating func pattern(_ text: String, _ location: SchemaLocation) throws(SchemaError) -> Int {
+        if let index = patterns[text] { return index }
+        do throws(PatternError) {
+            program.patterns.append(try Pattern(text))
+        } catch {
+            throw registry.error(.invalidPattern, location, "the pattern \"\(text)\" is invalid: \(error.reason)")
+        }
+        program.patternTexts.append(text)
+        patterns[text] = program.patterns.count - 1
+        return program.patterns.count - 1
+    }
+
+    /// Whether `format` is asserted in a dialect.
+    func assertsFormats(_ dialect: Dialect) -> Bool {
+        assertsFormats ?? dialect.vocabularies.contains(.formatAssertion)
+    }
+}

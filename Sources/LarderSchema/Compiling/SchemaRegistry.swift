@@ -1,0 +1,260 @@
+import LarderJSON
+
+/// The documents and resources of a schema, and the targets of references.
+struct SchemaRegistry {
+    struct Document {
+        /// The URI that it was loaded from; empty for the main document if it has none.
+        var uri: String
+        var root: JSONValue
+    }
+
+    /// A schema with an identifier of its own.
+    struct Resource {
+        var uri: URIReference
+        var dialect: Dialect
+        var root: SchemaLocation
+        var anchors: [String: SchemaLocation] = [:]
+        var dynamicAnchors: [String: SchemaLocation] = [:]
+    }
+
+    private(set) var documents: [Document] = []
+    private(set) var resources: [Resource] = []
+    /// Resources by absolute URI without fragment.
+    private var byURI: [String: Int] = [:]
+    private var byRoot: [SchemaLocation.Key: Int] = [:]
+    private var scanned: Set<SchemaLocation.Key> = []
+    private let load: (String) -> JSONValue?
+    private let defaultDialect: Dialect
+
+    private static let maxDocuments = 1_000
+
+    init(defaultDialect: Dialect, load: @escaping (String) -> JSONValue?) {
+        self.defaultDialect = defaultDialect
+        self.load = load
+    }
+
+    /// The location with the resource that begins there, if there is one.
+    func entered(_ location: SchemaLocation) -> SchemaLocation {
+        var result = location
+        result.resource = byRoot[location.key] ?? location.resource
+        return result
+    }
+
+    func dialect(of location: SchemaLocation) -> Dialect { resources[location.resource].dialect }
+
+    /// The location as text, with the URI of the document unless it is the main one.
+    func text(_ location: SchemaLocation) -> String {
+        (location.document == 0 ? "" : documents[location.document].uri) + "#" + location.pointer
+    }
+
+    func error(_ code: SchemaError.Code, _ location: SchemaLocation, _ detail: String) -> SchemaError {
+        SchemaError(code: code, location: text(location), detail: detail)
+    }
+
+    /// Adds a document with the URI that it was loaded from. Returns the location of its root.
+    mutating func add(_ root: JSONValue, uri: String) throws(SchemaError) -> SchemaLocation {
+        let document = documents.count
+        documents.append(Document(uri: uri, root: root))
+        let location = SchemaLocation(document: document, value: root, pointer: "", resource: resources.count)
+        guard let base = URIReference(uri) else {
+            throw error(.unresolvedReference, location, "the URI \"\(uri)\" is invalid")
+        }
+        let inherited = resources.first?.dialect ?? defaultDialect
+        resources.append(
+            Resource(uri: base, dialect: try dialect(root, at: location, inherited: inherited), root: location))
+        byRoot[location.key] = location.resource
+        byURI[base.withoutFragment] = byURI[base.withoutFragment] ?? location.resource
+        try scan(location)
+        // `$id` may have started another resource at the root. It has the anchors.
+        if byURI[base.withoutFragment] == location.resource { byURI[base.withoutFragment] = byRoot[location.key] }
+        return entered(location)
+    }
+
+    /// The dialect that `$schema` names.
+    private func dialect(
+        _ schema: JSONValue, at location: SchemaLocation, inherited: Dialect, depth: Int = 0
+    ) throws(SchemaError) -> Dialect {
+        guard let value = schema["$schema"], schema.kind == .object else { return inherited }
+        let place = location.appending("$schema", value)
+        guard let uri = value.string else { throw error(.invalidKeyword, place, "\"$schema\" must be a string") }
+        if let dialect = Dialect.named(uri) { return dialect }
+        guard depth < 8, let metaschema = load(uri), metaschema.kind == .object else {
+            throw error(
+                .unknownDialect, place,
+                "the dialect \"\(uri)\" is not supported; use \"\(Dialect.identifiers[0])\" or \"\(Dialect.identifiers[1])\""
+            )
+        }
+        let base = try dialect(metaschema, at: place, inherited: .draft202012, depth: depth + 1)
+        guard base.version == .draft202012 else { return base }
+        let (dialect, unknown) = Dialect.custom(metaschema["$vocabulary"])
+        guard let dialect else {
+            throw error(
+                .unknownDialect, place,
+                "the dialect \"\(uri)\" requires the vocabulary \"\(unknown ?? "")\", which is not supported")
+        }
+        return dialect
+    }
+
+    /// Finds the identifiers and anchors of a schema and its subschemas.
+    private mutating func scan(_ root: SchemaLocation) throws(SchemaError) {
+        var pending = [root]
+        while var location = pending.popLast() {
+            guard location.value.kind == .object, scanned.insert(location.key).inserted else { continue }
+            try readIdentifier(&location)
+            let dialect = dialect(of: location)
+            if dialect.version == .draft7, location.value["$ref"] != nil { continue }
+            try readAnchors(location)
+            for (name, value) in location.value.members {
+                guard let position = SubschemaPosition.of(name, dialect) else { continue }
+                pending += Self.subschemas(of: position, location.appending(name, value))
+            }
+        }
+    }
+
+    /// The subschemas of a keyword whose value is at `location`.
+    static func subschemas(of position: SubschemaPosition, _ location: SchemaLocation) -> [SchemaLocation] {
+        let value = location.value
+        switch (position, value.kind) {
+        case (.schema, _), (.schemaOrList, .object), (.schemaOrList, .bool): return [location]
+        case (.list, .array), (.schemaOrList, .array):
+            return value.elements.enumerated().map { index, element in
+                var result = location
+                result.value = element
+                result.pointer += "/\(index)"
+                return result
+            }
+        case (.map, .object), (.dependencyMap, .object):
+            return value.members.compactMap { name, member in
+                if case .dependencyMap = position, member.kind == .array { return nil }
+                return location.appending(name, member)
+            }
+        default: return []
+        }
+    }
+
+    /// Starts a resource if the schema has an identifier.
+    private mutating func readIdentifier(_ location: inout SchemaLocation) throws(SchemaError) {
+        let schema = location.value
+        let isDraft7 = dialect(of: location).version == .draft7
+        guard let value = schema["$id"], !(isDraft7 && schema["$ref"] != nil) else { return }
+        let place = location.appending("$id", value)
+        guard let text = value.string, let reference = URIReference(text) else {
+            throw error(.invalidKeyword, place, "\"$id\" must be a URI reference")
+        }
+        if isDraft7, let fragment = reference.fragment, !fragment.isEmpty {
+            try add(anchor: fragment, location)
+            if text.hasPrefix("#") { return }
+        } else if reference.fragment?.isEmpty == false {
+            throw error(.invalidKeyword, place, "\"$id\" must not have a fragment; use \"$anchor\"")
+        }
+        let uri = reference.resolved(against: resources[location.resource].uri)
+        let dialect = try dialect(schema, at: location, inherited: dialect(of: location))
+        location.resource = resources.count
+        resources.append(Resource(uri: uri, dialect: dialect, root: location))
+        byRoot[location.key] = location.resource
+        let key = uri.withoutFragment
+        if let other = byURI[key], resources[other].root.document == location.document,
+            resources[other].root.key != location.key
+        {
+            throw error(
+                .duplicateIdentifier, place,
+                "the identifier \"\(key)\" is also used by \(self.text(resources[other].root))")
+        }
+        byURI[key] = location.resource
+    }
+
+    private mutating func readAnchors(_ location: SchemaLocation) throws(SchemaError) {
+        guard dialect(of: location).version != .draft7 else { return }
+        for keyword in ["$anchor", "$dynamicAnchor"] {
+            guard let value = location.value[keyword] else { continue }
+            guard let name = value.string, Self.isAnchor(name) else {
+                throw error(
+                    .invalidKeyword, location.appending(keyword, value),
+                    "\"\(keyword)\" must be a name of letters, digits, and - _ .")
+            }
+            try add(anchor: name, location)
+            if keyword == "$dynamicAnchor" { resources[location.resource].dynamicAnchors[name] = location }
+        }
+    }
+
+    private mutating func add(anchor name: String, _ location: SchemaLocation) throws(SchemaError) {
+        let other = resources[location.resource].anchors.updateValue(location, forKey: name)
+        if let other, other.key != location.key {
+            throw error(.duplicateIdentifier, location, "the anchor \"\(name)\" is also used by \(text(other))")
+        }
+    }
+
+    private static func isAnchor(_ name: String) -> Bool {
+        func isLetter(_ byte: UInt8) -> Bool { FormatReader.isLetter(byte) || byte == UInt8(ascii: "_") }
+        return name.utf8.first.map(isLetter) ?? false
+            && name.utf8.allSatisfy { isLetter($0) || FormatReader.isDigit($0) || "-.".utf8.contains($0) }
+    }
+}
+
+extension SchemaRegistry {
+    /// Finds the target of a reference, and loads its document if necessary.
+    ///
+    /// - Parameter place: the location of the keyword, in the resource that the reference is relative to
+    mutating func resolve(_ reference: String, at place: SchemaLocation) throws(SchemaError) -> SchemaLocation {
+        guard let relative = URIReference(reference) else {
+            throw error(.unresolvedReference, place, "\"\(reference)\" is not a URI reference")
+        }
+        let uri = relative.resolved(against: resources[place.resource].uri)
+        guard let fragment = uri.decodedFragment else {
+            throw error(.unresolvedReference, place, "\"\(reference)\" is not a URI reference")
+        }
+        let resource = try resource(uri.withoutFragment, place)
+        if fragment.isEmpty { return resources[resource].root }
+        if fragment.hasPrefix("/") {
+            guard let target = try target(of: fragment, in: resource) else {
+                throw error(.unresolvedReference, place, "\"\(reference)\" does not exist")
+            }
+            return target
+        }
+        guard let target = resources[resource].anchors[fragment] else {
+            throw error(
+                .unresolvedReference, place,
+                "\"\(reference)\" does not exist: there is no anchor \"\(fragment)\"")
+        }
+        return target
+    }
+
+    /// The target of the fragment as a dynamic anchor; nil if it is none.
+    func dynamicAnchor(_ reference: String, _ target: SchemaLocation) -> String? {
+        guard let name = URIReference(reference)?.decodedFragment,
+            resources[target.resource].dynamicAnchors[name]?.key == target.key
+        else { return nil }
+        return name
+    }
+
+    private mutating func resource(_ uri: String, _ place: SchemaLocation) throws(SchemaError) -> Int {
+        if let resource = byURI[uri] { return resource }
+        guard documents.count < Self.maxDocuments else {
+            throw error(.unsupported, place, "the schema refers to more than \(Self.maxDocuments) documents")
+        }
+        guard let document = Metaschemas.document(uri) ?? load(uri) else {
+            throw error(.unresolvedReference, place, "the schema \"\(uri)\" does not exist or cannot be read")
+        }
+        let root = try add(document, uri: uri)
+        return root.resource
+    }
+
+    /// Follows a JSON Pointer from the root of a resource.
+    private mutating func target(of pointer: String, in resource: Int) throws(SchemaError) -> SchemaLocation? {
+        guard let path = try? JSONPath(parsing: pointer) else { return nil }
+        var location = resources[resource].root
+        for segment in path.segments {
+            var next: JSONValue?
+            switch location.value.kind {
+            case .object: next = location.value[segment]
+            case .array: next = location.value.value(at: JSONPath([segment]))
+            default: break
+            }
+            guard let next else { return nil }
+            location = entered(location.appending(segment, next))
+        }
+        // The target may be in a place that is not known to contain schemas.
+        try scan(location)
+        return entered(location)
+    }
+}

@@ -1,0 +1,91 @@
+/// A URI reference in its components (RFC 3986).
+struct URIReference: Sendable, Equatable {
+    var scheme: String?
+    var authority: String?
+    var path = ""
+    var query: String?
+    var fragment: String?
+
+    /// - Returns: nil if the text is not a valid URI or IRI reference
+    init?(_ text: String) {
+        var text = text
+        let parts = text.withUTF8 { bytes in
+            URIText(bytes, isInternational: true).map { parts in
+                func string(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
+                return (
+                    parts.scheme.map(string), parts.authority.map(string), string(parts.path), parts.query.map(string),
+                    parts.fragment.map(string)
+                )
+            }
+        }
+        guard let parts else { return nil }
+        (scheme, authority, path, query, fragment) = parts
+        scheme = scheme?.lowercased()
+    }
+
+    /// Resolves the reference against a base (section 5.2.2).
+    func resolved(against base: URIReference) -> URIReference {
+        var result = self
+        if scheme == nil {
+            result.scheme = base.scheme
+            if authority == nil {
+                result.authority = base.authority
+                if path.isEmpty {
+                    result.path = base.path
+                    if query == nil { result.query = base.query }
+                } else if !path.hasPrefix("/") {
+                    result.path = base.merged(path)
+                }
+            }
+        }
+        result.path = Self.withoutDots(result.path)
+        return result
+    }
+
+    private func merged(_ relative: String) -> String {
+        if authority != nil, path.isEmpty { return "/" + relative }
+        guard let slash = path.lastIndex(of: "/") else { return relative }
+        return path[...slash] + relative
+    }
+
+    /// Removes the segments `.` and `..` (section 5.2.4).
+    private static func withoutDots(_ path: String) -> String {
+        guard path.contains("./") || path.hasSuffix(".") else { return path }
+        var output: [Substring] = []
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false)
+        for (index, segment) in segments.enumerated() {
+            let isLast = index == segments.count - 1
+            switch segment {
+            case ".": if isLast { output.append("") }
+            case "..":
+                if output.count > 1 || (output.count == 1 && output[0] != "") { output.removeLast() }
+                if isLast { output.append("") }
+            default: output.append(segment)
+            }
+        }
+        return output.joined(separator: "/")
+    }
+
+    /// The text without the fragment.
+    var withoutFragment: String {
+        (scheme.map { $0 + ":" } ?? "") + (authority.map { "//" + $0 } ?? "") + path + (query.map { "?" + $0 } ?? "")
+    }
+
+    /// The fragment with percent encodings resolved; nil if it is not valid UTF-8.
+    var decodedFragment: String? {
+        guard let fragment else { return "" }
+        var bytes: [UInt8] = []
+        var rest = Array(fragment.utf8)[...]
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "%"), rest.count >= 2,
+                let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+            {
+                bytes.append(value)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+}

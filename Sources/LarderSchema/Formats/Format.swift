@@ -1,0 +1,112 @@
+/// The formats that can be asserted. Other names of formats are ignored, as the specification requires.
+///
+/// `regex` means a pattern that this module supports.
+enum Format: String, CaseIterable, Sendable {
+    case date, time, dateTime = "date-time", duration
+    case email, idnEmail = "idn-email", hostname, idnHostname = "idn-hostname", ipv4, ipv6
+    case uri, uriReference = "uri-reference", iri, iriReference = "iri-reference", uriTemplate = "uri-template"
+    case uuid, jsonPointer = "json-pointer", relativeJSONPointer = "relative-json-pointer", regex
+
+    /// Whether a text in valid UTF-8 has this format.
+    func accepts(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        var reader = FormatReader(text)
+        switch self {
+        case .date: return reader.date() && reader.isAtEnd
+        case .time: return reader.time() && reader.isAtEnd
+        case .dateTime: return reader.dateTime() && reader.isAtEnd
+        case .duration: return reader.duration() && reader.isAtEnd
+        case .ipv4: return reader.ipv4() && reader.isAtEnd
+        case .ipv6: return reader.ipv6() && reader.isAtEnd
+        case .email: return reader.email(international: false)
+        case .idnEmail: return reader.email(international: true)
+        case .hostname: return Hostname.isValid(text)
+        case .idnHostname: return Hostname.isValidInternational(text)
+        case .uri: return URIText(text, isInternational: false).map(\.hasScheme) ?? false
+        case .uriReference: return URIText(text, isInternational: false) != nil
+        case .iri: return URIText(text, isInternational: true).map(\.hasScheme) ?? false
+        case .iriReference: return URIText(text, isInternational: true) != nil
+        case .uriTemplate: return reader.uriTemplate()
+        case .uuid: return reader.uuid() && reader.isAtEnd
+        case .jsonPointer: return reader.jsonPointer()
+        case .relativeJSONPointer: return reader.relativeJSONPointer()
+        case .regex: return (try? Pattern(String(decoding: text, as: UTF8.self))) != nil
+        }
+    }
+}
+
+/// Reads a text from its start. Each function consumes what it accepts and returns false at the first invalid byte.
+struct FormatReader {
+    let text: UnsafeBufferPointer<UInt8>
+    var index = 0
+
+    init(_ text: UnsafeBufferPointer<UInt8>) { self.text = text }
+
+    var isAtEnd: Bool { index == text.count }
+    var next: UInt8? { index < text.count ? text[index] : nil }
+
+    /// Consumes one character.
+    mutating func skip(_ character: Unicode.Scalar) -> Bool {
+        guard next == UInt8(ascii: character) else { return false }
+        index += 1
+        return true
+    }
+
+    /// Consumes one ASCII letter, in upper or lower case.
+    mutating func skip(letter: Unicode.Scalar) -> Bool {
+        guard let next, next | 0x20 == UInt8(ascii: letter) else { return false }
+        index += 1
+        return true
+    }
+
+    /// Consumes bytes while `condition` holds. Returns their number.
+    mutating func skip(while condition: (UInt8) -> Bool) -> Int {
+        let start = index
+        while let next, condition(next) { index += 1 }
+        return index - start
+    }
+
+    /// Reads a number of exactly `count` digits.
+    mutating func number(digits count: Int) -> Int? {
+        var result = 0
+        for _ in 0..<count {
+            guard let next, Self.isDigit(next) else { return nil }
+            result = result * 10 + Int(next & 15)
+            index += 1
+        }
+        return result
+    }
+
+    static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
+    static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- 0x61 < 26 }
+    static func isHexadecimal(_ byte: UInt8) -> Bool { isDigit(byte) || (byte | 0x20) &- 0x61 < 6 }
+}
+
+extension FormatReader {
+    /// RFC 9562: 8-4-4-4-12 hexadecimal digits.
+    mutating func uuid() -> Bool {
+        for (position, count) in [8, 4, 4, 4, 12].enumerated() {
+            if position > 0, !skip("-") { return false }
+            guard skip(while: Self.isHexadecimal) == count else { return false }
+        }
+        return true
+    }
+
+    /// RFC 6901, the whole rest of the text.
+    mutating func jsonPointer() -> Bool {
+        if let next, next != UInt8(ascii: "/") { return false }
+        while let byte = next {
+            index += 1
+            if byte == UInt8(ascii: "~"), !skip("0"), !skip("1") { return false }
+        }
+        return true
+    }
+
+    /// draft-handrews-relative-json-pointer-01, the whole text.
+    mutating func relativeJSONPointer() -> Bool {
+        let startsWithZero = next == UInt8(ascii: "0")
+        let count = skip(while: Self.isDigit)
+        guard count > 0, !startsWithZero || count == 1 else { return false }
+        if skip("#") { return isAtEnd }
+        return jsonPointer()
+    }
+}

@@ -1,0 +1,93 @@
+extension FormatReader {
+    /// Four decimal numbers up to 255 without leading zeros (RFC 2673, section 3.2).
+    mutating func ipv4() -> Bool {
+        for position in 0..<4 {
+            if position > 0, !skip(".") { return false }
+            let start = index
+            let count = skip(while: Self.isDigit)
+            guard (1...3).contains(count), count == 1 || text[start] != UInt8(ascii: "0") else { return false }
+            let value = text[start..<index].reduce(0) { $0 * 10 + Int($1 & 15) }
+            guard value <= 255 else { return false }
+        }
+        return true
+    }
+
+    /// RFC 4291, section 2.2.
+    mutating func ipv6() -> Bool {
+        var groups = 0
+        var isShortened = false
+        if skip(":") {
+            guard skip(":") else { return false }
+            isShortened = true
+        }
+        while let byte = next, Self.isHexadecimal(byte) {
+            let start = index
+            guard (1...4).contains(skip(while: Self.isHexadecimal)) else {
+                index = start
+                return false
+            }
+            if next == UInt8(ascii: ".") {
+                index = start
+                guard ipv4() else { return false }
+                groups += 2
+                break
+            }
+            groups += 1
+            guard skip(":") else { break }
+            if skip(":") {
+                guard !isShortened else { return false }
+                isShortened = true
+            } else if next.map(Self.isHexadecimal) != true {
+                return false
+            }
+        }
+        return isShortened ? groups <= 7 : groups == 8
+    }
+
+    /// The whole text is an email address (RFC 5321, section 4.1.2: Mailbox; with `international`, RFC 6531).
+    mutating func email(international: Bool) -> Bool {
+        guard let at = text.lastIndex(of: UInt8(ascii: "@")), at > 0, at <= 64 || international else { return false }
+        let domain = UnsafeBufferPointer(rebasing: text[(at + 1)...])
+        let isLocalPartValid = skip("\"") ? quotedString() : dotAtom(international)
+        guard isLocalPartValid, index == at else { return false }
+        if domain.first == UInt8(ascii: "["), domain.last == UInt8(ascii: "]") {
+            return Self.isAddressLiteral(UnsafeBufferPointer(rebasing: domain.dropFirst().dropLast()))
+        }
+        return international ? Hostname.isValidInternational(domain) : Hostname.isValid(domain)
+    }
+
+    private static func isAddressLiteral(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        var reader = FormatReader(text)
+        let tag: [Unicode.Scalar] = ["i", "p", "v"]
+        if tag.allSatisfy({ reader.skip(letter: $0) }) {
+            return reader.skip("6") && reader.skip(":") && reader.ipv6() && reader.isAtEnd
+        }
+        return reader.ipv4() && reader.isAtEnd
+    }
+
+    /// Reads the rest of a quoted string after its first quotation mark.
+    private mutating func quotedString() -> Bool {
+        while let byte = next {
+            index += 1
+            switch byte {
+            case UInt8(ascii: "\""): return true
+            case UInt8(ascii: "\\"):
+                guard let escaped = next, (0x20...0x7e).contains(escaped) else { return false }
+                index += 1
+            default: if byte < 0x20 || byte == 0x7f { return false }
+            }
+        }
+        return false
+    }
+
+    private mutating func dotAtom(_ international: Bool) -> Bool {
+        repeat {
+            guard skip(while: { Self.isAtomText($0) || (international && $0 >= 0x80) }) > 0 else { return false }
+        } while skip(".")
+        return true
+    }
+
+    private static func isAtomText(_ byte: UInt8) -> Bool {
+        isLetter(byte) || isDigit(byte) || "!#$%&'*+-/=?^_`{|}~".utf8.contains(byte)
+    }
+}

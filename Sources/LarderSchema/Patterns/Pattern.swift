@@ -1,0 +1,95 @@
+internal import CPCRE2
+
+/// A compiled regular expression of ECMA-262.
+///
+/// `@unchecked Sendable`, because the code is immutable once it is compiled: PCRE2 documents that several threads may
+/// match with it at the same time.
+final class Pattern: @unchecked Sendable {
+    private let code: OpaquePointer
+
+    /// Compiles a pattern. Matches are searched in UTF-8.
+    init(_ pattern: String) throws(PatternError) {
+        var translated = try ECMAPattern.translate(pattern)
+        // The limits of PatternMatcher need the interpreter: the JIT compiler ignores the depth limit, and needs memory
+        // that is both writable and executable.
+        let options = PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_MATCH_UNSET_BACKREF | PCRE2_NEVER_BACKSLASH_C
+        var number: CInt = 0
+        var offset = 0
+        let compiled = translated.withUTF8 {
+            pcre2_compile_8($0.baseAddress, $0.count, options, &number, &offset, nil)
+        }
+        guard let compiled else { throw PatternError(Self.message(number)) }
+        code = compiled
+    }
+
+    deinit { pcre2_code_free_8(code) }
+
+    private static func message(_ number: CInt) -> String {
+        var buffer = [UInt8](repeating: 0, count: 256)
+        let count = pcre2_get_error_message_8(number, &buffer, buffer.count)
+        return count > 0 ? String(decoding: buffer[..<Int(count)], as: UTF8.self) : "PCRE2 error \(number)"
+    }
+
+    fileprivate func match(
+        _ text: UnsafeBufferPointer<UInt8>, _ data: OpaquePointer?, _ context: OpaquePointer?
+    ) -> CInt {
+        pcre2_match_8(code, text.baseAddress, text.count, 0, PCRE2_NO_UTF_CHECK, data, context)
+    }
+}
+
+/// Searches texts for patterns with limited effort. Used by one validation at a time.
+///
+/// Nearly all matches take few steps, so each is tried with a low limit first. The few that reach it are repeated with
+/// a high limit. There is a maximum number of these repetitions, so that many texts cannot take long either.
+struct PatternMatcher: ~Copyable {
+    enum Outcome {
+        case matches, differs
+        /// The match needs more steps or memory than allowed.
+        case limitReached
+    }
+
+    private static let fewSteps: UInt32 = 5_000
+    private static let manySteps: UInt32 = 1_000_000
+    private static let maxLongMatches = 20
+    private static let maxDepth: UInt32 = 50_000
+    private static let maxHeapKibibytes: UInt32 = 16 * 1024
+
+    private var data: OpaquePointer?
+    private var short: OpaquePointer?
+    private var long: OpaquePointer?
+    private var longMatches = 0
+
+    deinit {
+        pcre2_match_data_free_8(data)
+        pcre2_match_context_free_8(short)
+        pcre2_match_context_free_8(long)
+    }
+
+    /// Searches a text in valid UTF-8.
+    mutating func search(_ text: UnsafeBufferPointer<UInt8>, for pattern: Pattern) -> Outcome {
+        if data == nil {
+            data = pcre2_match_data_create_8(1, nil)
+            short = Self.context(Self.fewSteps)
+        }
+        var result = pattern.match(text, data, short)
+        if Self.isLimit(result), longMatches < Self.maxLongMatches {
+            longMatches += 1
+            if long == nil { long = Self.context(Self.manySteps) }
+            result = pattern.match(text, data, long)
+        }
+        if result >= 0 { return .matches }
+        return result == PCRE2_ERROR_NOMATCH ? .differs : .limitReached
+    }
+
+    private static func isLimit(_ result: CInt) -> Bool {
+        result == PCRE2_ERROR_MATCHLIMIT || result == PCRE2_ERROR_DEPTHLIMIT
+    }
+
+    private static func context(_ steps: UInt32) -> OpaquePointer? {
+        let context = pcre2_match_context_create_8(nil)
+        pcre2_set_match_limit_8(context, steps)
+        pcre2_set_depth_limit_8(context, maxDepth)
+        pcre2_set_heap_limit_8(context, maxHeapKibibytes)
+        return context
+    }
+}

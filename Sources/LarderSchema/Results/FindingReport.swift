@@ -1,0 +1,96 @@
+import LarderJSON
+
+/// Turns findings into violations.
+struct FindingReport {
+    private let schema: CompiledSchema
+    private let root: JSONValue
+
+    init(_ schema: CompiledSchema, _ root: JSONValue) {
+        self.schema = schema
+        self.root = root
+    }
+
+    /// Sorts the findings, removes duplicates, and writes the messages of the first `maximum` ones.
+    func violations(_ findings: [Finding], _ maximum: Int) -> [SchemaViolation] {
+        let sorted = findings.enumerated().sorted { one, other in
+            let (left, right) = (one.element, other.element)
+            if left.path.count != right.path.count { return left.path.count > right.path.count }
+            if left.value.identity != right.value.identity { return left.value.identity < right.value.identity }
+            return one.offset < other.offset
+        }
+        var violations: [SchemaViolation] = []
+        for (_, finding) in sorted {
+            let violation = violation(finding)
+            // The same schema can apply to a value in several ways.
+            if violations.contains(violation) { continue }
+            violations.append(violation)
+            if violations.count == maximum { break }
+        }
+        return violations
+    }
+
+    private func violation(_ finding: Finding) -> SchemaViolation {
+        let location = schema.program.locations[finding.node]
+        let segments = finding.path.map { step in
+            switch step {
+            case .name(let name): name.string
+            case .index(let index): String(index)
+            }
+        }
+        var keyword = finding.keyword.rawValue
+        var place = schema.text(location, keyword)
+        if schema.program.nodes[finding.node].isFalse || finding.limit != nil, finding.limit != .pattern {
+            // `false` has no keywords; the keyword that contains it is the one that is violated.
+            place = schema.text(location)
+            keyword = Self.keyword(of: location.pointer)
+        } else if finding.keyword == .patternProperties {
+            place = schema.text(location)
+        }
+        return SchemaViolation(
+            path: JSONPath(segments), schemaLocation: place, keyword: keyword, message: message(finding, keyword))
+    }
+
+    /// The keyword that a subschema belongs to, such as `properties` for `/properties/name`.
+    private static func keyword(of pointer: String) -> String {
+        let segments = pointer.split(separator: "/").map(String.init)
+        guard let last = segments.last else { return "" }
+        let keywordsOfMany = [
+            "properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions", "allOf",
+            "anyOf", "oneOf", "prefixItems", "items",
+        ]
+        guard segments.count > 1, keywordsOfMany.contains(segments[segments.count - 2]) else { return last }
+        return segments[segments.count - 2]
+    }
+
+    /// The value of a finding in a short form. Names are shown as strings.
+    private func shown(_ finding: Finding) -> String {
+        if isName(finding) { return JSONValue.string(finding.value.string).shown }
+        return root.value(at: finding.value).shown
+    }
+
+    private func isName(_ finding: Finding) -> Bool { finding.value.rawKind > JSONValue.Kind.object.rawValue }
+
+    private func message(_ finding: Finding, _ keyword: String) -> String {
+        if let limit = finding.limit { return message(limit, finding) }
+        let node = schema.program.nodes[finding.node]
+        if node.isFalse { return falseMessage(finding, keyword) }
+        let message = ViolationMessage(schema.program, finding, found: shown(finding)).text
+        return isName(finding) ? "the name \(shown(finding)) is not permitted: \(message)" : message
+    }
+
+    private func falseMessage(_ finding: Finding, _ keyword: String) -> String {
+        guard case .name(let name)? = finding.path.last, !isName(finding) else {
+            return "no value is permitted here, found \(shown(finding))"
+        }
+        return "the member \(JSONValue.string(name.string).shown) is not permitted"
+    }
+
+    private func message(_ limit: ValidationLimit, _ finding: Finding) -> String {
+        switch limit {
+        case .depth: "the value or the schema is nested too deeply, so validation stopped"
+        case .steps: "validation takes too many steps, so it stopped; simplify the schema"
+        case .pattern:
+            "matching \(shown(finding)) takes too many steps, so validation stopped; simplify the pattern"
+        }
+    }
+}

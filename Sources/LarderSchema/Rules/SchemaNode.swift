@@ -1,0 +1,99 @@
+import LarderJSON
+
+/// A set of JSON types.
+struct TypeSet: OptionSet, Sendable {
+    let rawValue: UInt8
+
+    /// The bits 0 to 5 are those of ``JSONValue/Kind``.
+    static let null = TypeSet(rawValue: 1 << 0)
+    static let boolean = TypeSet(rawValue: 1 << 1)
+    static let number = TypeSet(rawValue: 1 << 2)
+    static let string = TypeSet(rawValue: 1 << 3)
+    static let array = TypeSet(rawValue: 1 << 4)
+    static let object = TypeSet(rawValue: 1 << 5)
+    /// Numbers without a fraction. Not needed if `number` is in the set.
+    static let integer = TypeSet(rawValue: 1 << 6)
+    static let all = TypeSet(rawValue: 0x3f)
+
+    /// The names of types in schemas.
+    static let names: [(name: String, type: TypeSet)] = [
+        ("null", .null), ("boolean", .boolean), ("integer", .integer), ("number", .number), ("string", .string),
+        ("array", .array), ("object", .object),
+    ]
+}
+
+/// A range of a pool of a program.
+struct PoolRange: Sendable {
+    var start: UInt32 = 0
+    var count: UInt32 = 0
+
+    init() {}
+
+    init(_ start: Int, _ count: Int) {
+        self.start = UInt32(count == 0 ? 0 : start)
+        self.count = UInt32(count)
+    }
+
+    @inline(__always) var isEmpty: Bool { count == 0 }
+    @inline(__always) var range: Range<Int> { Int(start)..<Int(start) + Int(count) }
+}
+
+/// The index of a node or rule; negative if there is none.
+struct RuleIndex: Sendable, Equatable {
+    var rawValue: Int32
+
+    static let none = RuleIndex(rawValue: -1)
+
+    init(rawValue: Int32) { self.rawValue = rawValue }
+    init(_ index: Int) { rawValue = Int32(index) }
+
+    @inline(__always) var isNone: Bool { rawValue < 0 }
+    @inline(__always) var position: Int { Int(rawValue) }
+}
+
+/// A compiled schema or subschema. Like all rules it holds no reference, so that reading it costs no reference counting.
+struct SchemaNode: Sendable {
+    var types = TypeSet.all
+    /// The types whose values other rules than `types` apply to.
+    var checked = TypeSet.all
+    /// Whether it rejects every value.
+    var isFalse = false
+    /// `enum` and `const`.
+    var values = PoolRange()
+    var object = RuleIndex.none
+    var array = RuleIndex.none
+    var string = RuleIndex.none
+    var number = RuleIndex.none
+    var applicators = PoolRange()
+    var unevaluatedProperties = RuleIndex.none
+    var unevaluatedItems = RuleIndex.none
+    /// The schema resource that it belongs to.
+    var resource: Int32 = 0
+
+    /// Whether it accepts every value.
+    var isTrue: Bool { types == .all && checked.isEmpty }
+
+    /// Sets `checked` after all other properties.
+    mutating func finish() {
+        if isFalse { types = [] }
+        checked = []
+        if !object.isNone || !unevaluatedProperties.isNone { checked.insert(.object) }
+        if !array.isNone || !unevaluatedItems.isNone { checked.insert(.array) }
+        if !string.isNone { checked.insert(.string) }
+        if !number.isNone { checked.insert(.number) }
+        if !values.isEmpty || !applicators.isEmpty { checked = .all }
+    }
+}
+
+/// A keyword that applies subschemas to the same value.
+struct Applicator: Sendable {
+    enum Kind: UInt8, Sendable {
+        case reference, dynamicReference, allOf, anyOf, oneOf, not, conditional
+    }
+
+    var kind: Kind
+    /// The nodes. A conditional has three: `if`, `then`, `else`.
+    var nodes: PoolRange
+    /// For a dynamic reference: the index of its table in `dynamicTargets`.
+    var table = RuleIndex.none
+}

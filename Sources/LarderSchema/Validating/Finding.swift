@@ -1,0 +1,40 @@
+import LarderJSON
+
+/// A step from a value to a value in it.
+enum PathStep {
+    case name(ValueCursor)
+    case index(Int)
+}
+
+/// A violation during validation. Its message is written later, because most findings are dropped.
+struct Finding {
+    var node: Int
+    var keyword: Keyword
+    /// The value, or the name for violations of `propertyNames`.
+    var value: ValueCursor
+    var path: [PathStep]
+    /// Its meaning depends on the keyword.
+    var detail = 0
+    /// Set if the validation stopped because of a limit.
+    var limit: ValidationLimit?
+}
+
+/// The reasons to stop a validation.
+enum ValidationLimit {
+    case depth, steps, pattern
+}
+
+/// The members or elements of one value that have been evaluated, for `unevaluatedProperties` and `unevaluatedItems`.
+struct Evaluated {
+    private var words: [UInt64]
+
+    init(count: Int) { words = Array(repeating: 0, count: (count + 63) / 64) }
+
+    mutating func mark(_ position: Int) { words[position >> 6] |= 1 << UInt64(position & 63) }
+
+    func contains(_ position: Int) -> Bool { words[position >> 6] & 1 << UInt64(position & 63) != 0 }
+
+    mutating func formUnion(_ other: Evaluated) {
+        for index in words.indices { words[index] |= other.words[index] }
+    }
+}

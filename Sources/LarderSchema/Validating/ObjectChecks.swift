@@ -1,0 +1,142 @@
+import LarderJSON
+
+/// Keywords for objects.
+extension Validator {
+    mutating func checkObject(_ position: Int, _ index: Int, _ value: ValueCursor) -> Bool {
+        let rule = tables.objects + position
+        let count = value.count
+        var isValid = true
+        if count < rule.pointee.minProperties {
+            fail(index, .minProperties, value)
+            isValid = false
+        }
+        if count > rule.pointee.maxProperties {
+            fail(index, .maxProperties, value)
+            isValid = false
+        }
+        if !isValid, !collecting { return false }
+        if rule.pointee.requiredCount > count, !collecting { return false }
+        if rule.pointee.hasMemberRules, !checkMembers(rule, index, value) {
+            isValid = false
+            if !collecting { return false }
+        }
+        if !rule.pointee.dependencies.isEmpty, !checkDependencies(rule, index, value) { isValid = false }
+        return isValid
+    }
+
+    private mutating func checkMembers(
+        _ rule: UnsafePointer<ObjectRule>, _ index: Int, _ value: ValueCursor
+    ) -> Bool {
+        let isTracking = tracker >= 0
+        var additional = rule.pointee.additional
+        if !additional.isNone, !isTracking, tables.nodes[additional.position].isTrue { additional = .none }
+        let string = JSONValue.Kind.string.rawValue
+        var isValid = true
+        var required = 0
+        var position = 0
+        var members = value.members
+        while let (name, member) = members.next() {
+            var isEvaluated = false
+            if let entry = entry(rule.pointee.names, name) {
+                required &+= entry.pointee.isRequired ? 1 : 0
+                if !entry.pointee.node.isNone {
+                    isEvaluated = true
+                    if !child(entry.pointee.node, member, member.rawKind, .name(name)) {
+                        if !collecting { return false }
+                        isValid = false
+                    }
+                }
+            }
+            if !rule.pointee.patterns.isEmpty {
+                let (matched, accepted) = checkPatterns(rule.pointee.patterns, index, name, member)
+                isEvaluated = isEvaluated || matched
+                if !accepted {
+                    if !collecting { return false }
+                    isValid = false
+                }
+            }
+            if !isEvaluated, !additional.isNone {
+                isEvaluated = true
+                if !child(additional, member, member.rawKind, .name(name)) {
+                    if !collecting { return false }
+                    isValid = false
+                }
+            }
+            if !rule.pointee.propertyNames.isNone, !child(rule.pointee.propertyNames, name, string, .name(name)) {
+                if !collecting { return false }
+                isValid = false
+            }
+            if isTracking, isEvaluated { trackers[tracker].mark(position) }
+            position &+= 1
+        }
+        count(position)
+        if required < rule.pointee.requiredCount {
+            if !collecting { return false }
+            reportMissing(rule.pointee.names, index, value)
+            isValid = false
+        }
+        return isValid
+    }
+
+    @inline(__always)
+    private func entry(_ names: NameSet, _ name: ValueCursor) -> UnsafePointer<NameSet.Entry>? {
+        guard names.count > 0 else { return nil }
+        if let text = name.plainString { return tables.entry(names, hash: name.nameHash, text) }
+        return name.withString { tables.entry(names, hash: name.nameHash, $0) }
+    }
+
+    /// Returns whether a pattern matches the name, and whether the schemas of all that match accept the member.
+    private mutating func checkPatterns(
+        _ range: PoolRange, _ index: Int, _ name: ValueCursor, _ member: ValueCursor
+    ) -> (matched: Bool, accepted: Bool) {
+        var result = (matched: false, accepted: true)
+        for position in range.range {
+            let rule = tables.patternRules[position]
+            guard matches(name, Int(rule.pattern), rule.node.position, .patternProperties) else { continue }
+            result.matched = true
+            if !child(rule.node, member, member.rawKind, .name(name)) {
+                result.accepted = false
+                if !collecting { break }
+            }
+        }
+        return result
+    }
+
+    private mutating func reportMissing(_ names: NameSet, _ index: Int, _ value: ValueCursor) {
+        for entry in program.entries(of: names) where entry.isRequired && !contains(value, entry.name) {
+            fail(index, .required, value, detail: Int(entry.name))
+        }
+    }
+
+    /// Whether an object has a member. `name` is the index of its name.
+    func contains(_ value: ValueCursor, _ name: Int32) -> Bool {
+        let text = tables.name(name)
+        var members = value.members
+        while let (other, _) = members.next() {
+            if other.withString({ $0.equals(text) }) { return true }
+        }
+        return false
+    }
+
+    mutating func checkDependencies(
+        _ rule: UnsafePointer<ObjectRule>, _ index: Int, _ value: ValueCursor
+    ) -> Bool {
+        var isValid = true
+        for position in rule.pointee.dependencies.range {
+            let dependency = tables.dependencies[position]
+            count(value.count)
+            guard contains(value, dependency.name) else { continue }
+            for required in tables.nodes(dependency.required) where !contains(value, required) {
+                fail(index, dependency.keyword, value, detail: Int(required) << 32 | Int(dependency.name))
+                isValid = false
+            }
+            if !dependency.node.isNone,
+                !evaluate(dependency.node.position, value, JSONValue.Kind.object.rawValue)
+            {
+                isValid = false
+            }
+            if !isValid, !collecting { return false }
+        }
+        return isValid
+    }
+}

@@ -1,0 +1,119 @@
+import LarderJSON
+
+/// Keywords for strings, numbers, and fixed values.
+extension Validator {
+    mutating func checkString(_ position: Int, _ index: Int, _ value: ValueCursor) -> Bool {
+        let rule = tables.strings + position
+        var isValid = true
+        if rule.pointee.minLength > 0 || rule.pointee.maxLength < .max {
+            let length = value.withString { Self.length($0) }
+            if length < rule.pointee.minLength {
+                fail(index, .minLength, value, detail: length)
+                isValid = false
+            }
+            if length > rule.pointee.maxLength {
+                fail(index, .maxLength, value, detail: length)
+                isValid = false
+            }
+            if !isValid, !collecting { return false }
+        }
+        if !rule.pointee.pattern.isNone, !matches(value, rule.pointee.pattern.position, index, .pattern) {
+            fail(index, .pattern, value, detail: rule.pointee.pattern.position)
+            isValid = false
+        }
+        if let format = rule.pointee.format, !value.withString({ format.accepts($0) }) {
+            fail(index, .format, value)
+            isValid = false
+        }
+        return isValid
+    }
+
+    /// The number of code points.
+    private static func length(_ text: UnsafeBufferPointer<UInt8>) -> Int {
+        var length = 0
+        for byte in text where byte & 0xC0 != 0x80 { length &+= 1 }
+        return length
+    }
+
+    /// Whether a pattern matches a string or name. Stops the validation if that takes too many steps.
+    mutating func matches(_ text: ValueCursor, _ pattern: Int, _ index: Int, _ keyword: Keyword) -> Bool {
+        var outcome = PatternMatcher.Outcome.differs
+        text.withString { outcome = matcher.search($0, for: program.patterns[pattern]) }
+        switch outcome {
+        case .matches: return true
+        case .differs: return false
+        case .limitReached: return stop(.pattern, index, keyword, text)
+        }
+    }
+
+    mutating func checkNumber(_ position: Int, _ index: Int, _ value: ValueCursor) -> Bool {
+        let rule = tables.numbers + position
+        if let integer = DecimalNumber.shortInteger(value.source) {
+            let (minimum, maximum, divisor) = (
+                rule.pointee.minInteger, rule.pointee.maxInteger, rule.pointee.integerDivisor
+            )
+            let isMultiple = rule.pointee.multipleOf.isNone || (divisor > 0 && integer % divisor == 0)
+            if integer >= minimum, integer <= maximum, isMultiple { return true }
+        }
+        let number = DecimalNumber(value.source)
+        var isValid = true
+        if let minimum = decimal(rule.pointee.minimum), number < minimum {
+            fail(index, .minimum, value)
+            isValid = false
+        }
+        if let minimum = decimal(rule.pointee.exclusiveMinimum), !(minimum < number) {
+            fail(index, .exclusiveMinimum, value)
+            isValid = false
+        }
+        if let maximum = decimal(rule.pointee.maximum), maximum < number {
+            fail(index, .maximum, value)
+            isValid = false
+        }
+        if let maximum = decimal(rule.pointee.exclusiveMaximum), !(number < maximum) {
+            fail(index, .exclusiveMaximum, value)
+            isValid = false
+        }
+        if let divisor = decimal(rule.pointee.multipleOf), !number.isMultiple(of: divisor) {
+            fail(index, .multipleOf, value)
+            isValid = false
+        }
+        return isValid
+    }
+
+    private func decimal(_ index: RuleIndex) -> DecimalNumber? {
+        index.isNone ? nil : program.decimals[index.position]
+    }
+
+    /// Checks `enum` and `const`.
+    mutating func checkValues(_ index: Int, _ value: ValueCursor, _ kind: UInt8) -> Bool {
+        var isValid = true
+        for position in tables.nodes[index].values.range {
+            let rule = tables.values + position
+            if !accepts(rule, value, kind) {
+                fail(index, rule.pointee.keyword, value)
+                isValid = false
+            }
+        }
+        return isValid
+    }
+
+    private func accepts(_ rule: UnsafePointer<ValueRule>, _ value: ValueCursor, _ kind: UInt8) -> Bool {
+        guard rule.pointee.types.rawValue & (1 &<< kind) != 0 else { return false }
+        switch kind {
+        case JSONValue.Kind.null.rawValue: return true
+        case JSONValue.Kind.bool.rawValue: return value.isTrue ? rule.pointee.acceptsTrue : rule.pointee.acceptsFalse
+        case JSONValue.Kind.number.rawValue:
+            let number = DecimalNumber(value.source)
+            return tables.nodes(rule.pointee.numbers).contains { program.decimals[Int($0)] == number }
+        case JSONValue.Kind.string.rawValue:
+            return value.withString { text in
+                let hash = ValueCursor.hash(ofName: UnsafeRawBufferPointer(text))
+                return tables.entry(rule.pointee.strings, hash: hash, text) != nil
+            }
+        default:
+            return tables.nodes(rule.pointee.containers).contains { index in
+                program.constants[Int(index)].withCursor { ValueComparison.equal(value, $0) }
+            }
+        }
+    }
+}

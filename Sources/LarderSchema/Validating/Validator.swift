@@ -1,0 +1,161 @@
+import LarderJSON
+
+/// One validation of a value.
+///
+/// It runs in one of two modes. Without `tracing` it stops at the first violation and only tells whether the value is
+/// valid. With `tracing` it finds all violations and their paths.
+struct Validator: ~Copyable {
+    let program: SchemaProgram
+    let tables: RuleTables
+    let limits: SchemaOptions.Limits
+    let tracing: Bool
+    let hasDynamicReferences: Bool
+    private let resources: Int32
+
+    /// Whether violations are recorded. False within `not` and `if`.
+    var collecting: Bool
+    var findings: [Finding] = []
+    var path: [PathStep] = []
+    /// The reason why the validation stopped, if it did.
+    private(set) var stopped: Finding?
+
+    private var depth = 0
+    private var steps: Int
+    /// The resources that the evaluated schemas belong to, outermost first. Only used with dynamic references.
+    var scope: [Int32] = []
+    /// For each value with `unevaluated…`, innermost last.
+    var trackers: [Evaluated] = []
+    /// The tracker of the current value; negative if there is none.
+    var tracker = -1
+    var matcher = PatternMatcher()
+
+    static let maxFindings = 1_000
+
+    init(_ schema: CompiledSchema, _ limits: SchemaOptions.Limits, span: Int, tracing: Bool) {
+        program = schema.program
+        tables = schema.tables
+        self.limits = limits
+        self.tracing = tracing
+        collecting = tracing
+        hasDynamicReferences = schema.program.hasDynamicReferences
+        resources = Int32(schema.documents.count)
+        steps = limits.steps(span: span)
+    }
+
+    /// Whether the value is valid.
+    mutating func run(_ value: ValueCursor, node: Int = 0) -> Bool {
+        let isValid = evaluate(node, value, value.rawKind)
+        return isValid && stopped == nil
+    }
+
+    /// Evaluates a schema for a member, an element or a name.
+    @inline(__always)
+    mutating func child(_ node: RuleIndex, _ value: ValueCursor, _ kind: UInt8, _ step: PathStep) -> Bool {
+        let rule = tables.nodes + node.position
+        let bit: UInt8 = 1 &<< kind
+        // Schemas that consist of `type` need no more than this.
+        if rule.pointee.types.rawValue & bit & ~rule.pointee.checked.rawValue != 0 { return true }
+        return slowChild(node, value, kind, step)
+    }
+
+    @inline(never)
+    private mutating func slowChild(_ node: RuleIndex, _ value: ValueCursor, _ kind: UInt8, _ step: PathStep) -> Bool {
+        let outer = tracker
+        tracker = -1
+        if tracing { path.append(step) }
+        let isValid = evaluate(node.position, value, kind)
+        if tracing { path.removeLast() }
+        tracker = outer
+        return isValid
+    }
+
+    /// Evaluates a schema for a value. Names are evaluated as strings, so their kind is a parameter.
+    mutating func evaluate(_ index: Int, _ value: ValueCursor, _ kind: UInt8) -> Bool {
+        guard depth < limits.depth, steps > 0 else {
+            return stop(depth < limits.depth ? .steps : .depth, index, .reference, value)
+        }
+        let node = tables.nodes + index
+        let bit: UInt8 = 1 &<< kind
+        steps -= 1
+        var isValid = true
+        if node.pointee.types.rawValue & bit == 0, !isIntegerOfType(node.pointee.types, value, kind) {
+            fail(index, .type, value)
+            // Violations of other keywords by a value of the wrong type would only distract.
+            return false
+        }
+        if node.pointee.checked.rawValue & bit == 0 { return true }
+
+        depth += 1
+        defer { depth -= 1 }
+        let isNewResource = hasDynamicReferences && scope.last != node.pointee.resource
+        if isNewResource { scope.append(node.pointee.resource) }
+        defer { if isNewResource { scope.removeLast() } }
+
+        if !node.pointee.values.isEmpty, !checkValues(index, value, kind) {
+            if !collecting { return false }
+            isValid = false
+        }
+        let isTracked =
+            kind == JSONValue.Kind.object.rawValue && !node.pointee.unevaluatedProperties.isNone
+            || kind == JSONValue.Kind.array.rawValue && !node.pointee.unevaluatedItems.isNone
+        if isTracked {
+            if !checkTracked(index, value, kind) { isValid = false }
+        } else {
+            if !checkRules(index, value, kind) { isValid = false }
+        }
+        return isValid
+    }
+
+    /// Checks the keywords for the type of the value, and the applicators.
+    mutating func checkRules(_ index: Int, _ value: ValueCursor, _ kind: UInt8) -> Bool {
+        let node = tables.nodes + index
+        var isValid = true
+        switch kind {
+        case JSONValue.Kind.object.rawValue:
+            if !node.pointee.object.isNone { isValid = checkObject(node.pointee.object.position, index, value) }
+        case JSONValue.Kind.array.rawValue:
+            if !node.pointee.array.isNone { isValid = checkArray(node.pointee.array.position, index, value) }
+        case JSONValue.Kind.string.rawValue:
+            if !node.pointee.string.isNone { isValid = checkString(node.pointee.string.position, index, value) }
+        case JSONValue.Kind.number.rawValue:
+            if !node.pointee.number.isNone { isValid = checkNumber(node.pointee.number.position, index, value) }
+        default: break
+        }
+        if !isValid, !collecting { return false }
+        if !node.pointee.applicators.isEmpty, !apply(node.pointee.applicators, index, value, kind) { isValid = false }
+        return isValid
+    }
+
+    private func isIntegerOfType(_ types: TypeSet, _ value: ValueCursor, _ kind: UInt8) -> Bool {
+        guard kind == JSONValue.Kind.number.rawValue, types.contains(.integer) else { return false }
+        return DecimalNumber.shortInteger(value.source) != nil || DecimalNumber(value.source).isInteger
+    }
+
+    /// Counts the work of visiting the members or elements of a value.
+    @inline(__always)
+    mutating func count(_ work: Int) { steps -= work }
+
+    // MARK: Results
+
+    /// Records a violation if violations are collected.
+    @inline(__always)
+    mutating func fail(_ node: Int, _ keyword: Keyword, _ value: ValueCursor, detail: Int = 0) {
+        if collecting { record(node, keyword, value, detail) }
+    }
+
+    @inline(never)
+    private mutating func record(_ node: Int, _ keyword: Keyword, _ value: ValueCursor, _ detail: Int) {
+        guard findings.count < Self.maxFindings else { return }
+        findings.append(Finding(node: node, keyword: keyword, value: value, path: path, detail: detail))
+    }
+
+    /// Stops the validation. Returns false.
+    @inline(never)
+    mutating func stop(_ limit: ValidationLimit, _ node: Int, _ keyword: Keyword, _ value: ValueCursor) -> Bool {
+        if stopped == nil {
+            stopped = Finding(node: node, keyword: keyword, value: value, path: path, limit: limit)
+        }
+        steps = 0
+        return false
+    }
+}
