@@ -1,4 +1,4 @@
-package import LarderJSON
+@_spi(LarderSchema) package import LarderJSON
 
 /// How a schema is compiled and used.
 package struct SchemaOptions: Sendable {

@@ -2,7 +2,10 @@
 ///
 /// Unlike ``JSONValue`` it does not keep the document in memory, so copying it costs no reference counting. It must not
 /// be used after the call of ``JSONValue/withCursor(_:)`` that it comes from.
-package struct ValueCursor {
+///
+/// It is visible only to `LarderSchema`. It is not `package`, because the compiler inlines only public code into other
+/// modules; validation takes twice as long without that.
+@_spi(LarderSchema) public struct ValueCursor {
     @usableFromInline let text: UnsafePointer<UInt8>
     @usableFromInline let node: UnsafePointer<Node>
 
@@ -14,23 +17,23 @@ package struct ValueCursor {
 
     /// The kind as the raw value of ``JSONValue/Kind``. Must not be called for names.
     @inlinable @inline(__always)
-    package var rawKind: UInt8 { UInt8(truncatingIfNeeded: node.pointee.kind) }
+    public var rawKind: UInt8 { UInt8(truncatingIfNeeded: node.pointee.kind) }
 
     /// Whether the value is `true`; false for other kinds except a string with escapes.
     @inlinable @inline(__always)
-    package var isTrue: Bool { node.pointee.has(Node.Flag.isTrue) }
+    public var isTrue: Bool { node.pointee.has(Node.Flag.isTrue) }
 
     /// The number of nodes of the value and the values in it.
     @inlinable @inline(__always)
-    package var span: Int { Int(node.pointee.span) }
+    public var span: Int { Int(node.pointee.span) }
 
     /// Tells values of the same document apart.
     @inlinable @inline(__always)
-    package var identity: UnsafeRawPointer { UnsafeRawPointer(node) }
+    public var identity: UnsafeRawPointer { UnsafeRawPointer(node) }
 
     /// The number of elements, or of members with distinct names.
     @inlinable @inline(__always)
-    package var count: Int {
+    public var count: Int {
         let stored = Int(node.pointee.storedCount)
         return stored == 0xFF_FFFF ? largeCount() : stored
     }
@@ -50,20 +53,20 @@ package struct ValueCursor {
 
     /// The text of the value as it was parsed.
     @inlinable @inline(__always)
-    package var source: UnsafeBufferPointer<UInt8> {
+    public var source: UnsafeBufferPointer<UInt8> {
         UnsafeBufferPointer(start: text + Int(node.pointee.offset), count: Int(node.pointee.length))
     }
 
     /// The content of a string or name without escapes; nil if it has escapes.
     @inlinable @inline(__always)
-    package var plainString: UnsafeBufferPointer<UInt8>? {
+    public var plainString: UnsafeBufferPointer<UInt8>? {
         guard !node.pointee.has(Node.Flag.escaped) else { return nil }
         return UnsafeBufferPointer(start: text + Int(node.pointee.offset) + 1, count: Int(node.pointee.length) - 2)
     }
 
     /// Calls `body` with the content of a string or name, with escapes resolved.
     @inlinable @inline(__always)
-    package func withString<R>(_ body: (UnsafeBufferPointer<UInt8>) -> R) -> R {
+    public func withString<R>(_ body: (UnsafeBufferPointer<UInt8>) -> R) -> R {
         if let plainString { return body(plainString) }
         return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(node.pointee.length)) { buffer in
             body(UnsafeBufferPointer(rebasing: buffer[..<decode(into: buffer)]))
@@ -80,23 +83,23 @@ package struct ValueCursor {
     }
 
     /// The string or name with escapes resolved.
-    package var string: String { withString { String(checked: UnsafeRawBufferPointer($0)) } }
+    public var string: String { withString { String(checked: UnsafeRawBufferPointer($0)) } }
 
     /// The hash of a member name, as ``hash(ofName:)`` computes it. The parser has stored it.
     @inlinable @inline(__always)
-    package var nameHash: UInt32 { node.pointee.has(Node.Flag.redirected) ? computeNameHash() : node.pointee.span }
+    public var nameHash: UInt32 { node.pointee.has(Node.Flag.redirected) ? computeNameHash() : node.pointee.span }
 
     @usableFromInline
     func computeNameHash() -> UInt32 { withString { NameHash.exact(UnsafeRawBufferPointer($0)) } }
 
     /// The hash of a name in UTF-8. It does not resist deliberate collisions.
-    package static func hash(ofName name: UnsafeRawBufferPointer) -> UInt32 { NameHash.exact(name) }
+    public static func hash(ofName name: UnsafeRawBufferPointer) -> UInt32 { NameHash.exact(name) }
 
     /// The elements of an array, in order; must not be called for other kinds.
     @inlinable @inline(__always)
-    package var elements: Elements { Elements(text: text, node: node + 1, end: node + Int(node.pointee.span)) }
+    public var elements: Elements { Elements(text: text, node: node + 1, end: node + Int(node.pointee.span)) }
 
-    package struct Elements: IteratorProtocol {
+    public struct Elements: IteratorProtocol {
         @usableFromInline let text: UnsafePointer<UInt8>
         @usableFromInline var node: UnsafePointer<Node>
         @usableFromInline let end: UnsafePointer<Node>
@@ -109,7 +112,7 @@ package struct ValueCursor {
         }
 
         @inlinable @inline(__always)
-        package mutating func next() -> ValueCursor? {
+        public mutating func next() -> ValueCursor? {
             guard node < end else { return nil }
             defer { node += Int(node.pointee.span) }
             return ValueCursor(text: text, node: node)
@@ -118,12 +121,12 @@ package struct ValueCursor {
 
     /// The members of an object, each name once and with its last value; must not be called for other kinds.
     @inlinable @inline(__always)
-    package var members: Members {
+    public var members: Members {
         let end = node + Int(node.pointee.span) - (node.pointee.has(Node.Flag.indexed) ? 1 : 0)
         return Members(text: text, node: node + 1, end: end)
     }
 
-    package struct Members: IteratorProtocol {
+    public struct Members: IteratorProtocol {
         @usableFromInline let text: UnsafePointer<UInt8>
         @usableFromInline var node: UnsafePointer<Node>
         @usableFromInline let end: UnsafePointer<Node>
@@ -136,7 +139,7 @@ package struct ValueCursor {
         }
 
         @inlinable @inline(__always)
-        package mutating func next() -> (name: ValueCursor, value: ValueCursor)? {
+        public mutating func next() -> (name: ValueCursor, value: ValueCursor)? {
             while node < end {
                 let name = node
                 node += 1 + Int(node[1].span)
@@ -151,12 +154,12 @@ package struct ValueCursor {
 
 extension JSONValue {
     /// Calls `body` with a cursor at this value.
-    package func withCursor<R>(_ body: (ValueCursor) -> R) -> R {
+    @_spi(LarderSchema) public func withCursor<R>(_ body: (ValueCursor) -> R) -> R {
         withExtendedLifetime(document) { body(ValueCursor(text: document.text, node: document.nodes + node)) }
     }
 
     /// The value at a cursor into the document of this value.
-    package func value(at cursor: ValueCursor) -> JSONValue {
+    @_spi(LarderSchema) public func value(at cursor: ValueCursor) -> JSONValue {
         JSONValue(document: document, node: cursor.node - document.nodes)
     }
 }

@@ -1,4 +1,4 @@
-import LarderJSON
+@_spi(LarderSchema) import LarderJSON
 
 /// Reads the keywords of one schema and checks the kinds of their values.
 struct KeywordReader {

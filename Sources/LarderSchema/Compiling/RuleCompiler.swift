@@ -1,4 +1,4 @@
-import LarderJSON
+@_spi(LarderSchema) import LarderJSON
 
 /// The compilation of the keywords for each type.
 extension SchemaCompiler {

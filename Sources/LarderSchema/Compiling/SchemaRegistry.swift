@@ -1,4 +1,4 @@
-import LarderJSON
+@_spi(LarderSchema) import LarderJSON
 
 /// The documents and resources of a schema, and the targets of references.
 struct SchemaRegistry {

@@ -1,4 +1,4 @@
-import LarderJSON
+@_spi(LarderSchema) import LarderJSON
 
 /// Turns findings into violations.
 struct FindingReport {

@@ -1,4 +1,4 @@
-import LarderJSON
+@_spi(LarderSchema) import LarderJSON
 
 /// The message of a violation: what was expected and what was found.
 struct ViolationMessage {

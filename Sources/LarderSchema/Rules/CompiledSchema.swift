@@ -1,17 +1,24 @@
 /// A program, and its tables in memory that can be read without reference counting and bounds checks.
+///
+/// `nonisolated(unsafe)`, because only the initializer writes the memory.
 final class CompiledSchema: Sendable {
     let program: SchemaProgram
-    let tables: RuleTables
+    nonisolated(unsafe) let tables: UnsafePointer<RuleTables>
     /// The URIs of the documents, in the order of `SchemaLocation.document`.
     let documents: [String]
 
     init(_ program: SchemaProgram, documents: [String]) {
         self.program = program
         self.documents = documents
-        tables = RuleTables(program)
+        let tables = UnsafeMutablePointer<RuleTables>.allocate(capacity: 1)
+        tables.initialize(to: RuleTables(program))
+        self.tables = UnsafePointer(tables)
     }
 
-    deinit { tables.free() }
+    deinit {
+        tables.pointee.free()
+        tables.deallocate()
+    }
 
     /// The location of a subschema or of one of its keywords as text.
     func text(_ location: SchemaLocation, _ keyword: String = "") -> String {
@@ -21,9 +28,7 @@ final class CompiledSchema: Sendable {
 }
 
 /// Copies of the arrays of a program that the validation reads for each value.
-///
-/// `@unchecked Sendable`, because the memory is written only by the initializer and freed by the only owner.
-struct RuleTables: @unchecked Sendable {
+struct RuleTables {
     let nodes: UnsafePointer<SchemaNode>
     let objects: UnsafePointer<ObjectRule>
     let arrays: UnsafePointer<ArrayRule>
@@ -34,10 +39,10 @@ struct RuleTables: @unchecked Sendable {
     let indexes: UnsafePointer<Int32>
     let patternRules: UnsafePointer<PatternRule>
     let dependencies: UnsafePointer<DependencyRule>
-    private let slots: UnsafePointer<UInt32>
-    private let entries: UnsafePointer<NameSet.Entry>
-    private let names: UnsafePointer<NameText>
-    private let nameBytes: UnsafePointer<UInt8>
+    fileprivate let slots: UnsafePointer<UInt32>
+    fileprivate let entries: UnsafePointer<NameSet.Entry>
+    fileprivate let names: UnsafePointer<NameText>
+    fileprivate let nameBytes: UnsafePointer<UInt8>
 
     fileprivate init(_ program: SchemaProgram) {
         nodes = Self.copy(program.nodes)
@@ -78,17 +83,20 @@ struct RuleTables: @unchecked Sendable {
         names.deallocate()
         nameBytes.deallocate()
     }
+}
 
+// Of the pointer, because methods of the structure would copy it.
+extension UnsafePointer<RuleTables> {
     @inline(__always)
     func nodes(_ range: PoolRange) -> UnsafeBufferPointer<Int32> {
-        UnsafeBufferPointer(start: indexes + Int(range.start), count: Int(range.count))
+        UnsafeBufferPointer(start: pointee.indexes + Int(range.start), count: Int(range.count))
     }
 
     /// The text of a name by its index.
     @inline(__always)
     func name(_ index: Int32) -> UnsafeBufferPointer<UInt8> {
-        let text = names[Int(index)]
-        return UnsafeBufferPointer(start: nameBytes + Int(text.start), count: Int(text.count))
+        let text = pointee.names[Int(index)]
+        return UnsafeBufferPointer(start: pointee.nameBytes + Int(text.start), count: Int(text.count))
     }
 
     /// The entry for a name with the given hash; nil if the set does not contain it.
@@ -99,9 +107,9 @@ struct RuleTables: @unchecked Sendable {
         guard set.count > 0 else { return nil }
         var slot = hash & set.mask
         while true {
-            let position = slots[Int(set.slots &+ slot)]
+            let position = pointee.slots[Int(set.slots &+ slot)]
             if position == 0 { return nil }
-            let entry = entries + Int(set.entries &+ position &- 1)
+            let entry = pointee.entries + Int(set.entries &+ position &- 1)
             if entry.pointee.hash == hash, self.name(entry.pointee.name).equals(name) { return entry }
             slot = (slot &+ 1) & set.mask
         }

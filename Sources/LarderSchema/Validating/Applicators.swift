@@ -1,11 +1,11 @@
-import LarderJSON
+@_spi(LarderSchema) import LarderJSON
 
 /// Keywords that apply subschemas to the same value.
 extension Validator {
     mutating func apply(_ range: PoolRange, _ index: Int, _ value: ValueCursor, _ kind: UInt8) -> Bool {
         var isValid = true
         for position in range.range {
-            let applicator = tables.applicators + position
+            let applicator = tables.pointee.applicators + position
             let nodes = tables.nodes(applicator.pointee.nodes)
             let accepted: Bool
             switch applicator.pointee.kind {
@@ -29,7 +29,7 @@ extension Validator {
     }
 
     /// The target of a dynamic reference: the anchor in the outermost resource of the scope that has it.
-    private func dynamicTarget(_ table: RuleIndex, _ initial: Int) -> Int {
+    private mutating func dynamicTarget(_ table: RuleIndex, _ initial: Int) -> Int {
         let targets = program.dynamicTargets[table.position]
         for resource in scope {
             let target = targets[Int(resource)]

@@ -1,9 +1,9 @@
-import LarderJSON
+@_spi(LarderSchema) import LarderJSON
 
 /// Keywords for arrays.
 extension Validator {
     mutating func checkArray(_ position: Int, _ index: Int, _ value: ValueCursor) -> Bool {
-        let rule = tables.arrays + position
+        let rule = tables.pointee.arrays + position
         let count = value.count
         var isValid = true
         if count < rule.pointee.minItems {
@@ -76,7 +76,7 @@ extension Validator {
 extension Validator {
     /// Checks the rules of a node, and then the members or elements that they did not evaluate.
     mutating func checkTracked(_ index: Int, _ value: ValueCursor, _ kind: UInt8) -> Bool {
-        let node = tables.nodes + index
+        let node = tables.pointee.nodes + index
         let outer = tracker
         trackers.append(Evaluated(count: value.count))
         tracker = trackers.count - 1

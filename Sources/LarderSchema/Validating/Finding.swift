@@ -1,4 +1,4 @@
-import LarderJSON
+@_spi(LarderSchema) import LarderJSON
 
 /// A step from a value to a value in it.
 enum PathStep {

@@ -1,9 +1,9 @@
-import LarderJSON
+@_spi(LarderSchema) import LarderJSON
 
 /// Keywords for objects.
 extension Validator {
     mutating func checkObject(_ position: Int, _ index: Int, _ value: ValueCursor) -> Bool {
-        let rule = tables.objects + position
+        let rule = tables.pointee.objects + position
         let count = value.count
         var isValid = true
         if count < rule.pointee.minProperties {
@@ -29,7 +29,7 @@ extension Validator {
     ) -> Bool {
         let isTracking = tracker >= 0
         var additional = rule.pointee.additional
-        if !additional.isNone, !isTracking, tables.nodes[additional.position].isTrue { additional = .none }
+        if !additional.isNone, !isTracking, tables.pointee.nodes[additional.position].isTrue { additional = .none }
         let string = JSONValue.Kind.string.rawValue
         var isValid = true
         var required = 0
@@ -79,9 +79,10 @@ extension Validator {
     }
 
     @inline(__always)
-    private func entry(_ names: NameSet, _ name: ValueCursor) -> UnsafePointer<NameSet.Entry>? {
+    private mutating func entry(_ names: NameSet, _ name: ValueCursor) -> UnsafePointer<NameSet.Entry>? {
         guard names.count > 0 else { return nil }
-        if let text = name.plainString { return tables.entry(names, hash: name.nameHash, text) }
+        // A closure that captured `self` would copy all of it.
+        let tables = tables
         return name.withString { tables.entry(names, hash: name.nameHash, $0) }
     }
 
@@ -91,7 +92,7 @@ extension Validator {
     ) -> (matched: Bool, accepted: Bool) {
         var result = (matched: false, accepted: true)
         for position in range.range {
-            let rule = tables.patternRules[position]
+            let rule = tables.pointee.patternRules[position]
             guard matches(name, Int(rule.pattern), rule.node.position, .patternProperties) else { continue }
             result.matched = true
             if !child(rule.node, member, member.rawKind, .name(name)) {
@@ -109,7 +110,7 @@ extension Validator {
     }
 
     /// Whether an object has a member. `name` is the index of its name.
-    func contains(_ value: ValueCursor, _ name: Int32) -> Bool {
+    mutating func contains(_ value: ValueCursor, _ name: Int32) -> Bool {
         let text = tables.name(name)
         var members = value.members
         while let (other, _) = members.next() {
@@ -123,7 +124,7 @@ extension Validator {
     ) -> Bool {
         var isValid = true
         for position in rule.pointee.dependencies.range {
-            let dependency = tables.dependencies[position]
+            let dependency = tables.pointee.dependencies[position]
             count(value.count)
             guard contains(value, dependency.name) else { continue }
             for required in tables.nodes(dependency.required) where !contains(value, required) {

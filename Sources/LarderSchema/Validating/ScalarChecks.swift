@@ -1,9 +1,9 @@
-import LarderJSON
+@_spi(LarderSchema) import LarderJSON
 
 /// Keywords for strings, numbers, and fixed values.
 extension Validator {
     mutating func checkString(_ position: Int, _ index: Int, _ value: ValueCursor) -> Bool {
-        let rule = tables.strings + position
+        let rule = tables.pointee.strings + position
         var isValid = true
         if rule.pointee.minLength > 0 || rule.pointee.maxLength < .max {
             let length = value.withString { Self.length($0) }
@@ -47,7 +47,7 @@ extension Validator {
     }
 
     mutating func checkNumber(_ position: Int, _ index: Int, _ value: ValueCursor) -> Bool {
-        let rule = tables.numbers + position
+        let rule = tables.pointee.numbers + position
         if let integer = DecimalNumber.shortInteger(value.source) {
             let (minimum, maximum, divisor) = (
                 rule.pointee.minInteger, rule.pointee.maxInteger, rule.pointee.integerDivisor
@@ -80,15 +80,15 @@ extension Validator {
         return isValid
     }
 
-    private func decimal(_ index: RuleIndex) -> DecimalNumber? {
+    private mutating func decimal(_ index: RuleIndex) -> DecimalNumber? {
         index.isNone ? nil : program.decimals[index.position]
     }
 
     /// Checks `enum` and `const`.
     mutating func checkValues(_ index: Int, _ value: ValueCursor, _ kind: UInt8) -> Bool {
         var isValid = true
-        for position in tables.nodes[index].values.range {
-            let rule = tables.values + position
+        for position in tables.pointee.nodes[index].values.range {
+            let rule = tables.pointee.values + position
             if !accepts(rule, value, kind) {
                 fail(index, rule.pointee.keyword, value)
                 isValid = false
@@ -97,23 +97,27 @@ extension Validator {
         return isValid
     }
 
-    private func accepts(_ rule: UnsafePointer<ValueRule>, _ value: ValueCursor, _ kind: UInt8) -> Bool {
+    private mutating func accepts(_ rule: UnsafePointer<ValueRule>, _ value: ValueCursor, _ kind: UInt8) -> Bool {
         guard rule.pointee.types.rawValue & (1 &<< kind) != 0 else { return false }
         switch kind {
         case JSONValue.Kind.null.rawValue: return true
         case JSONValue.Kind.bool.rawValue: return value.isTrue ? rule.pointee.acceptsTrue : rule.pointee.acceptsFalse
         case JSONValue.Kind.number.rawValue:
             let number = DecimalNumber(value.source)
-            return tables.nodes(rule.pointee.numbers).contains { program.decimals[Int($0)] == number }
+            for index in tables.nodes(rule.pointee.numbers) where program.decimals[Int(index)] == number { return true }
+            return false
         case JSONValue.Kind.string.rawValue:
+            let tables = tables
             return value.withString { text in
                 let hash = ValueCursor.hash(ofName: UnsafeRawBufferPointer(text))
                 return tables.entry(rule.pointee.strings, hash: hash, text) != nil
             }
         default:
-            return tables.nodes(rule.pointee.containers).contains { index in
-                program.constants[Int(index)].withCursor { ValueComparison.equal(value, $0) }
+            for index in tables.nodes(rule.pointee.containers)
+            where program.constants[Int(index)].withCursor({ ValueComparison.equal(value, $0) }) {
+                return true
             }
+            return false
         }
     }
 }

@@ -1,16 +1,17 @@
-import LarderJSON
+@_spi(LarderSchema) import LarderJSON
 
 /// One validation of a value.
 ///
 /// It runs in one of two modes. Without `tracing` it stops at the first violation and only tells whether the value is
 /// valid. With `tracing` it finds all violations and their paths.
+///
+/// Also methods that change nothing are `mutating`, because the compiler copies the structure for others.
 struct Validator: ~Copyable {
     let program: SchemaProgram
-    let tables: RuleTables
+    let tables: UnsafePointer<RuleTables>
     let limits: SchemaOptions.Limits
     let tracing: Bool
     let hasDynamicReferences: Bool
-    private let resources: Int32
 
     /// Whether violations are recorded. False within `not` and `if`.
     var collecting: Bool
@@ -38,7 +39,6 @@ struct Validator: ~Copyable {
         self.tracing = tracing
         collecting = tracing
         hasDynamicReferences = schema.program.hasDynamicReferences
-        resources = Int32(schema.documents.count)
         steps = limits.steps(span: span)
     }
 
@@ -51,7 +51,7 @@ struct Validator: ~Copyable {
     /// Evaluates a schema for a member, an element or a name.
     @inline(__always)
     mutating func child(_ node: RuleIndex, _ value: ValueCursor, _ kind: UInt8, _ step: PathStep) -> Bool {
-        let rule = tables.nodes + node.position
+        let rule = tables.pointee.nodes + node.position
         let bit: UInt8 = 1 &<< kind
         // Schemas that consist of `type` need no more than this.
         if rule.pointee.types.rawValue & bit & ~rule.pointee.checked.rawValue != 0 { return true }
@@ -74,7 +74,7 @@ struct Validator: ~Copyable {
         guard depth < limits.depth, steps > 0 else {
             return stop(depth < limits.depth ? .steps : .depth, index, .reference, value)
         }
-        let node = tables.nodes + index
+        let node = tables.pointee.nodes + index
         let bit: UInt8 = 1 &<< kind
         steps -= 1
         var isValid = true
@@ -108,7 +108,7 @@ struct Validator: ~Copyable {
 
     /// Checks the keywords for the type of the value, and the applicators.
     mutating func checkRules(_ index: Int, _ value: ValueCursor, _ kind: UInt8) -> Bool {
-        let node = tables.nodes + index
+        let node = tables.pointee.nodes + index
         var isValid = true
         switch kind {
         case JSONValue.Kind.object.rawValue:
@@ -126,7 +126,7 @@ struct Validator: ~Copyable {
         return isValid
     }
 
-    private func isIntegerOfType(_ types: TypeSet, _ value: ValueCursor, _ kind: UInt8) -> Bool {
+    private mutating func isIntegerOfType(_ types: TypeSet, _ value: ValueCursor, _ kind: UInt8) -> Bool {
         guard kind == JSONValue.Kind.number.rawValue, types.contains(.integer) else { return false }
         return DecimalNumber.shortInteger(value.source) != nil || DecimalNumber(value.source).isInteger
     }

@@ -1,4 +1,4 @@
-import LarderJSON
+@_spi(LarderSchema) import LarderJSON
 
 /// Compares values as JSON Schema does: numbers by value (`1` equals `1.0`), objects without regard to order.
 enum ValueComparison {
