@@ -90,6 +90,27 @@ package struct JSONSchema: Sendable {
         return explain(value, maxErrors: maxErrors)
     }
 
+    /// Returns the violations of a document after a change, as ``validate(_:maxErrors:)`` does.
+    ///
+    /// Evaluates only the subschemas that the change affects, as far as the schema allows that. A value is evaluated
+    /// completely where `unevaluated…`, `contains`, `uniqueItems`, `enum`, `anyOf`, `oneOf`, `not`, `if` or a dependency
+    /// applies to it. With `$dynamicRef` in the schema it is the whole document.
+    ///
+    /// - Parameters:
+    ///   - previous: the document before the change, which must satisfy the schema
+    ///   - path: the only value that differs; it may be absent in either document
+    package func validate(
+        _ value: JSONValue, previous: JSONValue, changedAt path: JSONPath, maxErrors: Int = 20
+    ) -> [SchemaViolation] {
+        let isValid = value.withCursor { cursor in
+            previous.withCursor { previousCursor in
+                var validator = Validator(compiled, limits, span: cursor.span, tracing: false)
+                return validator.run(cursor, ValueChange(from: previousCursor, to: cursor, at: path))
+            }
+        }
+        return isValid ? [] : explain(value, maxErrors: maxErrors)
+    }
+
     func explain(_ value: JSONValue, maxErrors: Int) -> [SchemaViolation] {
         value.withCursor { cursor in
             var validator = Validator(compiled, limits, span: cursor.span, tracing: true)

@@ -14,6 +14,14 @@ struct OfficialSuiteTests {
         }
     }
 
+    /// The optional tests that fail, with the reason. contrib/guides/schemas.md lists them too.
+    static let known: [String: String] = [
+        "optional/cross-draft: refs to historic drafts are processed as historic drafts: first item not a string is valid":
+            "refers to a schema of draft 2019-09, which is not supported",
+        "optional/format/ecmascript-regex: ECMA 262 lookbehind is valid, including variable width: "
+            + "a variable-width lookbehind (ES2018)": "PCRE2 10.42 has only lookbehinds of fixed width",
+    ]
+
     @Test("the optional tests and format tests pass, except the known ones")
     func optional() throws {
         var cases = 0
@@ -21,13 +29,10 @@ struct OfficialSuiteTests {
         for (folder, assertFormats) in [("optional", false), ("optional/format", true)] {
             for testCase in try OfficialSuite.cases(in: folder) {
                 cases += 1
-                if let failure = OfficialSuite.failure(testCase, assertFormats: assertFormats) {
-                    failures.append("\(testCase)")
-                    print("FAIL", testCase, failure)
-                }
+                if OfficialSuite.failure(testCase, assertFormats: assertFormats) != nil { failures.append("\(testCase)") }
             }
         }
         #expect(cases > 900)
-        #expect(failures == [])
+        #expect(failures.sorted() == Self.known.keys.sorted())
     }
 }

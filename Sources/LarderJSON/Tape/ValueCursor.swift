@@ -95,6 +95,17 @@
     /// The hash of a name in UTF-8. It does not resist deliberate collisions.
     public static func hash(ofName name: UnsafeRawBufferPointer) -> UInt32 { NameHash.exact(name) }
 
+    /// The member of an object with a name in UTF-8; must not be called for other kinds. Takes time proportional to the
+    /// number of members.
+    public func member(_ name: UnsafeBufferPointer<UInt8>) -> (name: ValueCursor, value: ValueCursor)? {
+        let hash = NameHash.exact(UnsafeRawBufferPointer(name))
+        var members = members
+        while let member = members.next() {
+            if member.name.nameHash == hash, member.name.withString({ $0.elementsEqual(name) }) { return member }
+        }
+        return nil
+    }
+
     /// The elements of an array, in order; must not be called for other kinds.
     @inlinable @inline(__always)
     public var elements: Elements { Elements(text: text, node: node + 1, end: node + Int(node.pointee.span)) }

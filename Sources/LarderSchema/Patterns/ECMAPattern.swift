@@ -108,7 +108,6 @@ struct ECMAPattern {
             default: try term()
             }
         }
-        if nesting > 0 { throw PatternError("\")\" is missing", at: index) }
     }
 
     /// Reads an assertion, or an atom with its quantifier.

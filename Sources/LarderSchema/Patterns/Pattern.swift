@@ -6,6 +6,8 @@ internal import CPCRE2
 /// match with it at the same time.
 final class Pattern: @unchecked Sendable {
     private let code: OpaquePointer
+    /// Whether a match can only start at the start of the text.
+    let isAnchored: Bool
 
     /// Compiles a pattern. Matches are searched in UTF-8.
     init(_ pattern: String) throws(PatternError) {
@@ -20,6 +22,9 @@ final class Pattern: @unchecked Sendable {
         }
         guard let compiled else { throw PatternError(Self.message(number)) }
         code = compiled
+        var usedOptions: UInt32 = 0
+        pcre2_pattern_info_8(compiled, UInt32(PCRE2_INFO_ALLOPTIONS), &usedOptions)
+        isAnchored = usedOptions & PCRE2_ANCHORED != 0
     }
 
     deinit { pcre2_code_free_8(code) }
@@ -39,57 +44,53 @@ final class Pattern: @unchecked Sendable {
 
 /// Searches texts for patterns with limited effort. Used by one validation at a time.
 ///
-/// Nearly all matches take few steps, so each is tried with a low limit first. The few that reach it are repeated with
-/// a high limit. There is a maximum number of these repetitions, so that many texts cannot take long either.
+/// Nearly all searches take few steps, so each is tried with a low limit first. If it is reached, the search is repeated
+/// with a high limit. All repetitions together have a limit too, so that many texts cannot take long either.
 struct PatternMatcher: ~Copyable {
     enum Outcome {
         case matches, differs
-        /// The match needs more steps or memory than allowed.
+        /// The search needs more steps or memory than allowed.
         case limitReached
     }
 
-    private static let fewSteps: UInt32 = 5_000
-    private static let manySteps: UInt32 = 1_000_000
-    private static let maxLongMatches = 20
+    private static let fewSteps = 5_000
+    private static let manySteps = 1_000_000
     private static let maxDepth: UInt32 = 50_000
     private static let maxHeapKibibytes: UInt32 = 16 * 1024
 
     private var data: OpaquePointer?
-    private var short: OpaquePointer?
-    private var long: OpaquePointer?
-    private var longMatches = 0
+    private var context: OpaquePointer?
+    /// The steps that are left for repetitions.
+    private var remaining = 20_000_000
 
     deinit {
         pcre2_match_data_free_8(data)
-        pcre2_match_context_free_8(short)
-        pcre2_match_context_free_8(long)
+        pcre2_match_context_free_8(context)
     }
 
     /// Searches a text in valid UTF-8.
     mutating func search(_ text: UnsafeBufferPointer<UInt8>, for pattern: Pattern) -> Outcome {
-        if data == nil {
-            data = pcre2_match_data_create_8(1, nil)
-            short = Self.context(Self.fewSteps)
-        }
-        var result = pattern.match(text, data, short)
-        if Self.isLimit(result), longMatches < Self.maxLongMatches {
-            longMatches += 1
-            if long == nil { long = Self.context(Self.manySteps) }
-            result = pattern.match(text, data, long)
+        // PCRE2 applies its limit to each position in the text at which a match may start.
+        let starts = pattern.isAnchored ? 1 : text.count + 1
+        var result = match(text, pattern, steps: max(Self.fewSteps / starts, 100))
+        if result == PCRE2_ERROR_MATCHLIMIT {
+            let steps = max(Self.manySteps / starts, 1_000)
+            guard steps * starts <= remaining else { return .limitReached }
+            remaining -= steps * starts
+            result = match(text, pattern, steps: steps)
         }
         if result >= 0 { return .matches }
         return result == PCRE2_ERROR_NOMATCH ? .differs : .limitReached
     }
 
-    private static func isLimit(_ result: CInt) -> Bool {
-        result == PCRE2_ERROR_MATCHLIMIT || result == PCRE2_ERROR_DEPTHLIMIT
-    }
-
-    private static func context(_ steps: UInt32) -> OpaquePointer? {
-        let context = pcre2_match_context_create_8(nil)
-        pcre2_set_match_limit_8(context, steps)
-        pcre2_set_depth_limit_8(context, maxDepth)
-        pcre2_set_heap_limit_8(context, maxHeapKibibytes)
-        return context
+    private mutating func match(_ text: UnsafeBufferPointer<UInt8>, _ pattern: Pattern, steps: Int) -> CInt {
+        if context == nil {
+            data = pcre2_match_data_create_8(1, nil)
+            context = pcre2_match_context_create_8(nil)
+            pcre2_set_depth_limit_8(context, Self.maxDepth)
+            pcre2_set_heap_limit_8(context, Self.maxHeapKibibytes)
+        }
+        pcre2_set_match_limit_8(context, UInt32(steps))
+        return pattern.match(text, data, context)
     }
 }

@@ -98,7 +98,11 @@ extension Validator {
     private mutating func explain(
         _ nodes: UnsafeBufferPointer<Int32>, _ index: Int, _ value: ValueCursor, _ kind: UInt8, _ keyword: Keyword
     ) -> Bool {
-        let outer = findings
+        if findings.count >= Self.maxFindings {
+            return keyword == .anyOf ? any(nodes, value, kind) : one(nodes, value, kind)
+        }
+        var outer: [Finding] = []
+        swap(&outer, &findings)
         var matches = 0
         var best: (rank: BranchRank, findings: [Finding])?
         for node in nodes {
@@ -110,7 +114,7 @@ extension Validator {
             let rank = BranchRank(findings, value, depth: path.count)
             if best.map({ rank < $0.rank }) ?? true { best = (rank, findings) }
         }
-        findings = outer
+        swap(&outer, &findings)
         if keyword == .anyOf ? matches > 0 : matches == 1 { return true }
         if matches == 0, let best, nodes.count == 1 || !best.rank.isMismatch {
             findings += best.findings.prefix(max(0, Self.maxFindings - findings.count))

@@ -111,12 +111,7 @@ extension Validator {
 
     /// Whether an object has a member. `name` is the index of its name.
     mutating func contains(_ value: ValueCursor, _ name: Int32) -> Bool {
-        let text = tables.name(name)
-        var members = value.members
-        while let (other, _) = members.next() {
-            if other.withString({ $0.equals(text) }) { return true }
-        }
-        return false
+        value.member(tables.name(name)) != nil
     }
 
     mutating func checkDependencies(

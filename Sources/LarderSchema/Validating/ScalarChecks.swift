@@ -18,7 +18,7 @@ extension Validator {
             if !isValid, !collecting { return false }
         }
         if !rule.pointee.pattern.isNone, !matches(value, rule.pointee.pattern.position, index, .pattern) {
-            fail(index, .pattern, value, detail: rule.pointee.pattern.position)
+            if stopped == nil { fail(index, .pattern, value) }
             isValid = false
         }
         if let format = rule.pointee.format, !value.withString({ format.accepts($0) }) {

@@ -20,7 +20,7 @@ struct Validator: ~Copyable {
     /// The reason why the validation stopped, if it did.
     private(set) var stopped: Finding?
 
-    private var depth = 0
+    var depth = 0
     private var steps: Int
     /// The resources that the evaluated schemas belong to, outermost first. Only used with dynamic references.
     var scope: [Int32] = []
@@ -71,9 +71,7 @@ struct Validator: ~Copyable {
 
     /// Evaluates a schema for a value. Names are evaluated as strings, so their kind is a parameter.
     mutating func evaluate(_ index: Int, _ value: ValueCursor, _ kind: UInt8) -> Bool {
-        guard depth < limits.depth, steps > 0 else {
-            return stop(depth < limits.depth ? .steps : .depth, index, .reference, value)
-        }
+        guard isWithinLimits(index, value) else { return false }
         let node = tables.pointee.nodes + index
         let bit: UInt8 = 1 &<< kind
         steps -= 1
@@ -129,6 +127,13 @@ struct Validator: ~Copyable {
     private mutating func isIntegerOfType(_ types: TypeSet, _ value: ValueCursor, _ kind: UInt8) -> Bool {
         guard kind == JSONValue.Kind.number.rawValue, types.contains(.integer) else { return false }
         return DecimalNumber.shortInteger(value.source) != nil || DecimalNumber(value.source).isInteger
+    }
+
+    /// Stops the validation if a limit is reached.
+    @inline(__always)
+    mutating func isWithinLimits(_ index: Int, _ value: ValueCursor) -> Bool {
+        if depth < limits.depth, steps > 0 { return true }
+        return stop(depth < limits.depth ? .steps : .depth, index, .reference, value)
     }
 
     /// Counts the work of visiting the members or elements of a value.

@@ -1,0 +1,146 @@
+import LarderJSON
+
+/// The subschemas that can apply to a value at a path, without looking at the value.
+struct SubschemaSearch {
+    /// A subschema, and whether it is one of several alternatives.
+    struct Node {
+        var index: Int
+        var isAlternative: Bool
+    }
+
+    private let program: SchemaProgram
+    /// The outermost first.
+    private(set) var nodes: [Node] = []
+    private var matcher = PatternMatcherBox()
+
+    /// Starts at the root.
+    init(_ program: SchemaProgram) {
+        self.program = program
+        nodes = closure(of: [Node(index: 0, isAlternative: false)])
+    }
+
+    /// Continues with a member or element.
+    mutating func descend(_ segment: String) {
+        var found: [Node] = []
+        var unevaluated: [Node] = []
+        for node in nodes {
+            let rule = program.nodes[node.index]
+            var targets = members(segment, of: rule)
+            if let index = Int(segment), index >= 0 { targets += elements(index, of: rule) }
+            found += targets.map { Node(index: $0, isAlternative: node.isAlternative) }
+            for rest in [rule.unevaluatedProperties, rule.unevaluatedItems] where !rest.isNone {
+                unevaluated.append(Node(index: rest.position, isAlternative: node.isAlternative))
+            }
+        }
+        nodes = closure(of: found.isEmpty ? unevaluated : found).filter { !program.nodes[$0.index].isFalse }
+    }
+
+    private func members(_ name: String, of node: SchemaNode) -> [Int] {
+        guard !node.object.isNone else { return [] }
+        let rule = program.objects[node.object.position]
+        var targets: [Int] = []
+        for entry in program.entries(of: rule.names)
+        where !entry.node.isNone && program.name(Int(entry.name)).isSpelled(as: name) {
+            targets.append(entry.node.position)
+        }
+        for pattern in program.patternRules[rule.patterns.range]
+        where matcher.matches(name, program.patterns[Int(pattern.pattern)]) {
+            targets.append(pattern.node.position)
+        }
+        if targets.isEmpty, !rule.additional.isNone { targets.append(rule.additional.position) }
+        return targets
+    }
+
+    private func elements(_ index: Int, of node: SchemaNode) -> [Int] {
+        guard !node.array.isNone else { return [] }
+        let rule = program.arrays[node.array.position]
+        let prefix = Array(program.nodes(rule.prefix))
+        if index < prefix.count { return [Int(prefix[index])] }
+        return [rule.items, rule.contains].filter { !$0.isNone }.map(\.position)
+    }
+
+    /// Adds the subschemas for the same value.
+    private func closure(of start: [Node]) -> [Node] {
+        var result: [Node] = []
+        var known: Set<Int> = []
+        var pending = Array(start.reversed())
+        while let node = pending.popLast() {
+            guard known.insert(node.index).inserted else { continue }
+            result.append(node)
+            let rule = program.nodes[node.index]
+            var targets: [Node] = []
+            for applicator in program.applicators[rule.applicators.range] where applicator.kind != .not {
+                let isAlternative =
+                    switch applicator.kind {
+                    case .anyOf, .oneOf: applicator.nodes.count > 1
+                    case .conditional: true
+                    default: false
+                    }
+                // The condition describes values that need not be valid.
+                let indexes = program.nodes(applicator.nodes).dropFirst(applicator.kind == .conditional ? 1 : 0)
+                targets += indexes.filter { $0 >= 0 }
+                    .map { Node(index: Int($0), isAlternative: node.isAlternative || isAlternative) }
+            }
+            if !rule.object.isNone {
+                let range = program.objects[rule.object.position].dependencies.range
+                targets += program.dependencies[range].filter { !$0.node.isNone }
+                    .map { Node(index: $0.node.position, isAlternative: true) }
+            }
+            pending += targets.reversed()
+        }
+        return result
+    }
+
+    var annotations: SchemaAnnotations {
+        var result = SchemaAnnotations()
+        var (types, alternativeTypes): (TypeSet?, TypeSet?)
+        var (values, alternativeValues): ([JSONValue]?, [JSONValue]) = (nil, [])
+        for node in nodes {
+            let (schema, rule) = (program.locations[node.index].value, program.nodes[node.index])
+            guard schema.kind == .object else { continue }
+            result.title = result.title ?? schema["title"]?.string
+            result.description = result.description ?? schema["description"]?.string
+            result.defaultValue = result.defaultValue ?? schema["default"]
+            if result.examples.isEmpty { result.examples = schema["examples"].map { Array($0.elements) } ?? [] }
+            if schema["deprecated"]?.bool == true { result.isDeprecated = true }
+            if !rule.types.isSuperset(of: .all) {
+                if node.isAlternative {
+                    alternativeTypes = (alternativeTypes ?? []).union(rule.types)
+                } else {
+                    types = types.map { $0.intersection(rule.types) } ?? rule.types
+                }
+            }
+            if let permitted = schema["enum"].map({ Array($0.elements) }) ?? schema["const"].map({ [$0] }) {
+                if node.isAlternative {
+                    alternativeValues += permitted.filter { !alternativeValues.contains($0) }
+                } else {
+                    values = values ?? permitted
+                }
+            }
+            if !rule.object.isNone {
+                for entry in program.entries(of: program.objects[rule.object.position].names)
+                where entry.node.isNone || !program.nodes[entry.node.position].isFalse {
+                    let name = program.name(Int(entry.name))
+                    if !result.memberNames.contains(name) { result.memberNames.append(name) }
+                }
+            }
+        }
+        let permitted = types ?? alternativeTypes ?? .all
+        if permitted != .all {
+            result.types = TypeSet.names.filter { permitted.contains($0.type) }.map(\.name)
+        }
+        result.values = values ?? alternativeValues
+        if result.values.isEmpty, permitted == .boolean { result.values = [true, false] }
+        return result
+    }
+}
+
+/// Matches names without a validation.
+private final class PatternMatcherBox {
+    private var matcher = PatternMatcher()
+
+    func matches(_ name: String, _ pattern: Pattern) -> Bool {
+        var name = name
+        return name.withUTF8 { matcher.search($0, for: pattern) == .matches }
+    }
+}

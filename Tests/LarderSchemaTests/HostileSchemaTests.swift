@@ -1,0 +1,114 @@
+import LarderJSON
+import LarderSchema
+import Testing
+
+@Suite("Hostile schemas and values")
+struct HostileSchemaTests {
+    @Test("a pattern that exceeds its limit is a violation of the pattern with its location")
+    func pattern() throws {
+        let schema = #"{"properties": {"a": {"pattern": "^(x+)+$"}}}"#
+        let text = String(repeating: "x", count: 60) + "!"
+        let found = try violations(schema, #"{"a": "\#(text)"}"#)
+        #expect(
+            found == [
+                "/a #/properties/a/pattern matching \"\(text.prefix(59))…\" takes too many steps, so validation stopped; simplify the pattern"
+            ])
+        #expect(try violations(#"{"not": {"pattern": "^(x+)+$"}}"#, "\"\(text)\"").count == 1)
+        #expect(try violations(#"{"patternProperties": {"^(x+)+$": true}}"#, "{\"\(text)\": 1}").count == 1)
+    }
+
+    @Test("many texts that need many steps each stop the validation")
+    func manyTexts() throws {
+        let text = "\"" + String(repeating: "a", count: 400) + "!" + "\""
+        let value = "[" + Array(repeating: text, count: 2_000).joined(separator: ",") + "]"
+        let found = try violations(#"{"items": {"pattern": "(?:a+){2}$"}}"#, value, maxErrors: 100)
+        #expect(found.last?.contains("takes too many steps") == true)
+    }
+
+    @Test("a schema that doubles the work at each level stops with a violation")
+    func doubling() throws {
+        let levels = (0..<40).map { ##""\##($0)": {"allOf": [{"$ref": "#/$defs/\##($0 + 1)"}, {"$ref": "#/$defs/\##($0 + 1)"}]}"## }
+        let schema = ##"{"$ref": "#/$defs/0", "$defs": {\##(levels.joined(separator: ",")), "40": {"type": "integer"}}}"##
+        let found = try violations(schema, "1")
+        #expect(found.count == 1)
+        #expect(found.first?.hasSuffix("validation takes too many steps, so it stopped; simplify the schema") == true)
+    }
+
+    @Test("references without an end that only some values reach stop with a violation")
+    func endless() throws {
+        for schema in [
+            ##"{"if": {"type": "number"}, "then": {"$ref": "#"}}"##,
+            ##"{"$dynamicAnchor": "x", "if": {"type": "number"}, "then": {"$dynamicRef": "#x"}}"##,
+        ] {
+            #expect(try accepts(schema, #""text""#))
+            let found = try violations(schema, "1")
+            #expect(found.count == 1)
+            #expect(found.first?.contains("nested too deeply") == true)
+        }
+    }
+
+    @Test("a long chain of references is followed up to the depth limit")
+    func chain() throws {
+        func schema(_ count: Int) -> String {
+            let links = (0..<count).map { ##""\##($0)": {"$ref": "#/$defs/\##($0 + 1)"}"## }
+            return ##"{"$ref": "#/$defs/0", "$defs": {\##(links.joined(separator: ",")), "\##(count)": {"type": "null"}}}"##
+        }
+        #expect(try accepts(schema(400), "null"))
+        #expect(try !accepts(schema(400), "1"))
+        #expect(try violations(schema(5_000), "null").first?.contains("nested too deeply") == true)
+    }
+
+    @Test("values nested up to the limit of the parser are validated with a recursive schema")
+    func deepValue() throws {
+        let schema = try compile(##"{"anyOf": [{"type": "null"}, {"items": {"$ref": "#"}, "type": "array"}]}"##)
+        let depth = 127
+        let value = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+        #expect(schema.isValid(try JSONValue(parsing: value)))
+        let deeper = String(repeating: "[", count: 5_000) + String(repeating: "]", count: 5_000)
+        let found = schema.validate(try JSONValue(parsing: deeper, maximumDepth: 10_000))
+        #expect(!found.isEmpty)
+    }
+
+    @Test("a deep value is compared without exhausting the stack")
+    func deepComparison() throws {
+        let text = String(repeating: "[", count: 5_000) + String(repeating: "]", count: 5_000)
+        let value = try JSONValue(parsing: "[\(text), \(text)]", maximumDepth: 10_000)
+        _ = try compile(#"{"uniqueItems": true}"#).isValid(value)
+        let schema = try JSONSchema(["const": value])
+        _ = schema.isValid(value)
+    }
+
+    @Test("a deeply nested schema is compiled")
+    func deepSchema() throws {
+        let depth = 5_000
+        let text = String(repeating: #"{"items":"#, count: depth) + "{}" + String(repeating: "}", count: depth)
+        let schema = try JSONSchema(JSONValue(parsing: text, maximumDepth: 10_000))
+        #expect(schema.isValid([[[1]]]))
+    }
+
+    @Test("at most the requested number of violations is returned, also for many")
+    func manyViolations() throws {
+        let value = "[" + Array(repeating: "1", count: 100_000).joined(separator: ",") + "]"
+        let schema = #"{"items": {"anyOf": [{"type": "string"}, {"minimum": 2}, {"enum": ["a"]}]}}"#
+        #expect(try violations(schema, value, maxErrors: 5).count == 5)
+        #expect(try violations(schema, value, maxErrors: 0).count == 1)
+    }
+
+    @Test("a large array of different objects is checked for duplicates in time proportional to its size")
+    func largeUnique() throws {
+        let elements = (0..<100_000).map { #"{"id": \#($0), "name": "n"}"# }.joined(separator: ",")
+        #expect(try accepts(#"{"uniqueItems": true}"#, "[\(elements)]"))
+    }
+
+    @Test("names with escapes, duplicate names and more members than a table holds are found")
+    func names() throws {
+        let schema = #"{"properties": {"aé": {"type": "string"}, "n": {"type": "null"}}, "required": ["aé", "n"]}"#
+        #expect(try accepts(schema, #"{"a\u00e9": "x", "\u006e": null}"#))
+        #expect(try accepts(schema, #"{"n": 1, "aé": 1, "aé": "x", "n": null}"#))
+        #expect(try !accepts(schema, #"{"n": null, "aé": "x", "aé": 1}"#))
+        let many = (0..<100).map { #""m\#($0)": \#($0)"# }.joined(separator: ",")
+        #expect(try accepts(schema, #"{\#(many), "aé": "x", "n": null}"#))
+        #expect(try !accepts(schema, #"{\#(many), "aé": "x", "n": 0}"#))
+        #expect(try !accepts(schema, "{\(many)}"))
+    }
+}

@@ -1,0 +1,107 @@
+import LarderJSON
+import LarderSchema
+import Testing
+
+@Suite("Schema errors")
+struct SchemaErrorTests {
+    @Test(
+        "a broken schema is rejected with a code, a location and a reason",
+        arguments: [
+            ("5", SchemaError.Code.invalidSchema, "#: a schema must be an object or a boolean, not a number"),
+            (
+                #"{"properties": {"a": []}}"#, .invalidSchema,
+                "#/properties/a: a schema must be an object or a boolean, not an array"
+            ),
+            (
+                #"{"type": "strin"}"#, .invalidKeyword,
+                "#/type: \"type\" must be one of \"null\", \"boolean\", \"integer\", \"number\", \"string\", \"array\", \"object\", or an array of them, not \"strin\""
+            ),
+            (#"{"minLength": -1}"#, .invalidKeyword, "#/minLength: \"minLength\" must be an integer of at least 0, not -1"),
+            (#"{"maximum": "5"}"#, .invalidKeyword, #"#/maximum: "maximum" must be a number, not "5""#),
+            (#"{"required": "a"}"#, .invalidKeyword, #"#/required: "required" must be an array of different strings, not "a""#),
+            (
+                #"{"required": ["a", "a"]}"#, .invalidKeyword,
+                "#/required: \"required\" must be an array of different strings, not an array with 2 elements"
+            ),
+            (#"{"multipleOf": 0}"#, .invalidKeyword, "#/multipleOf: \"multipleOf\" must be greater than 0, not 0"),
+            (#"{"anyOf": []}"#, .invalidKeyword, "#/anyOf: \"anyOf\" must be a nonempty array of schemas, not an array with 0 elements"),
+            (#"{"enum": 1}"#, .invalidKeyword, "#/enum: \"enum\" must be an array, not 1"),
+            (#"{"$id": "a#b"}"#, .invalidKeyword, "#/$id: \"$id\" must not have a fragment; use \"$anchor\""),
+            (#"{"$anchor": "1"}"#, .invalidKeyword, "#/$anchor: \"$anchor\" must be a name of letters, digits, and - _ ."),
+            (#"{"pattern": "a("}"#, .invalidPattern, #"#/pattern: the pattern "a(" is invalid: "(" has no ")", at character 2"#),
+            (
+                #"{"patternProperties": {"*": true}}"#, .invalidPattern,
+                #"#/patternProperties/*: the pattern "*" is invalid: "*" has nothing to repeat, at character 1"#
+            ),
+            (##"{"$ref": "#/$defs/a"}"##, .unresolvedReference, "#/$ref: \"#/$defs/a\" does not exist"),
+            (##"{"$ref": "#a"}"##, .unresolvedReference, "#/$ref: \"#a\" does not exist: there is no anchor \"a\""),
+            (
+                #"{"$ref": "https://example.com/a"}"#, .unresolvedReference,
+                "#/$ref: the schema \"https://example.com/a\" does not exist or cannot be read"
+            ),
+            (#"{"$ref": "a b"}"#, .unresolvedReference, "#/$ref: \"a b\" is not a URI reference"),
+            (
+                ##"{"$ref": "#"}"##, .endlessReference,
+                "#: the schema applies itself to the same value, so validation would not end"
+            ),
+            (
+                ##"{"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"anyOf": [{"not": {"$ref": "#/$defs/a"}}]}}}"##,
+                .endlessReference,
+                "#/$defs/a: the schema applies itself to the same value, so validation would not end"
+            ),
+            (
+                #"{"$schema": "http://json-schema.org/draft-04/schema#"}"#, .unknownDialect,
+                "#/$schema: the dialect \"http://json-schema.org/draft-04/schema#\" is not supported; use \"https://json-schema.org/draft/2020-12/schema\" or \"http://json-schema.org/draft-07/schema#\""
+            ),
+            (
+                #"{"$defs": {"a": {"$id": "x"}, "b": {"$id": "x"}}}"#, .duplicateIdentifier,
+                "#/$defs/a/$id: the identifier \"x\" is also used by #/$defs/b"
+            ),
+            (
+                #"{"$defs": {"a": {"$anchor": "x"}, "b": {"$anchor": "x"}}}"#, .duplicateIdentifier,
+                "#/$defs/a: the anchor \"x\" is also used by #/$defs/b"
+            ),
+            (
+                #"{"multipleOf": 0.12345678901234567891}"#, .unsupported,
+                "#/multipleOf: \"multipleOf\" has more than 19 significant digits"
+            ),
+        ])
+    func rejected(schema: String, code: SchemaError.Code, description: String) throws {
+        let error = try schemaError(schema)
+        #expect(error?.code == code)
+        #expect(error?.description == description)
+    }
+
+    @Test("an error in another document names that document")
+    func otherDocument() throws {
+        let error = try schemaError(
+            #"{"$ref": "other.json"}"#, documents: ["file:///schemas/other.json": #"{"minItems": null}"#])
+        #expect(error?.location == "file:///schemas/other.json#/minItems")
+    }
+
+    @Test("a metaschema with an unknown required vocabulary is rejected, with an optional one it is accepted")
+    func vocabularies() throws {
+        func metaschema(_ required: Bool) -> [String: String] {
+            [
+                "https://example.com/meta": #"""
+                {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "https://example.com/meta",
+                 "$vocabulary": {"https://json-schema.org/draft/2020-12/vocab/core": true,
+                                 "https://example.com/vocabulary": \#(required)}}
+                """#
+            ]
+        }
+        let schema = #"{"$schema": "https://example.com/meta", "minimum": 5}"#
+        #expect(try schemaError(schema, documents: metaschema(true))?.code == .unknownDialect)
+        // Without the vocabulary for validation, `minimum` has no meaning.
+        let compiled = try compile(schema, documents: metaschema(false))
+        #expect(compiled.isValid(1))
+    }
+
+    @Test(
+        "keywords and formats that are unknown have no effect",
+        arguments: [#"{"minimun": 5, "x-order": [1]}"#, #"{"format": "color"}"#, #"{"$comment": "text"}"#])
+    func unknown(schema: String) throws {
+        #expect(try accepts(schema, "1"))
+        #expect(try accepts(schema, #""text""#))
+    }
+}

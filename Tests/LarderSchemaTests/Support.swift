@@ -1,0 +1,39 @@
+import LarderJSON
+import LarderSchema
+
+/// Compiles a schema from its text.
+func compile(
+    _ text: String, baseURI: String = "", formats: SchemaOptions.Formats = .byDialect,
+    documents: [String: String] = [:]
+) throws -> JSONSchema {
+    var options = SchemaOptions()
+    options.formats = formats
+    return try JSONSchema(JSONValue(parsing: text), baseURI: baseURI, options: options) { uri in
+        documents[uri].flatMap { try? JSONValue(parsing: $0) }
+    }
+}
+
+/// The error of a schema; nil if it has none.
+func schemaError(_ text: String, documents: [String: String] = [:]) throws -> SchemaError? {
+    do {
+        _ = try compile(text, baseURI: documents.isEmpty ? "" : "file:///schemas/main.json", documents: documents)
+        return nil
+    } catch let error as SchemaError {
+        return error
+    }
+}
+
+/// Whether a schema accepts a value, both given as text.
+func accepts(_ schema: String, _ value: String) throws -> Bool {
+    let (schema, value) = (try compile(schema), try JSONValue(parsing: value))
+    let isValid = schema.isValid(value)
+    // Both ways of validation must agree.
+    return schema.validate(value).isEmpty == isValid ? isValid : !isValid
+}
+
+/// The violations of a value, each as `PATH KEYWORD-LOCATION MESSAGE`.
+func violations(_ schema: String, _ value: String, maxErrors: Int = 20) throws -> [String] {
+    try compile(schema).validate(JSONValue(parsing: value), maxErrors: maxErrors).map {
+        "\($0.path.pointer) \($0.schemaLocation) \($0.message)"
+    }
+}
