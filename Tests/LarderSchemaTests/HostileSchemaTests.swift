@@ -27,8 +27,11 @@ struct HostileSchemaTests {
 
     @Test("a schema that doubles the work at each level stops with a violation")
     func doubling() throws {
-        let levels = (0..<40).map { ##""\##($0)": {"allOf": [{"$ref": "#/$defs/\##($0 + 1)"}, {"$ref": "#/$defs/\##($0 + 1)"}]}"## }
-        let schema = ##"{"$ref": "#/$defs/0", "$defs": {\##(levels.joined(separator: ",")), "40": {"type": "integer"}}}"##
+        let levels = (0..<40).map {
+            ##""\##($0)": {"allOf": [{"$ref": "#/$defs/\##($0 + 1)"}, {"$ref": "#/$defs/\##($0 + 1)"}]}"##
+        }
+        let schema =
+            ##"{"$ref": "#/$defs/0", "$defs": {\##(levels.joined(separator: ",")), "40": {"type": "integer"}}}"##
         let found = try violations(schema, "1")
         #expect(found.count == 1)
         #expect(found.first?.hasSuffix("validation takes too many steps, so it stopped; simplify the schema") == true)
@@ -51,7 +54,8 @@ struct HostileSchemaTests {
     func chain() throws {
         func schema(_ count: Int) -> String {
             let links = (0..<count).map { ##""\##($0)": {"$ref": "#/$defs/\##($0 + 1)"}"## }
-            return ##"{"$ref": "#/$defs/0", "$defs": {\##(links.joined(separator: ",")), "\##(count)": {"type": "null"}}}"##
+            return
+                ##"{"$ref": "#/$defs/0", "$defs": {\##(links.joined(separator: ",")), "\##(count)": {"type": "null"}}}"##
         }
         #expect(try accepts(schema(400), "null"))
         #expect(try !accepts(schema(400), "1"))

@@ -34,7 +34,8 @@ struct NumberTests {
             ("4.35", "0.01", true), ("0", "7", true), ("-9", "3", true), ("9007199254740993", "2", false),
             ("123456789012345678901234567890", "10", true), ("123456789012345678901234567891", "10", false),
             ("1e1000000", "3", false), ("3e1000000", "3", true), ("1", "1e-5", true), ("1e-6", "1e-5", false),
-            ("18446744073709551614", "9999999999999999999", false), ("99999999999999999990", "9999999999999999999", true),
+            ("18446744073709551614", "9999999999999999999", false),
+            ("99999999999999999990", "9999999999999999999", true),
         ])
     func multiples(value: String, divisor: String, isMultiple: Bool) throws {
         #expect(number(value).isMultiple(of: number(divisor)) == isMultiple)

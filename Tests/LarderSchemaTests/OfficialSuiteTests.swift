@@ -29,7 +29,9 @@ struct OfficialSuiteTests {
         for (folder, assertFormats) in [("optional", false), ("optional/format", true)] {
             for testCase in try OfficialSuite.cases(in: folder) {
                 cases += 1
-                if OfficialSuite.failure(testCase, assertFormats: assertFormats) != nil { failures.append("\(testCase)") }
+                if OfficialSuite.failure(testCase, assertFormats: assertFormats) != nil {
+                    failures.append("\(testCase)")
+                }
             }
         }
         #expect(cases > 900)

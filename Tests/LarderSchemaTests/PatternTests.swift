@@ -40,16 +40,19 @@ struct PatternTests {
             (#"^x\Z"#, #""\Z" is not an escape of ECMA-262, at character 3"#),
             ("(?i)a", #""(?" must be followed by one of : = ! <= <! or <NAME>, at character 1"#),
             ("(?>a)", #""(?" must be followed by one of : = ! <= <! or <NAME>, at character 1"#),
-            ("a(*ACCEPT)", #""*" has nothing to repeat, at character 3"#), ("a*+", #""+" has nothing to repeat, at character 3"#),
+            ("a(*ACCEPT)", #""*" has nothing to repeat, at character 3"#),
+            ("a*+", #""+" has nothing to repeat, at character 3"#),
             ("a**", #""*" has nothing to repeat, at character 3"#), ("a)", #"")" has no "(", at character 2"#),
             ("[a", #""[" has no "]", at character 1"#), ("[b-a]", "a range is in the wrong order, at character 3"),
             ("a{3,2}", #""{3,2}" has its limits in the wrong order, at character 2"#),
             (#"\1"#, "a reference to a group that does not exist, at character 1"),
             (#"\k<a>"#, "a reference to a group that does not exist, at character 1"),
             ("(?<a>x)(?<a>y)", #"the group name "a" is used twice, at character 11"#),
-            (#"\p{Nope}"#, "unknown property after \\P or \\p"), (#"\p{L"#, #""\p{L}" is not a Unicode property, at character 1"#),
+            (#"\p{Nope}"#, "unknown property after \\P or \\p"),
+            (#"\p{L"#, #""\p{L}" is not a Unicode property, at character 1"#),
             ("a{70000}", "more than 65535 repetitions are not supported, at character 3"),
-            ("(?=a)*", "an assertion cannot be repeated, at character 6"), (#"a\"#, "the pattern ends with a backslash, at character 2"),
+            ("(?=a)*", "an assertion cannot be repeated, at character 6"),
+            (#"a\"#, "the pattern ends with a backslash, at character 2"),
             (#"\u{110000}"#, #""\u{…}" must contain a code point in hexadecimal digits, at character 1"#),
             (#"\07"#, "octal escapes are not part of ECMA-262, at character 1"),
         ])
@@ -57,7 +60,9 @@ struct PatternTests {
         #expect(throws: PatternError(reason)) { try Pattern(pattern) }
     }
 
-    @Test("no PCRE2 syntax passes unchanged", arguments: [#"\Qa\E"#, #"\G"#, "(?R)", "(?1)", #"\R"#, #"\h"#, #"\g{1}"#, "(?|a)"])
+    @Test(
+        "no PCRE2 syntax passes unchanged",
+        arguments: [#"\Qa\E"#, #"\G"#, "(?R)", "(?1)", #"\R"#, #"\h"#, #"\g{1}"#, "(?|a)"])
     func noOtherSyntax(pattern: String) {
         #expect(throws: PatternError.self) { try Pattern(pattern) }
     }

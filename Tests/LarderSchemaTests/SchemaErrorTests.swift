@@ -16,19 +16,34 @@ struct SchemaErrorTests {
                 #"{"type": "strin"}"#, .invalidKeyword,
                 "#/type: \"type\" must be one of \"null\", \"boolean\", \"integer\", \"number\", \"string\", \"array\", \"object\", or an array of them, not \"strin\""
             ),
-            (#"{"minLength": -1}"#, .invalidKeyword, "#/minLength: \"minLength\" must be an integer of at least 0, not -1"),
+            (
+                #"{"minLength": -1}"#, .invalidKeyword,
+                "#/minLength: \"minLength\" must be an integer of at least 0, not -1"
+            ),
             (#"{"maximum": "5"}"#, .invalidKeyword, #"#/maximum: "maximum" must be a number, not "5""#),
-            (#"{"required": "a"}"#, .invalidKeyword, #"#/required: "required" must be an array of different strings, not "a""#),
+            (
+                #"{"required": "a"}"#, .invalidKeyword,
+                #"#/required: "required" must be an array of different strings, not "a""#
+            ),
             (
                 #"{"required": ["a", "a"]}"#, .invalidKeyword,
                 "#/required: \"required\" must be an array of different strings, not an array with 2 elements"
             ),
             (#"{"multipleOf": 0}"#, .invalidKeyword, "#/multipleOf: \"multipleOf\" must be greater than 0, not 0"),
-            (#"{"anyOf": []}"#, .invalidKeyword, "#/anyOf: \"anyOf\" must be a nonempty array of schemas, not an array with 0 elements"),
+            (
+                #"{"anyOf": []}"#, .invalidKeyword,
+                "#/anyOf: \"anyOf\" must be a nonempty array of schemas, not an array with 0 elements"
+            ),
             (#"{"enum": 1}"#, .invalidKeyword, "#/enum: \"enum\" must be an array, not 1"),
             (#"{"$id": "a#b"}"#, .invalidKeyword, "#/$id: \"$id\" must not have a fragment; use \"$anchor\""),
-            (#"{"$anchor": "1"}"#, .invalidKeyword, "#/$anchor: \"$anchor\" must be a name of letters, digits, and - _ ."),
-            (#"{"pattern": "a("}"#, .invalidPattern, #"#/pattern: the pattern "a(" is invalid: "(" has no ")", at character 2"#),
+            (
+                #"{"$anchor": "1"}"#, .invalidKeyword,
+                "#/$anchor: \"$anchor\" must be a name of letters, digits, and - _ ."
+            ),
+            (
+                #"{"pattern": "a("}"#, .invalidPattern,
+                #"#/pattern: the pattern "a(" is invalid: "(" has no ")", at character 2"#
+            ),
             (
                 #"{"patternProperties": {"*": true}}"#, .invalidPattern,
                 #"#/patternProperties/*: the pattern "*" is invalid: "*" has nothing to repeat, at character 1"#
@@ -55,11 +70,11 @@ struct SchemaErrorTests {
             ),
             (
                 #"{"$defs": {"a": {"$id": "x"}, "b": {"$id": "x"}}}"#, .duplicateIdentifier,
-                "#/$defs/a/$id: the identifier \"x\" is also used by #/$defs/b"
+                "#/$defs/b/$id: the identifier \"x\" is also used by #/$defs/a"
             ),
             (
                 #"{"$defs": {"a": {"$anchor": "x"}, "b": {"$anchor": "x"}}}"#, .duplicateIdentifier,
-                "#/$defs/a: the anchor \"x\" is also used by #/$defs/b"
+                "#/$defs/b: the anchor \"x\" is also used by #/$defs/a"
             ),
             (
                 #"{"multipleOf": 0.12345678901234567891}"#, .unsupported,

@@ -15,7 +15,10 @@ struct ViolationTests {
                 #"{"enum": [1,2,3,4,5,6,7,8,9,10,11,12]}"#, "0",
                 " #/enum expected one of 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 other values, found 0"
             ),
-            (#"{"const": {"a": 1}}"#, "{}", " #/const expected an object with 1 member, found an object with 0 members"),
+            (
+                #"{"const": {"a": 1}}"#, "{}",
+                " #/const expected an object with 1 member, found an object with 0 members"
+            ),
             (#"{"minimum": 1.5}"#, "1", " #/minimum expected at least 1.5, found 1"),
             (#"{"exclusiveMinimum": 1}"#, "1.0", " #/exclusiveMinimum expected more than 1, found 1.0"),
             (#"{"maximum": 10}"#, "1e2", " #/maximum expected at most 10, found 1e2"),
@@ -44,7 +47,8 @@ struct ViolationTests {
                 #" #/dependentRequired the member "a" requires the member "b", which is missing"#
             ),
             (
-                #"{"minProperties": 1}"#, "{}", " #/minProperties expected at least 1 members, found an object with 0 members"
+                #"{"minProperties": 1}"#, "{}",
+                " #/minProperties expected at least 1 members, found an object with 0 members"
             ),
             (
                 #"{"propertyNames": {"maxLength": 2}}"#, #"{"abc": 1}"#,
@@ -55,7 +59,10 @@ struct ViolationTests {
                 #"/b #/additionalProperties the member "b" is not permitted"#
             ),
             (#"{"properties": {"a": false}}"#, #"{"a": 1}"#, #"/a #/properties/a the member "a" is not permitted"#),
-            (#"{"not": {"type": "null"}}"#, "null", " #/not null is not permitted, because it satisfies the schema in \"not\""),
+            (
+                #"{"not": {"type": "null"}}"#, "null",
+                " #/not null is not permitted, because it satisfies the schema in \"not\""
+            ),
             ("false", "5", " # no value is permitted here, found 5"),
             (
                 #"{"oneOf": [{"type": "number"}, {"minimum": 5}]}"#, "7",

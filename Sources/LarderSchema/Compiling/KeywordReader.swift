@@ -80,9 +80,9 @@ struct KeywordReader {
 
     func types() throws(SchemaError) -> TypeSet {
         guard let value = self["type"] else { return .all }
-        let names = value.string.map { [$0] } ?? Self.names(value)
+        let names = value.string.map { [$0] } ?? Self.names(value) ?? []
         var result: TypeSet = []
-        for name in names ?? [""] {
+        for name in names.isEmpty ? [""] : names {
             guard let type = TypeSet.names.first(where: { $0.name == name })?.type else {
                 let all = TypeSet.names.map { "\"\($0.name)\"" }.joined(separator: ", ")
                 throw error("type", "must be one of \(all), or an array of them")

@@ -6,8 +6,8 @@ struct SchemaCompiler {
     var program = SchemaProgram()
     private let assertsFormats: Bool?
     private var nodesByLocation: [SchemaLocation.Key: Int] = [:]
-    /// The nodes that are reserved but not compiled.
-    private var pending: [Int] = []
+    /// The number of nodes that are compiled; the others are reserved.
+    private var compiledNodes = 0
     /// For each dynamic reference: the name of its anchor.
     private var dynamicNames: [String] = []
     private var patterns: [String: Int] = [:]
@@ -40,12 +40,13 @@ struct SchemaCompiler {
         program.nodes.append(SchemaNode())
         program.locations.append(location)
         nodesByLocation[location.key] = index
-        pending.append(index)
         return RuleIndex(index)
     }
 
     private mutating func compilePending() throws(SchemaError) {
-        while let index = pending.popLast() {
+        while compiledNodes < program.nodes.count {
+            let index = compiledNodes
+            compiledNodes += 1
             let location = program.locations[index]
             switch location.value.kind {
             case .bool: program.nodes[index].isFalse = location.value.bool == false
@@ -87,7 +88,18 @@ struct SchemaCompiler {
                 node.unevaluatedItems = try self.node(keywords.location("unevaluatedItems", value))
             }
         }
+        try compileUnused(location, dialect)
         return node
+    }
+
+    /// Compiles subschemas that do not apply to values, such as definitions, to find errors in them.
+    private mutating func compileUnused(_ location: SchemaLocation, _ dialect: Dialect) throws(SchemaError) {
+        for (name, value) in location.value.members {
+            guard let position = SubschemaPosition.of(name, dialect) else { continue }
+            for subschema in SchemaRegistry.subschemas(of: position, location.appending(name, value)) {
+                _ = try node(subschema)
+            }
+        }
     }
 
     /// Checks the kinds of keywords that do not validate.

@@ -104,10 +104,13 @@ struct SchemaRegistry {
             let dialect = dialect(of: location)
             if dialect.version == .draft7, location.value["$ref"] != nil { continue }
             try readAnchors(location)
+            var subschemas: [SchemaLocation] = []
             for (name, value) in location.value.members {
                 guard let position = SubschemaPosition.of(name, dialect) else { continue }
-                pending += Self.subschemas(of: position, location.appending(name, value))
+                subschemas += Self.subschemas(of: position, location.appending(name, value))
             }
+            // In the order of the document.
+            pending += subschemas.reversed()
         }
     }
 

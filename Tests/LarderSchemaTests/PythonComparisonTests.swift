@@ -1,0 +1,40 @@
+import Foundation
+import LarderJSON
+import LarderSchema
+import TestSupport
+import Testing
+
+@Suite("Comparison with Python", .enabled(if: PythonComparison.isAvailable, "python3-jsonschema is not installed"))
+struct PythonComparisonTests {
+    /// The number of random pairs. contrib/fuzz/compare-schemas.sh sets the variable.
+    private static let count =
+        ProcessInfo.processInfo.environment["LARDER_SCHEMA_PAIRS"].flatMap { Int($0) } ?? 1_000
+
+    @Test("random values are accepted and rejected as Python's jsonschema does", arguments: [false, true])
+    func random(isDraft7: Bool) throws {
+        let seed = SeededGenerator.randomSeed
+        var random = RandomSchema(seed: seed, isDraft7: isDraft7)
+        // Version 4.10, which Debian 12 has, does not implement `unevaluated…` completely.
+        random.usesUnevaluated = false
+        let valuesPerSchema = 10
+        for _ in 0..<max(1, Self.count / 10_000) {
+            var pairs: [PythonComparison.Pair] = []
+            for _ in 0..<min(Self.count, 10_000) / valuesPerSchema {
+                let schema = random.document()
+                for _ in 0..<valuesPerSchema { pairs.append(.init(schema: schema, value: random.value())) }
+            }
+            let expected = try PythonComparison.validate(pairs)
+            try #require(expected.count == pairs.count)
+            var accepted = 0
+            for (pair, expectation) in zip(pairs, expected) {
+                let schema = try JSONSchema(pair.schema)
+                let isValid = schema.isValid(pair.value)
+                accepted += isValid ? 1 : 0
+                #expect(
+                    isValid == expectation, "\(pair.schema.compactText)  \(pair.value.compactText), seed \(seed)")
+                #expect(schema.validate(pair.value).isEmpty == isValid)
+            }
+            #expect(accepted > pairs.count / 20)
+        }
+    }
+}

@@ -1,0 +1,80 @@
+import LarderJSON
+import LarderSchema
+import Synchronization
+import Testing
+
+@Suite("References")
+struct ReferenceTests {
+    @Test("relative references are resolved against the URI of the document, and each document is loaded once")
+    func loading() throws {
+        let loaded = Mutex<[String]>([])
+        let documents = [
+            "file:///schemas/common.json":
+                ##"{"$defs": {"port": {"type": "integer"}}, "properties": {"up": {"$ref": "main.json"}}}"##,
+            "file:///schemas/sub/item.json": ##"{"properties": {"port": {"$ref": "../common.json#/$defs/port"}}}"##,
+        ]
+        let main = ##"""
+            {"properties": {"a": {"$ref": "common.json#/$defs/port"}, "b": {"$ref": "sub/item.json"},
+                            "c": {"$ref": "./sub/../common.json"}}}
+            """##
+        let schema = try JSONSchema(JSONValue(parsing: main), baseURI: "file:///schemas/main.json") { uri in
+            loaded.withLock { $0.append(uri) }
+            return documents[uri].flatMap { try? JSONValue(parsing: $0) }
+        }
+        #expect(loaded.withLock { $0.sorted() } == documents.keys.sorted())
+        #expect(schema.isValid(["a": 1, "b": ["port": 2], "c": ["up": ["a": 3]]]))
+        #expect(!schema.isValid(["b": ["port": "x"]]))
+        #expect(!schema.isValid(["c": ["up": ["a": "x"]]]))
+    }
+
+    @Test("anchors of a loaded document are found by the URI it was loaded from and by its identifier")
+    func anchors() throws {
+        let documents = [
+            "file:///schemas/other.json":
+                ##"{"$id": "https://example.com/other", "$defs": {"n": {"$anchor": "name", "type": "null"}}}"##
+        ]
+        let schema = try compile(
+            ##"{"properties": {"a": {"$ref": "other.json#name"}, "b": {"$ref": "https://example.com/other#name"}}}"##,
+            baseURI: "file:///schemas/main.json", documents: documents)
+        #expect(schema.isValid(["a": .null, "b": .null]))
+        #expect(!schema.isValid(["a": 1]))
+        #expect(!schema.isValid(["b": 1]))
+    }
+
+    @Test("a dynamic reference uses the outermost schema with the anchor, in documents that only it leads to")
+    func dynamic() throws {
+        let tree = ##"""
+            {"$id": "https://example.com/tree", "$dynamicAnchor": "node", "type": "object",
+             "properties": {"children": {"items": {"$dynamicRef": "#node"}}}}
+            """##
+        let schema = try compile(
+            ##"""
+            {"$id": "https://example.com/strict", "$dynamicAnchor": "node", "$ref": "tree", "unevaluatedProperties": false}
+            """##, documents: ["https://example.com/tree": tree])
+        #expect(schema.isValid(["children": [["children": []]]]))
+        #expect(!schema.isValid(["children": [["child": []]]]))
+        let value: JSONValue = ["children": [["children": []]]]
+        #expect(
+            !schema.validate(["children": [["child": []]]], previous: value, changedAt: JSONPath(["children"])).isEmpty)
+    }
+
+    @Test("the metaschema accepts valid schemas and rejects broken ones")
+    func metaschema() throws {
+        let schema = try compile(##"{"$ref": "https://json-schema.org/draft/2020-12/schema"}"##)
+        #expect(schema.isValid(["properties": ["a": ["type": "string"]]]))
+        #expect(!schema.isValid(["properties": ["a": ["type": "strin"]]]))
+        #expect(!schema.isValid(["$defs": ["a": ["minLength": -1]]]))
+    }
+
+    @Test("schemas that the metaschema rejects are errors", arguments: 0..<20)
+    func agreement(seed: Int) throws {
+        let metaschema = try compile(##"{"$ref": "https://json-schema.org/draft/2020-12/schema"}"##)
+        var random = RandomSchema(seed: UInt64(seed))
+        for _ in 0..<20 {
+            let document = random.document()
+            let changed = random.changed(document, at: random.path(in: document))
+            let isAccepted = (try? JSONSchema(changed)) != nil
+            if isAccepted { #expect(metaschema.isValid(changed), "\(changed)") }
+        }
+    }
+}
