@@ -29,6 +29,7 @@ maps=()
 for map in "$debug"/*.build/module.modulemap .build/checkouts/*/Sources/*/include/module.modulemap; do
   maps+=(-Xcc "-fmodule-map-file=$map")
 done
+maps+=(-Xcc -fmodule-map-file=Sources/CPCRE2/module.modulemap)
 # shellcheck disable=SC2054
 flags=(-O -g -parse-as-library -enable-testing -assert-config Debug -swift-version 6 -package-name larder -sanitize=address,fuzzer
   -enable-upcoming-feature NonisolatedNonsendingByDefault -enable-upcoming-feature InferIsolatedConformances
@@ -74,6 +75,7 @@ config_sources() {
     $(sources LarderConfigSources)
 }
 template() { module LarderTemplate LarderJSON $(sources LarderTemplate); }
+schema() { module LarderSchema LarderJSON $(sources LarderSchema); }
 snapshot() { module LarderSnapshotFile LarderJSON $(sources LarderSnapshotFile); }
 formats() { module LarderImageFormats "" $(sources LarderImageFormats); }
 server() { module LarderServer "LarderJSON LarderProtocol" Sources/LarderServer/Dispatch/RequestTemplate.swift; }
@@ -83,15 +85,16 @@ parallel upstream json5
 parallel config_model wire
 parallel config_storage config_sources
 parallel template snapshot
-parallel formats server
+parallel formats schema
+parallel server
 module Fuzzers \
-  "LarderEncoding LarderJSON LarderHTTPSemantics LarderPlatform LarderUpstream LarderProtocol LarderJSON5 LarderConfigModel LarderConfigStorage LarderConfigSources LarderTemplate LarderSnapshotFile LarderImageFormats LarderServer" \
+  "LarderEncoding LarderJSON LarderHTTPSemantics LarderPlatform LarderUpstream LarderProtocol LarderJSON5 LarderConfigModel LarderConfigStorage LarderConfigSources LarderTemplate LarderSchema LarderSnapshotFile LarderImageFormats LarderServer" \
   contrib/fuzz/Sources/*.swift
 
 program=$out/larder-fuzz
 if [ ! -e "$program" ] || [ -n "$(find "$out"/*.o -newer "$program" -print -quit)" ]; then
   grep -vE '/(Larder[A-Za-z0-9]*|larder[a-z-]*|CProtocolDescription)\.build/' "$objects" \
     >"$out/objects"
-  swiftc -sanitize=address,fuzzer -use-ld=lld -o "$program" "$out"/*.o "@$out/objects" -lz -lstdc++ -lm
+  swiftc -sanitize=address,fuzzer -use-ld=lld -o "$program" "$out"/*.o "@$out/objects" -lpcre2-8 -lz -lstdc++ -lm
 fi
 for fuzzer in "${fuzzers[@]}"; do ln -sf larder-fuzz "$out/$fuzzer"; done

@@ -32,6 +32,8 @@ def main(directory):
         ("archive", archives()),
         ("damage", damages()),
         ("snapshot", snapshots()),
+        ("schema", schemas()),
+        ("patterns", patterns()),
     ):
         folder = directory / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -170,6 +172,29 @@ def templates():
     for function in ", ".join(cases).split(", "):
         yield "{{#list}}{{" + function + "()}}{{" + function + "(n)}}{{/list}}" + value
         yield "{{" + function + "(a.s)}} {{" + function + "(a.b)}} {{#" + function + "(list)}}{{.}}{{/" + function + "(list)}}" + value
+
+
+def schemas():
+    values = '\0{"a":{"b":[1,"x",null,true],"s":"text"},"on":true,"list":[{"n":1},{"n":2}]}\0{"a":{"b":[1]},"on":false}'
+    for schema in sorted((ROOT / "contrib/benchmarks/schemas").glob("*.json")):
+        text = compact(json.loads(schema.read_text()))
+        # The inputs have at most 4,096 bytes.
+        yield re.sub(r'"(title|description)":"[^"]*",', "", text) + '\0{"version":1,"flags":{}}'
+    for file in sorted((ROOT / "Tests/LarderSchemaTests").glob("*Tests.swift")):
+        for schema in re.findall(r'^ *\(?#+"(\{.*?\})"#+', file.read_text(), re.M):
+            yield schema + values
+    for part in re.findall(r'##"("[$a-z].*?)"##', (ROOT / "Tests/LarderSchemaTests/Draft7Tests.swift").read_text()):
+        yield '{"$schema":"http://json-schema.org/draft-07/schema#",' + part + "}" + values
+    yield '{"$dynamicAnchor":"n","properties":{"a":{"$dynamicRef":"#n"}},"unevaluatedProperties":false}' + values
+    yield '{"$ref":"https://json-schema.org/draft/2020-12/schema"}\0{"properties":{"a":{"minLength":-1}}}\0{}'
+    for name in ("date", "date-time", "duration", "email", "hostname", "idn-hostname", "ipv6", "iri", "regex", "uri-template"):
+        yield '{"items":{"format":"' + name + '"}}\0["2026-01-31T08:30:00Z","P1Y2M","a@b.example","xn--bcher-kva.example","::1"]'
+
+
+def patterns():
+    text = (ROOT / "Tests/LarderSchemaTests/PatternTests.swift").read_text()
+    for pattern in re.findall(r'\(#?"(.*?)"#?,', text):
+        yield pattern + "\0abc123 \u00e9\U0001f600"
 
 
 def archives():

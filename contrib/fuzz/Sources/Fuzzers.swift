@@ -5,7 +5,8 @@ import Glibc
 private let fuzzers: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "json": fuzzJSON, "lines": fuzzLines, "requests": fuzzRequests, "events": fuzzEvents, "etcd": fuzzEtcd,
     "images": fuzzImages, "fields": fuzzFields, "settings": fuzzSettings, "template": fuzzTemplate,
-    "archive": fuzzArchive, "damage": fuzzDamage, "snapshot": fuzzSnapshot,
+    "archive": fuzzArchive, "damage": fuzzDamage, "snapshot": fuzzSnapshot, "schema": fuzzSchema,
+    "patterns": fuzzPatterns,
 ]
 
 /// The fuzzer to run. Access is safe, because libFuzzer calls ``initialize(_:_:)``, which sets it, before all inputs.
