@@ -135,7 +135,9 @@ let package = Package(
         // Not part of any product: the load generator and code shared by tests.
         .executableTarget(
             name: "larder-bench",
-            dependencies: ["LarderJSON", "LarderImages", "LarderSnapshotFile", "CLinuxShims", arguments],
+            dependencies: [
+                "LarderJSON", "LarderImages", "LarderSchema", "LarderSnapshotFile", "CLinuxShims", arguments,
+            ],
             path: "contrib/benchmarks/larder-bench", swiftSettings: strict),
         .target(
             name: "TestSupport", dependencies: ["CLinuxShims", logging, nioCore, nioPosix], path: "Tests/TestSupport",

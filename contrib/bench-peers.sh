@@ -8,7 +8,7 @@ usage() {
 usage: contrib/bench-peers.sh [option ...]
   --quick            shorter rounds
   --only ROWS        measure only these rows, separated by commas:
-                     get connect subtree publish durable etcd memory mapped images
+                     get connect subtree publish durable etcd memory mapped images schemas
   --json FILE        also write the figures, and every report behind them, as JSON
   --markdown FILE    also write the table as Markdown
   --check            exit with status 1 if a target is missed
@@ -95,7 +95,7 @@ measure() {
 }
 
 for row in ${only//,/ }; do
-    [[ " get connect subtree publish durable etcd memory mapped images " == *" $row "* ]] ||
+    [[ " get connect subtree publish durable etcd memory mapped images schemas " == *" $row "* ]] ||
         fail "unknown row \"$row\"; see --help"
 done
 mkdir -p "$directory"
@@ -223,6 +223,14 @@ EOF
             { cat "$work/put.log" >&2 && fail "the agent rejected the image"; }
         measure image-rate image rate "${agent[@]}" --url "$image" "${round[@]}"
     fi
+fi
+
+if wants schemas; then
+    # Debian has no package of jsonschema-rs.
+    "$top/contrib/install-needs.sh" python3-venv
+    python3 -m venv "$work/venv"
+    "$work/venv/bin/pip" install --quiet jsonschema jsonschema-rs
+    "$work/venv/bin/python" "$top/contrib/benchmarks/schemas/compare.py" "$bench" "$work/reports" "$rounds"
 fi
 
 facts=(

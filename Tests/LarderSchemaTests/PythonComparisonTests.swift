@@ -25,16 +25,22 @@ struct PythonComparisonTests {
             }
             let expected = try PythonComparison.validate(pairs)
             try #require(expected.count == pairs.count)
-            var accepted = 0
+            var (accepted, unknown) = (0, 0)
             for (pair, expectation) in zip(pairs, expected) {
                 let schema = try JSONSchema(pair.schema)
                 let isValid = schema.isValid(pair.value)
                 accepted += isValid ? 1 : 0
+                #expect(schema.validate(pair.value).isEmpty == isValid)
+                guard let expectation else {
+                    // Version 4.10 cannot handle `additionalItems` beside a boolean as `items`.
+                    unknown += 1
+                    continue
+                }
                 #expect(
                     isValid == expectation, "\(pair.schema.compactText)  \(pair.value.compactText), seed \(seed)")
-                #expect(schema.validate(pair.value).isEmpty == isValid)
             }
             #expect(accepted > pairs.count / 20)
+            #expect(unknown <= 20)
         }
     }
 }

@@ -207,7 +207,20 @@ def images(reports):
                   target=at_least(0.6))
 
 
-SECTIONS = (reading, publishing, durable, memory, mapped, images)
+def schemas(reports):
+    section = "validating a parsed document of 1 MB"
+    for name in ("service", "playlist", "flags"):
+        report, metric = f"schema-{name}", "milliseconds"
+        if report not in reports:
+            continue
+        time = reports.figure(report, "larder", metric)
+        yield row(section, f"schema {name}.json", "ms", time, target=larder_at_most(10, "ms"))
+        for peer, bound in (("jsonschema-rs", 2), ("jsonschema", 0.05)):
+            yield row(section, f"schema {name}.json", "ms", time, peer, reports.figure(report, peer, metric),
+                      ratio=reports.ratio(report, "larder", peer, metric), target=at_most(bound))
+
+
+SECTIONS = (reading, publishing, durable, memory, mapped, images, schemas)
 
 
 def figure(value):

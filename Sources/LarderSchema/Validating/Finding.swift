@@ -26,15 +26,24 @@ enum ValidationLimit {
 
 /// The members or elements of one value that have been evaluated, for `unevaluatedProperties` and `unevaluatedItems`.
 struct Evaluated {
-    private var words: [UInt64]
+    /// The first 64, which are all of most values.
+    private var first: UInt64 = 0
+    private var others: [UInt64]
 
-    init(count: Int) { words = Array(repeating: 0, count: (count + 63) / 64) }
+    init(count: Int) { others = count > 64 ? Array(repeating: 0, count: (count - 1) / 64) : [] }
 
-    mutating func mark(_ position: Int) { words[position >> 6] |= 1 << UInt64(position & 63) }
+    mutating func mark(_ position: Int) {
+        let bit: UInt64 = 1 << UInt64(position & 63)
+        if position < 64 { first |= bit } else { others[position >> 6 - 1] |= bit }
+    }
 
-    func contains(_ position: Int) -> Bool { words[position >> 6] & 1 << UInt64(position & 63) != 0 }
+    func contains(_ position: Int) -> Bool {
+        let word = position < 64 ? first : others[position >> 6 - 1]
+        return word & 1 << UInt64(position & 63) != 0
+    }
 
     mutating func formUnion(_ other: Evaluated) {
-        for index in words.indices { words[index] |= other.words[index] }
+        first |= other.first
+        for index in others.indices { others[index] |= other.others[index] }
     }
 }

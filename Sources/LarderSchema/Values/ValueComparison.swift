@@ -34,7 +34,7 @@ enum ValueComparison {
 
     /// Compares two strings or two names.
     static func equalStrings(_ left: ValueCursor, _ right: ValueCursor) -> Bool {
-        left.withString { bytes in right.withString { bytes.elementsEqual($0) } }
+        left.withString { bytes in right.withString { bytes.equals($0) } }
     }
 
     private static func equalObjects(_ left: ValueCursor, _ right: ValueCursor, depth: Int) -> Bool {
@@ -75,15 +75,20 @@ extension ValueComparison {
     /// Returns the index of the first element that equals an earlier one, and the index of that one.
     static func firstDuplicate(in array: ValueCursor) -> (index: Int, earlier: Int)? {
         var elements = array.elements
-        var values: [ValueCursor] = []
-        values.reserveCapacity(array.count)
-        while let element = elements.next() { values.append(element) }
-        if values.count <= 8 {
-            for index in values.indices {
-                for earlier in 0..<index where equal(values[index], values[earlier]) { return (index, earlier) }
+        if array.count <= 8 {
+            var index = 0
+            while let element = elements.next() {
+                var others = array.elements
+                for earlier in 0..<index {
+                    if let other = others.next(), equal(element, other) { return (index, earlier) }
+                }
+                index += 1
             }
             return nil
         }
+        var values: [ValueCursor] = []
+        values.reserveCapacity(array.count)
+        while let element = elements.next() { values.append(element) }
         var byHash: [Int: [Int]] = Dictionary(minimumCapacity: values.count)
         for index in values.indices {
             let hash = hash(values[index])

@@ -15,6 +15,6 @@ struct LarderBench: AsyncParsableCommand {
             """,
         subcommands: [
             GetBenchmark.self, SetBenchmark.self, FanoutBenchmark.self, ConnectBenchmark.self, IdleBenchmark.self,
-            MappedBenchmark.self, ImageBenchmark.self,
+            MappedBenchmark.self, ImageBenchmark.self, SchemaBenchmark.self,
         ])
 }
