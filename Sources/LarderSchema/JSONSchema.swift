@@ -44,8 +44,8 @@ package struct JSONSchema: Sendable {
     ///   - document: the schema; `$schema` selects the dialect, by default draft 2020-12
     ///   - baseURI: the URI that the document was loaded from; empty if relative references to other documents are not
     ///     needed
-    ///   - loading: returns the document with an absolute URI without fragment, or nil if there is none. It is also
-    ///     called for metaschemas other than the standard ones.
+    ///   - loading: returns the document with an absolute URI without fragment, or nil if it does not exist. It is
+    ///     also called for metaschemas other than the standard ones.
     package init(
         _ document: JSONValue, baseURI: String = "", options: SchemaOptions = SchemaOptions(),
         loading: (String) -> JSONValue? = { _ in nil }

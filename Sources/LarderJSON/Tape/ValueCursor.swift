@@ -27,7 +27,7 @@
     @inlinable @inline(__always)
     public var span: Int { Int(node.pointee.span) }
 
-    /// Tells values of the same document apart.
+    /// The address of the value, which differs for each value of a document.
     @inlinable @inline(__always)
     public var identity: UnsafeRawPointer { UnsafeRawPointer(node) }
 

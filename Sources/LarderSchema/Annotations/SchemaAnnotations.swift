@@ -1,6 +1,6 @@
 package import LarderJSON
 
-/// What a schema says about a value, for documentation and completion.
+/// The annotations of a value, for documentation and completion.
 package struct SchemaAnnotations: Sendable, Equatable {
     package var title: String?
     package var description: String?
@@ -18,7 +18,7 @@ package struct SchemaAnnotations: Sendable, Equatable {
 }
 
 extension JSONSchema {
-    /// What the schema says about the value at a path, which need not exist; nil if the schema has no subschema for it.
+    /// The annotations of the value at a path, which need not exist; nil if the schema has no subschema for it.
     ///
     /// Every subschema that can apply is considered: also the branches of `anyOf`, `oneOf` and `if`. Of several titles,
     /// descriptions and defaults the outermost one counts.

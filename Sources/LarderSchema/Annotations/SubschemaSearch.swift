@@ -1,6 +1,6 @@
 import LarderJSON
 
-/// The subschemas that can apply to a value at a path, without looking at the value.
+/// The subschemas that can apply to any value at a path.
 struct SubschemaSearch {
     /// A subschema, and whether it is one of several alternatives.
     struct Node {

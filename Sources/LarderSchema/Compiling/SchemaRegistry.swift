@@ -222,7 +222,7 @@ extension SchemaRegistry {
         return target
     }
 
-    /// The target of the fragment as a dynamic anchor; nil if it is none.
+    /// The fragment of a reference if it is the dynamic anchor of the target; otherwise nil.
     func dynamicAnchor(_ reference: String, _ target: SchemaLocation) -> String? {
         guard let name = URIReference(reference)?.decodedFragment,
             resources[target.resource].dynamicAnchors[name]?.key == target.key

@@ -142,7 +142,7 @@ struct ECMAPattern {
         if skip("?") { output += "?" }
     }
 
-    /// Reads a quantifier without its `?`; nil if there is none.
+    /// Reads a quantifier without its `?`; nil if the next character does not begin one.
     private mutating func quantifier() throws(PatternError) -> String? {
         let start = index
         switch next {

@@ -23,7 +23,7 @@ package struct SchemaError: Error, Sendable, Equatable, CustomStringConvertible 
     /// The JSON Pointer of the keyword or schema, after `#` and, in other documents than the main one, the document's
     /// URI.
     package let location: String
-    /// What is wrong, in one line.
+    /// A description of the error, in one line.
     package let detail: String
 
     package var description: String { "\(location): \(detail)" }

@@ -8,7 +8,7 @@ package struct SchemaViolation: Sendable, Equatable, CustomStringConvertible {
     /// document precedes it. A location in a definition does not show the references that lead to it.
     package let schemaLocation: String
     package let keyword: String
-    /// What was expected and what was found, in one line.
+    /// The expectation and the value found, in one line.
     package let message: String
 
     /// The path and the message.

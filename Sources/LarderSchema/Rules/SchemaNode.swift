@@ -38,7 +38,7 @@ struct PoolRange: Sendable {
     @inline(__always) var range: Range<Int> { Int(start)..<Int(start) + Int(count) }
 }
 
-/// The index of a node or rule; negative if there is none.
+/// The index of a node or rule; negative for no rule.
 struct RuleIndex: Sendable, Equatable {
     var rawValue: Int32
 

@@ -2,8 +2,8 @@
 
 /// One validation of a value.
 ///
-/// It runs in one of two modes. Without `tracing` it stops at the first violation and only tells whether the value is
-/// valid. With `tracing` it finds all violations and their paths.
+/// It runs in one of two modes. Without `tracing` it stops at the first violation and records nothing. With `tracing` it
+/// finds all violations and their paths.
 ///
 /// Also methods that change nothing are `mutating`, because the compiler copies the structure for others.
 struct Validator: ~Copyable {
@@ -26,7 +26,7 @@ struct Validator: ~Copyable {
     var scope: [Int32] = []
     /// For each value with `unevaluated…`, innermost last.
     var trackers: [Evaluated] = []
-    /// The tracker of the current value; negative if there is none.
+    /// The index of the tracker of the current value; negative if the value has none.
     var tracker = -1
     var matcher = PatternMatcher()
 
