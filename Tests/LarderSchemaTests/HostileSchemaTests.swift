@@ -53,7 +53,7 @@ struct HostileSchemaTests {
     @Test("a long chain of references is followed up to the depth limit")
     func chain() throws {
         func schema(_ count: Int) -> String {
-            let links = (0..<count).map { ##""\##($0)": {"$ref": "#/$defs/\##($0 + 1)"}"## }
+            let links = (0..<count).map { ##""\##($0)": {"allOf": [{"$ref": "#/$defs/\##($0 + 1)"}]}"## }
             return
                 ##"{"$ref": "#/$defs/0", "$defs": {\##(links.joined(separator: ",")), "\##(count)": {"type": "null"}}}"##
         }

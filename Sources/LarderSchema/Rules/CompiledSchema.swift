@@ -11,7 +11,7 @@ final class CompiledSchema: Sendable {
         self.program = program
         self.documents = documents
         let tables = UnsafeMutablePointer<RuleTables>.allocate(capacity: 1)
-        tables.initialize(to: RuleTables(program))
+        tables.initialize(to: RuleTables(ReferenceShortcuts.apply(to: program)))
         self.tables = UnsafePointer(tables)
     }
 
