@@ -1,6 +1,6 @@
 /// Replaces nodes that consist of one `$ref` by the target of the reference, wherever rules refer to them.
 ///
-/// This makes the validation of the schemas in contrib/benchmarks a quarter faster. Locations and annotations need the
+/// This makes the validation of the schemas in contrib/benchmarks 10 to 16 % faster. Locations and annotations need the
 /// nodes, so it is applied only to the tables.
 struct ReferenceShortcuts {
     private var program: SchemaProgram
