@@ -16,6 +16,16 @@ extension JSONValue {
             throw LarderClientError(.decodingFailed, "cannot decode \(type): \(error)")
         }
     }
+
+    /// Encodes a value as JSON.
+    /// - Throws: `invalidArgument` if the value cannot be encoded.
+    init(encoding value: some Encodable, encoder: JSONEncoder = JSONEncoder()) throws(LarderClientError) {
+        do {
+            self = try JSONValue(parsing: Array(encoder.encode(value)))
+        } catch {
+            throw LarderClientError(.invalidArgument, "the value cannot be encoded as JSON: \(error)")
+        }
+    }
 }
 
 extension DecodingError {

@@ -133,12 +133,7 @@ public struct ConfigCommands: Sendable {
         _ path: String, encoding value: some Encodable, ttl: Duration? = nil, namespace: String = defaultNamespace,
         encoder: JSONEncoder = JSONEncoder()
     ) async throws(LarderClientError) -> ConfigChange {
-        let json: JSONValue
-        do {
-            json = try JSONValue(parsing: Array(encoder.encode(value)))
-        } catch {
-            throw LarderClientError(.invalidArgument, "the value cannot be encoded as JSON: \(error)")
-        }
+        let json = try JSONValue(encoding: value, encoder: encoder)
         return try await set(path, to: json, ttl: ttl, namespace: namespace)
     }
 

@@ -8,33 +8,8 @@ struct DocumentEdit {
     /// The path of the value in the configuration.
     let path: JSONPath
 
-    /// The changes that turn the old value into the new one. Objects are compared member by member, so that the values
-    /// of other members stay in their layers. A removed member is hidden by a null.
-    var changes: [ConfigApply.Change] {
-        var changes: [ConfigApply.Change] = []
-        Self.compare(old, new, path.segments, into: &changes)
-        return changes
-    }
-
-    private static func compare(
-        _ old: JSONValue, _ new: JSONValue, _ path: [String], into changes: inout [ConfigApply.Change]
-    ) {
-        if old == new { return }
-        guard old.kind == .object, new.kind == .object else {
-            changes.append(ConfigApply.Change(.set(new), at: JSONPath(path)))
-            return
-        }
-        for (name, value) in old.members {
-            if let member = new[name] {
-                compare(value, member, path + [name], into: &changes)
-            } else {
-                changes.append(ConfigApply.Change(.set(.null), at: JSONPath(path + [name])))
-            }
-        }
-        for (name, value) in new.members where old[name] == nil {
-            changes.append(ConfigApply.Change(.set(value), at: JSONPath(path + [name])))
-        }
-    }
+    /// The changes that turn the old value into the new one.
+    var changes: [ConfigApply.Change] { ConfigApply.Change.differences(from: old, to: new, at: path) }
 
     /// The same differences made in another value; the new value itself if they cannot be expressed as a merge patch.
     func applied(to value: JSONValue) -> JSONValue {

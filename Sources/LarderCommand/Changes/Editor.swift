@@ -12,7 +12,7 @@ final class Editor {
         guard mkdtemp(&template) != nil else {
             throw Failure(.failure, "cannot create a directory in \(parent): \(String(cString: strerror(errno)))")
         }
-        directory = String(cString: template)
+        directory = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
     deinit {

@@ -221,6 +221,8 @@ final class Connection: EpollTarget {
 
     func identifyPeer() { state.principal.identify() }
 
+    func identifyLogin() { state.principal.identifyLogin() }
+
     /// Metadata for a log line about the connection.
     func logMetadata(_ more: Logger.Metadata = [:]) -> Logger.Metadata {
         state.principal.identify()

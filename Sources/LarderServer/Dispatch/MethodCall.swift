@@ -18,7 +18,7 @@ struct MethodCall<Method: AuthorizedMethod> {
 
     /// The peer, for the provenance of a change.
     var author: Peer {
-        connection.state.principal.identifyLogin()
+        connection.identifyLogin()
         return peer.provenance
     }
 

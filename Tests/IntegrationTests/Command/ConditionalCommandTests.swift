@@ -82,7 +82,7 @@ struct ConditionalCommandTests {
                 1) sed -i 's/"a": 1/"a": 2,,/' "$1" ;;
                 2) grep -q '^// the text:' "$1" || exit 9
                    sed -i 's/,,/,/' "$1"
-                   \(Products.commandLine) set b 5 > /dev/null ;;
+                   \(try Products.commandLine) set b 5 > /dev/null ;;
                 3) grep -q 'was changed in the meantime' "$1" && grep -q '"b": 5' "$1" || exit 9 ;;
                 *) exit 9 ;;
                 esac

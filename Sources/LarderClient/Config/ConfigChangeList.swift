@@ -1,0 +1,96 @@
+public import LarderJSON
+public import LarderProtocol
+
+/// A list of changes that the agent makes as one: all of them or none, with one revision and one event. See
+/// ``ConfigCommands/apply(namespace:ifRevision:reason:dryRun:_:)``.
+public struct ConfigChangeList: Sendable {
+    private enum Operation: Sendable {
+        case set(JSONValue, ttl: Duration?)
+        case unset
+        case require
+    }
+
+    private var changes: [(operation: Operation, path: String, condition: ValueCondition)] = []
+
+    init() {}
+
+    /// Sets an override, as ``ConfigCommands/set(_:to:ttl:namespace:)`` does.
+    /// - Parameters:
+    ///   - path: the path of an object member. It must not be empty.
+    ///   - value: the value. An object is merged with the values of the lower layers; null hides these values.
+    ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
+    ///   - condition: the resolved value that must be at the path before the first change is made.
+    public mutating func set(
+        _ path: String, to value: JSONValue, ttl: Duration? = nil, ifValue condition: ValueCondition = .any
+    ) {
+        changes.append((.set(value, ttl: ttl), path, condition))
+    }
+
+    /// Removes the overrides at and below a path, as ``ConfigCommands/unset(_:namespace:)`` does.
+    /// - Parameters:
+    ///   - path: the path of an object member. It must not be empty.
+    ///   - condition: the resolved value that must be at the path before the first change is made.
+    public mutating func unset(_ path: String, ifValue condition: ValueCondition = .any) {
+        changes.append((.unset, path, condition))
+    }
+
+    /// Makes all changes depend on the resolved value at a path, without changing that value.
+    /// - Parameters:
+    ///   - condition: the value that must be at the path before the first change is made.
+    ///   - path: the path; empty for the whole document.
+    public mutating func require(_ condition: ValueCondition, at path: String) {
+        changes.append((.require, path, condition))
+    }
+
+    /// The changes in the form of the protocol.
+    /// - Throws: `invalidArgument` if a path is malformed.
+    func wire() throws(LarderClientError) -> [ConfigApply.Change] {
+        var wire: [ConfigApply.Change] = []
+        wire.reserveCapacity(changes.count)
+        for (operation, path, condition) in changes {
+            let path = try JSONPath(argument: path)
+            switch operation {
+            case .set(let value, let ttl):
+                wire.append(
+                    ConfigApply.Change(
+                        .set(value, ttlMilliseconds: ttl?.milliseconds), at: path, ifValue: condition))
+            case .unset: wire.append(ConfigApply.Change(.unset, at: path, ifValue: condition))
+            case .require where condition == .any: break
+            case .require: wire.append(ConfigApply.Change(.test, at: path, ifValue: condition))
+            }
+        }
+        return wire
+    }
+}
+
+extension ConfigApply.Change {
+    /// Returns the changes that turn one resolved value into another. Objects are compared member by member, so that the
+    /// values of equal members stay in their layers. A null hides a member that the new value lacks.
+    package static func differences(
+        from old: JSONValue, to new: JSONValue, at path: JSONPath
+    ) -> [ConfigApply.Change] {
+        var changes: [ConfigApply.Change] = []
+        addDifferences(from: old, to: new, at: path.segments, to: &changes)
+        return changes
+    }
+
+    private static func addDifferences(
+        from old: JSONValue, to new: JSONValue, at path: [String], to changes: inout [ConfigApply.Change]
+    ) {
+        if old == new { return }
+        guard old.kind == .object, new.kind == .object else {
+            changes.append(ConfigApply.Change(.set(new), at: JSONPath(path)))
+            return
+        }
+        for (name, value) in old.members {
+            if let member = new[name] {
+                addDifferences(from: value, to: member, at: path + [name], to: &changes)
+            } else {
+                changes.append(ConfigApply.Change(.set(.null), at: JSONPath(path + [name])))
+            }
+        }
+        for (name, value) in new.members where old[name] == nil {
+            changes.append(ConfigApply.Change(.set(value), at: JSONPath(path + [name])))
+        }
+    }
+}

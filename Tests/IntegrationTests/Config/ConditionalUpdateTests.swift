@@ -1,0 +1,111 @@
+import LarderClient
+import LarderJSON
+import TestSupport
+import Testing
+
+extension Integration {
+    @Suite("Conditional updates with the client library", .timeLimit(.minutes(5)))
+    struct ConditionalUpdateTests {
+        private struct Search: Codable, Equatable {
+            var limit: Int
+            var hosts: [String]?
+        }
+
+        @Test("`apply` makes all changes of a list in one revision, or none of them if a condition does not hold")
+        func apply() async throws {
+            try await AgentHome.with(starting: true) { (home) async throws in
+                let client = LarderClient(socket: home.socket)
+                let first = try await client.config.set("search", to: ["limit": 10, "hosts": ["a"]])
+                let applied = try await client.config.apply(reason: "new cluster") { change in
+                    change.set("search.hosts", to: ["b"], ifValue: .equals(["a"]))
+                    change.unset("search.limit")
+                    change.require(.absent, at: "search.frozen")
+                }
+                #expect(applied?.revision == first.revision + 1)
+                #expect(try await client.config.snapshot(at: "search").value == ["hosts": ["b"]])
+                #expect(try await client.config.history().generations.first?.causes.first?.reason == "new cluster")
+
+                let error = await #expect(throws: LarderClientError.self) {
+                    try await client.config.apply { change in
+                        change.set("search.limit", to: 5)
+                        change.set("search.hosts", to: ["c"], ifValue: .equals(["a"]))
+                    }
+                }
+                #expect(error?.remoteError?.code == .conflict)
+                #expect(try await client.config.snapshot(at: "search").value == ["hosts": ["b"]])
+                #expect(try await client.config.apply { _ in } == nil)
+            }
+        }
+
+        @Test("`apply` with `dryRun` reports the differences and changes nothing")
+        func dryRun() async throws {
+            try await AgentHome.with(starting: true) { (home) async throws in
+                let client = LarderClient(socket: home.socket)
+                try await client.config.set("search.limit", to: 10)
+                let result = try await client.config.apply(dryRun: true) { $0.set("search.limit", to: 20) }
+                #expect(result?.isDryRun == true && result?.changes?.count == 1)
+                #expect(try await client.config.value(at: "search.limit", as: Int.self) == 10)
+            }
+        }
+
+        @Test("`increment` returns the sum, and is a conflict if the sum would be out of bounds")
+        func increment() async throws {
+            try await AgentHome.with(starting: true) { (home) async throws in
+                let client = LarderClient(socket: home.socket)
+                #expect(try await client.config.increment("tickets.left", by: 2).value == 2)
+                #expect(try await client.config.increment("tickets.left", by: -2, minimum: 0).value == 0)
+                let error = await #expect(throws: LarderClientError.self) {
+                    try await client.config.increment("tickets.left", by: -1, minimum: 0)
+                }
+                #expect(error?.remoteError?.code == .conflict)
+            }
+        }
+
+        @Test("concurrent updates of one value all take effect")
+        func concurrentUpdates() async throws {
+            try await AgentHome.with(starting: true) { (home) async throws in
+                let socket = home.socket
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<4 {
+                        group.addTask {
+                            let client = LarderClient(socket: socket)
+                            for _ in 0..<5 {
+                                try await client.config.update(
+                                    at: "counter", default: Search(limit: 0), reason: "test"
+                                ) { $0.limit += 1 }
+                            }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+                let client = LarderClient(socket: socket)
+                #expect(try await client.config.value(at: "counter.limit", as: Int.self) == 20)
+            }
+        }
+
+        @Test("an update keeps the members that the type does not have, and hides members that it removes")
+        func otherMembers() async throws {
+            try await AgentHome.with(starting: true) { (home) async throws in
+                let client = LarderClient(socket: home.socket)
+                try await client.config.push(["search": ["limit": 10, "hosts": ["a"], "other": 1.50]])
+                let revision = try await client.config.update(at: "search", as: Search.self) { $0.hosts = nil }
+                #expect(revision == Search(limit: 10))
+                let snapshot = try await client.config.snapshot(at: "search")
+                #expect(snapshot.value == ["limit": 10, "other": 1.50])
+                try await client.config.update(at: "search", as: Search.self) { _ in }
+                #expect(try await client.config.snapshot().revision == snapshot.revision)
+            }
+        }
+
+        @Test("an update of an absent value without a default is `notFound`")
+        func absent() async throws {
+            try await AgentHome.with(starting: true) { (home) async throws in
+                let client = LarderClient(socket: home.socket)
+                let error = await #expect(throws: LarderClientError.self) {
+                    try await client.config.update(at: "search", as: Search.self) { $0.limit = 1 }
+                }
+                #expect(error?.remoteError?.code == .notFound)
+            }
+        }
+    }
+}
