@@ -74,7 +74,7 @@ let package = Package(
         larder(
             "LarderUpstream",
             ["LarderEncoding", "LarderHTTPSemantics", "LarderPlatform", httpClient, nioCore, nioHTTP, nioPosix]),
-        // Rules without effects: no disk, clock, log or network.
+        // The rules of the configuration, without effects: this target uses no disk, clock, log or network.
         larder("LarderConfigModel", ["LarderJSON", "LarderEncoding", "LarderHTTPSemantics", crypto, deque, heap]),
         larder(
             "LarderConfigStorage",
@@ -209,6 +209,6 @@ let package = Package(
             ]),
         tests("ProtocolTests", ["larderd"]),
     ],
-    // C23 for #embed, which puts the protocol's description into the program.
+    // #embed, which puts the protocol's description into the program, requires C23.
     cLanguageStandard: .gnu2x
 )

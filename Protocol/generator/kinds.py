@@ -304,7 +304,8 @@ class Dictionary(Kind):
         one = singular(member.prop)
         key, name = ("key", "String(key)") if self.key == "Int" else ("name", "name")
         if isinstance(self.element, Array):
-            # The last word of the property's name: "rights" of namespaceRights.
+            # The variable for one inner array: the last word of the property's name, such as "rights" of
+            # namespaceRights.
             one = re.split(r"(?=[A-Z])", member.prop)[-1].lower()
             inner = self.element.element
             element = singular(one)

@@ -51,16 +51,16 @@ class Member:
     def __init__(self, wire, prop, kind, shape, **extra):
         self.wire, self.prop, self.kind, self.shape = wire, prop, kind, shape
         self.doc = extra.get("doc")
-        # The default of the initializer's parameter.
+        # The default value of this member's parameter in the generated initializer.
         self.initial = extra.get("initial")
         # For shape "default": the value of an absent member.
         self.absent = extra.get("absent")
         self.read_code, self.write_code = extra.get("read"), extra.get("write")
-        # The name of the Boolean member for the presence of the member or group.
+        # The name of the Boolean member on the wire that records whether this member or group is present.
         self.presence = extra.get("presence")
-        # The members of an object that are properties of this type.
+        # The members of a nested object that become properties of this type.
         self.flattened = extra.get("flattened", [])
-        # The members of a group, if each is written at its place in the schema.
+        # The members of a group that are written one by one, each at its place in the schema; empty for other groups.
         self.spread = extra.get("spread", [])
         self.constants = extra.get("constants", [])
 
@@ -82,7 +82,7 @@ class Struct:
         self.is_zero = self.spec.get("counters", False)
         # Whether unknown parameters are rejected.
         self.is_strict = self.is_parameters and self.generator.schemas.node(self.place).get("additionalProperties") is False
-        # The indentation of the members.
+        # The indentation of the members in the generated Swift type, in spaces.
         self.indent = 4 * (name.count(".") + 1)
         self.order = []
         self.members = self.read_members()
@@ -124,7 +124,8 @@ class Struct:
                 members.append(self.member(wire, place, wire in required, options))
             if presence and members[-1].prop == presence[1]:
                 members[-1].presence, members[-1].shape = presence[0], "optional"
-                # Without a default in swift-names.json, callers must pass nil explicitly.
+                # Without a default in swift-names.json, the parameter has no default value, so callers must pass nil
+                # explicitly.
                 members[-1].initial = options.get("default")
                 presence = None
         return members
@@ -368,7 +369,7 @@ class Struct:
         )
 
     def read(self, member):
-        # The initializer of a result has a parameter called "value".
+        # The initializer of a result has a parameter called "value", which hides a property of that name.
         is_hidden = member.prop == "value" and self.is_result
         target = f"self.{member.prop}" if is_hidden else member.prop
         if member.read_code:

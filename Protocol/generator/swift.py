@@ -32,7 +32,7 @@ class Generator:
         self.definitions = self.names["definitions"]
         self.added = self.names.get("added", [])
         self.method_names = {self.enum(file): schemas.files[file]["title"] for file in schemas.methods}
-        # The names of types by the places of their schemas.
+        # The names of the Swift types, by the places of the schemas that they are generated from.
         self.types = {}
         for name, spec in self.structs.items():
             for place in [spec.get("schema"), *spec.get("same", [])]:
@@ -277,7 +277,7 @@ class Generator:
             else:
                 need = f".inNamespace({rights}, parameters.namespace)"
         elif "url" in properties:
-            # The right to images is checked first: without it, a peer must learn nothing about an image.
+            # The right to images is checked first, because a peer without that right must learn nothing about an image.
             rights = sorted([right, *source.get("x-right-also", [])], key=lambda one: one != "images")
             if len(rights) > 2:
                 raise SystemExit(f"{title}: there is no requirement of three rights for an image")

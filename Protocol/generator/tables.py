@@ -14,13 +14,13 @@ METHOD = re.compile(r"(?<=\n)### (\S+)\n.*?(?=\n### |\Z)", re.DOTALL)
 PARAMETERS = re.compile(r"(?<=\n)\| parameter \| type \| \|\n(?:\|.*\n)+")
 MEMBERS = re.compile(r"(?<=\n)\| (member(?: of `([\w.]+)`)?) \| type \| \|\n(?:\|.*\n)+")
 RIGHTS = re.compile(r"(?<=\n\| right \| needed for \|\n\| --- \| --- \|\n)(?:\|.*\n)+")
-# Additions to the rows of the table of rights.
+# The texts that are appended to rows of the table of rights, by right.
 NOTES = {
     "read": ", which include only namespaces that the peer may read",
     "secrets": "in the namespace: unmasked secrets (section 6)",
     "images": "; clients without access to the cache directory get images by descriptor",
 }
-# The names in the tables of types from common.json that sections 2 and 6 describe.
+# The names that the tables use for types from common.json. Sections 2 and 6 of README.md describe these types.
 CALLED = {"Path": "path", "Revision": "revision", "Value": "any", "Time": "time", "Epoch": "epoch", "State": "state"}
 
 

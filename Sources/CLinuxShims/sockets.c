@@ -58,7 +58,7 @@ ptrdiff_t larder_receive(
     int fd, void *bytes, size_t length, bool wants_descriptor, struct larder_passed *passed) {
     struct iovec piece = {.iov_base = bytes, .iov_len = length};
     struct msghdr message = larder_message(&piece, 1);
-    // CMSG_SPACE would add padding, and a second descriptor would fit into the padding.
+    // The length is CMSG_LEN, because CMSG_SPACE adds padding into which the kernel could put a second descriptor.
     union {
         char bytes[CMSG_LEN(sizeof(int))];
         struct cmsghdr align;
@@ -100,7 +100,7 @@ int larder_unread_by_peer(int fd) {
     return ioctl(fd, SIOCOUTQ, &bytes) == 0 ? bytes : -1;
 }
 
-/// Space for the descriptors of a message, with the alignment of a header that cmsg(3) requires.
+/// Space for the descriptors of a message, aligned as cmsg(3) requires for the header of a control message.
 union larder_descriptor_room {
     char bytes[CMSG_SPACE(sizeof(int) * LARDER_MAX_PASSED_DESCRIPTORS)];
     struct cmsghdr align;

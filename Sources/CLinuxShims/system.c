@@ -24,8 +24,8 @@ static struct sigaction reported[NSIG];
 static void report_and_end(int number, siginfo_t *information, void *context) {
     // The runtime's handler reports the crash and resets the handlers of all signals to their defaults.
     reported[number].sa_sigaction(number, information, context);
-    // A process sent the signal if si_code is 0 or less (sigaction(2)). The signal is blocked until this function
-    // returns, and then ends the process.
+    // A process sent the signal if si_code is 0 or less (sigaction(2)). The signal that raise(3) sends is blocked until
+    // this function returns, and then ends the process.
     if (information->si_code <= 0) raise(number);
 }
 

@@ -15,11 +15,12 @@ enum {
     LARDER_SEAL_GROW = 0x0004,
     /// F_SEAL_WRITE: the bytes cannot change.
     LARDER_SEAL_WRITE = 0x0008,
-    /// All four: the file can no longer change.
+    /// All four seals together: the file can no longer change.
     LARDER_SEAL_ALL = 0x000f,
 };
 
-/// F_ADD_SEALS. `seals` is a sum of LARDER_SEAL_*. Returns 0, or -1 with errno set (EBUSY: a writable mapping exists).
+/// Adds seals to a file in memory (F_ADD_SEALS). `seals` is a sum of LARDER_SEAL_*. Returns 0, or -1 with errno set
+/// (EBUSY: a writable mapping exists).
 int larder_add_seals(int fd, int seals);
 
 /// F_GET_SEALS: the seals on a file, as a sum of LARDER_SEAL_* and other seals of the kernel, or -1 with errno
@@ -32,9 +33,9 @@ enum {
     LARDER_O_PATH = 010000000,
 };
 
-/// Reads an identity of a file that survives a reboot: its inode and birth time (statx(2)). The device number may
-/// change at a reboot. `born_seconds` is -1 if the file system has no birth times. A symbolic link at `path` is
-/// followed. An empty path stands for the file `fd`. Returns 0, or -1 with errno set.
+/// Reads an identity of a file that survives a reboot: its inode and birth time (statx(2)), without the device number,
+/// which may change at a reboot. `born_seconds` is -1 if the file system has no birth times. A symbolic link at `path`
+/// is followed. An empty path stands for the file `fd`. Returns 0, or -1 with errno set.
 int larder_file_identity(
     int fd, const char *path, unsigned long long *inode, long long *born_seconds, unsigned int *born_nanoseconds);
 

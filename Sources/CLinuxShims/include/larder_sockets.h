@@ -28,17 +28,17 @@ ptrdiff_t larder_send_nosignal(int fd, const void *bytes, size_t length);
 
 /// The ancillary data of received bytes.
 struct larder_passed {
-    /// A descriptor, which belongs to the caller, or -1.
+    /// The received descriptor, which the caller must close; -1 if none was received.
     int descriptor;
     /// Whether descriptors arrived that were not received, because there were several, none was requested, or this
     /// process cannot open more. The kernel has closed them.
     bool is_cut;
 };
 
-/// Receives bytes without blocking. If `wants_descriptor`, one descriptor that arrives with them is received,
-/// close-on-exec from the start. The kernel closes all others. A read ends after the bytes that were sent with
-/// descriptors (unix(7), SCM_RIGHTS), so more input may be available even if fewer than `length` bytes were received.
-/// Returns the number of bytes (0: end of stream), or -1 with errno set (EAGAIN: none now).
+/// Receives bytes without blocking. If `wants_descriptor`, one descriptor that arrives with the bytes is received,
+/// close-on-exec from the start. The kernel closes all other descriptors. A read ends after the bytes that were sent
+/// with descriptors (unix(7), SCM_RIGHTS), so more input may be available even if fewer than `length` bytes were
+/// received. Returns the number of bytes (0: end of stream), or -1 with errno set (EAGAIN: none now).
 ptrdiff_t larder_receive(
     int fd, void *bytes, size_t length, bool wants_descriptor, struct larder_passed *passed);
 
@@ -46,8 +46,8 @@ ptrdiff_t larder_receive(
 /// peer has received all data, even if the process that passed the socket has set SO_LINGER (socket(7)).
 void larder_close_passed(int fd);
 
-/// Sends two pieces in order with one call of sendmsg(2), with the flags of larder_send_nosignal. Either length may be
-/// 0. Returns the total number of bytes sent, or -1 with errno set.
+/// Sends two pieces in order with one call of sendmsg(2), which neither blocks nor raises SIGPIPE, as in
+/// larder_send_nosignal. Either length may be 0. Returns the total number of bytes sent, or -1 with errno set.
 ptrdiff_t larder_send_two(
     int fd, const void *first, size_t first_length, const void *second, size_t second_length);
 

@@ -3,5 +3,5 @@
 
 /// The content of Protocol/openrpc.json.
 const unsigned char *larder_openrpc(void);
-/// The size of that content in bytes.
+/// The size of the content of Protocol/openrpc.json in bytes.
 size_t larder_openrpc_size(void);
