@@ -1,8 +1,8 @@
 import CLinuxShims
 import Glibc
 
-/// A file in memory that can be passed to the agent. The agent refuses other files, because reading them could block
-/// the agent.
+/// A file in memory that can be passed to the agent. The agent refuses files that are not in memory, because reading
+/// them could block the agent.
 final class MemoryFile: Sendable {
     /// The maximum size of a copy. For comparison, the agent's default limit for an image is 64 MiB.
     private static let maxBytes = 1 << 30

@@ -60,8 +60,8 @@ extension ConfigCommands {
     /// if change.held { print("newer content of the source is held back") }
     /// ```
     ///
-    /// If the sources currently have other content, the agent holds that content back: it does not take effect. The
-    /// hold ends with ``releaseRollback(namespace:)``, or with a forced refresh or push. With
+    /// If the current content of the sources differs from the snapshot, the agent holds that content back: it does not
+    /// take effect. The hold ends with ``releaseRollback(namespace:)``, or with a forced refresh or push. With
     /// ``ConfigRollback/Hold/untilNewer`` it also ends when the remote source has a document that is newer than the one
     /// held back.
     /// - Parameters:
@@ -77,7 +77,8 @@ extension ConfigCommands {
             ConfigRollback.self, ConfigRollback.Parameters(.goBack(to: revision, hold: hold), namespace: namespace))
     }
 
-    /// Pins a snapshot: it stays in the history until it is unpinned, regardless of the limits for age and number.
+    /// Pins a snapshot: it stays in the history until it is unpinned, regardless of the limits of the history for the
+    /// age and number of snapshots.
     ///
     /// ```swift
     /// try await client.config.pin(revision: 40)
@@ -103,8 +104,8 @@ extension ConfigCommands {
             ConfigPin.self, ConfigPin.Parameters(revision: revision, pinned: false, namespace: namespace))
     }
 
-    /// Returns a snapshot with all its layers, in the format of a generation file in the state directory.
-    /// `larder backup` saves this text. It contains secret values.
+    /// Returns a snapshot with all its layers, in the format in which the agent stores snapshots in its state directory
+    /// (a generation file). `larder backup` saves this text. It contains secret values.
     ///
     /// Needs the right `administer`, and the rights `read` and `secrets` in the namespace.
     ///

@@ -48,8 +48,9 @@ public struct ConfigCommands: Sendable {
     ///   - path: the path; empty for the whole document.
     ///   - maximumAge: the maximum time since the remote source last confirmed the value. If more time has passed, the
     ///     agent first polls the source. Nil returns the current value at once.
-    ///   - staleIfError: if the poll for `maximumAge` fails, the maximum time since the last confirmation for which the
-    ///     value is returned nevertheless. Nil makes a failed poll an error.
+    ///   - staleIfError: the maximum age that applies instead of `maximumAge` if the poll fails. If the source has
+    ///     confirmed the value within this time, the value is returned and the failed poll is not an error. Nil makes
+    ///     every failed poll an error.
     /// - Throws: `remote` with `notFound` if there is no value at the path, with `unavailable` while the remote source
     ///   has not delivered a document yet, or with `upstreamFailed` or `rejected` if a value within the maximum age
     ///   cannot be obtained.
@@ -191,7 +192,8 @@ public struct ConfigCommands: Sendable {
     ///   - document: an object.
     ///   - version: the version that the document's author gives it; nil for none. The agent rejects a version that is
     ///     older than the current one.
-    ///   - force: skips the checks of version and deletions, and ends the hold of a rollback.
+    ///   - force: accepts an older version and a document that removes too many members of the current one, and ends
+    ///     the hold of a rollback.
     /// - Returns: the revision that contains the change.
     /// - Throws: `remote` with `rejected` if the document fails a check. The last good snapshot then stays in use.
     @discardableResult
@@ -210,7 +212,8 @@ public struct ConfigCommands: Sendable {
     /// print(result.changed ? "published revision \(result.revision)" : "unchanged")
     /// ```
     /// - Parameters:
-    ///   - force: skips the checks of version and deletions, and ends the hold of a rollback.
+    ///   - force: accepts an older version and a document that removes too many members of the current one, and ends
+    ///     the hold of a rollback.
     ///   - timeout: how long to wait; nil for ``LarderClient/Configuration/timeout``.
     /// - Throws: `remote` with `upstreamFailed` if the source is unreachable or sends no usable response, or with
     ///   `rejected` if the document fails a check. The last good snapshot then stays in use.

@@ -14,7 +14,7 @@ public final class ConfigModel {
     public private(set) var snapshot: ConfigSnapshot?
     /// Whether ``follow(_:)`` is waiting for the first snapshot, or for the next one after an interruption.
     public private(set) var isLoading = false
-    /// The most recent error; nil before the first error, and once a snapshot has arrived after an error.
+    /// The most recent error; nil if there was none, or if a snapshot has arrived since.
     public private(set) var lastError: LarderClientError?
 
     /// Creates a model without a snapshot.

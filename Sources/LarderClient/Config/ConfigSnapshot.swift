@@ -8,7 +8,8 @@ public struct ConfigSnapshot: Sendable, Equatable {
     public let value: JSONValue?
     /// The revision. Within an epoch, revisions only increase.
     public let revision: Int
-    /// Identifies the lifetime of the state directory. Revisions are comparable only within one epoch.
+    /// The ID of the epoch. An epoch begins when the agent's state directory is created, restored from a backup,
+    /// copied or moved to another file system. Revisions are comparable only within one epoch.
     public let epoch: String
     /// How up to date the configuration is, for example `fresh` or `stale`.
     public let state: ConfigState

@@ -49,13 +49,13 @@ final class SnapshotFollower {
                     failures = 0
                     return .snapshot(snapshot)
                 case .withdrawal:
-                    // The agent is reachable, so the end of the subscription is not an interruption. The agent's reply
-                    // to the next attempt shows whether the stream can continue.
+                    // A change of the settings ended the subscription. This is not an interruption, because the agent
+                    // is reachable. The agent's reply to the next attempt shows whether the stream can continue.
                     subscription = nil
                     _ = planNextAttempt()
                 case .interruption(let error):
-                    // A subscription that lasted longer than the maximum delay counts as a success, even without a
-                    // snapshot.
+                    // A subscription that lasted longer than the maximum delay between attempts counts as a success,
+                    // even without a snapshot.
                     if current.age() > configuration.backoff.cap { failures = 0 }
                     throw error
                 }

@@ -75,7 +75,8 @@ final class SnapshotMailbox: EventReceiver {
     }
 
     /// Receives an event from the connection.
-    /// - Throws: `protocolViolation`. The caller must then close the connection.
+    /// - Throws: `protocolViolation` if the event does not continue the previous ones. The caller must then close the
+    ///   connection.
     func receive(_ event: ConfigEvent) throws(LarderClientError) {
         try change { state throws(LarderClientError) in try state.receiver.receive(event) }
     }

@@ -55,7 +55,8 @@ struct SnapshotReceiver {
 
     /// Receives an event.
     /// - Throws: `protocolViolation` if an event is missing before this one or a patch does not apply. The receiver
-    ///   then forgets the value that patches apply to.
+    ///   then forgets the value that patches apply to, so in the mode `patch` the next subscription requests a full
+    ///   snapshot.
     mutating func receive(_ event: ConfigEvent) throws(LarderClientError) {
         guard event.sequence == nextSequence else {
             base = nil
@@ -80,8 +81,8 @@ struct SnapshotReceiver {
         }
     }
 
-    /// Makes a value the pending snapshot if it is newer than the newest one. A pending snapshot that it replaces
-    /// counts as skipped.
+    /// Makes a value the pending snapshot if its position is newer than ``newest``. A snapshot that was already pending
+    /// is replaced and counts as skipped.
     private mutating func offer(_ value: JSONValue?, _ position: Position, _ event: ConfigEvent) {
         if mode == .patch { base = Base(position: position, value: value) }
         guard position.isNewer(than: newest) else { return }

@@ -1,5 +1,5 @@
 /// The delays between attempts to connect: exponential with full jitter (each delay is a random part of its upper
-/// bound), so that clients that lost the same agent do not reconnect at the same time.
+/// bound), so that the clients of an agent that has ended do not all reconnect at the same time.
 ///
 /// The delay before retry *n* (0 for the first) is a random fraction of `min(cap, base · 2ⁿ)`.
 ///

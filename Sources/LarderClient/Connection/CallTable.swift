@@ -50,7 +50,7 @@ struct CallTable {
     }
 
     /// Abandons a call: its caller no longer gets an outcome. A call in flight stays in the table until its reply.
-    /// - Returns: the call, with its caller; nil if it was already answered or abandoned
+    /// - Returns: the call as it was before, with its caller; nil if it was already answered or abandoned
     mutating func abandon(_ id: Int) -> PendingCall? {
         guard let call = active(id) else { return nil }
         if call.isSent {

@@ -14,7 +14,7 @@ final class Connection: Sendable {
     /// All clients in the process share one event loop thread, because their work is small.
     private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
-    /// The event loop for promises that are not bound to a connection yet.
+    /// The event loop for promises that are created before there is a connection.
     static var eventLoop: any EventLoop { group.any() }
 
     private init(channel: any Channel, handler: ConnectionHandler) {
@@ -52,10 +52,10 @@ final class Connection: Sendable {
             }
     }
 
-    /// False once the connection has ended or the agent has announced that it will close it.
+    /// False once the connection has ended, or the agent has announced that the agent will close the connection.
     var isUsable: Bool { usable.value.load(ordering: .relaxed) }
 
-    /// False once the connection has ended. Its subscriptions and leases have ended with it.
+    /// False once the connection has ended. The subscriptions and leases of the connection have then ended as well.
     var isOpen: Bool { channel.isActive }
 
     /// Sends a request and waits for its reply.
@@ -70,7 +70,8 @@ final class Connection: Sendable {
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 start(id, line, timeout: timeout, purpose: purpose) { continuation.resume(returning: $0) }
-                // If the task was cancelled before `start`, `onCancel` found no call to cancel.
+                // If the task was cancelled before `start`, `onCancel` found no call to cancel, so cancel the call
+                // here.
                 if Task.isCancelled { cancel(id) }
             }
         } onCancel: {

@@ -4,7 +4,7 @@ import NIOCore
 import Synchronization
 import Glibc
 
-/// Whether a connection accepts new calls. It can be read from any thread.
+/// Whether a connection accepts new calls. The value can be read from any thread.
 final class UseFlag: Sendable {
     let value = Atomic(true)
 }
@@ -159,7 +159,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     // MARK: Calls
 
-    /// Starts a call. Its request is written once the number of requests in flight is below its limit and the socket is
+    /// Starts a call. Its request is written once fewer requests than the maximum are in flight and the socket is
     /// writable.
     func start(
         _ id: Int, _ line: ByteBuffer, timeout: Duration?, purpose: CallPurpose,
@@ -213,7 +213,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     /// Handles an error reply without an ID. The code `lineTooLong` means that the agent discarded a request without
-    /// reading its ID. It is assumed to be the longest request in flight.
+    /// reading its ID. The discarded request is assumed to be the longest one in flight.
     private func receive(errorWithoutID error: WireError) {
         guard error.code == .lineTooLong, let call = calls.answerLongest() else {
             return violation("the agent could not parse a request: \(error)")
@@ -260,8 +260,8 @@ final class ConnectionHandler: ChannelInboundHandler {
             guard case .end(let reason) = event.content else { return }
             subscriptions[event.subscription] = nil
             if reason == .denied || reason == .namespaceRemoved { return receiver.withdraw() }
-            // Replies to earlier requests may still arrive, but the agent does not answer new requests on this
-            // connection.
+            // The agent is about to close this connection. It may still answer earlier requests, but answers no new
+            // ones.
             if reason == .shutdown { isUsable.value.store(false, ordering: .relaxed) }
             receiver.interrupt(LarderClientError(.disconnected, "the agent ended the subscription (\(reason))"))
         } catch {

@@ -2,7 +2,7 @@ import Glibc
 import NIOCore
 import Synchronization
 
-/// Holds the one connection of a client. It connects on demand and reconnects after a disconnect.
+/// Holds the one connection of a client. The slot connects when a connection is requested, also after a disconnect.
 final class ConnectionSlot: Sendable {
     private enum State {
         case empty

@@ -3,13 +3,14 @@ import LarderProtocol
 /// Receives the events of a subscription. Its methods are called on the event loop of the connection.
 protocol EventReceiver: Sendable {
     /// Receives an event.
-    /// - Throws: `protocolViolation`. The caller must then close the connection.
+    /// - Throws: `protocolViolation` if the event does not continue the previous ones. The caller must then close the
+    ///   connection.
     func receive(_ event: ConfigEvent) throws(LarderClientError)
 
     /// Called when the subscription has ended with an error.
     func interrupt(_ error: LarderClientError)
 
-    /// Called when the agent has ended the subscription because of a change of its settings.
+    /// Called when the agent has ended the subscription because of a change of the agent's settings.
     func withdraw()
 }
 

@@ -16,7 +16,8 @@ extension LarderSocket {
     package static func connect(_ path: String, isBlocking: Bool) throws(ConnectError) -> CInt {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        // A path ends with a NUL. The name of an abstract socket begins with a NUL and has no terminator.
+        // In `sun_path`, a file path ends with a NUL. The name of an abstract socket begins with a NUL and has no
+        // terminator.
         let isAbstract = isAbstract(path)
         let name = isAbstract ? [0] + path.utf8.dropFirst() : path.utf8 + [0]
         guard name.count <= MemoryLayout.size(ofValue: address.sun_path) else { throw ConnectError(code: ENAMETOOLONG) }

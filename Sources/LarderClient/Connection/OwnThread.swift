@@ -1,6 +1,7 @@
 import Glibc
 
-/// Runs blocking work on a separate thread. On the few threads that run tasks, it could delay other tasks.
+/// Runs blocking work on a separate thread. If a task did that work, it would block one of the few threads that run
+/// tasks, and could delay other tasks.
 package func onOwnThread<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
         let box = Unmanaged.passRetained(Work { continuation.resume(returning: work()) })

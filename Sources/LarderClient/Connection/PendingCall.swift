@@ -18,7 +18,7 @@ enum CallPurpose: Sendable {
     case answer
     /// `config.subscribe`: pass the subsequent events to the receiver.
     case subscription(any EventReceiver)
-    /// `image.get`: if the reply arrives after the call was abandoned, release its lease.
+    /// `image.get`: if the reply arrives after the call was abandoned, release the lease that the reply grants.
     case lease
     /// `image.prefetch`: until the reply, pass progress notifications to the closure.
     case prefetch(@Sendable (ImageProgress) -> Void)

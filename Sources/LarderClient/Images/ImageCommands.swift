@@ -140,7 +140,7 @@ public struct ImageCommands: Sendable {
         try await client.call(ImagePin.self, ImageReference(url: url, cacheKey: cacheKey)).image
     }
 
-    /// Stores the bytes of an image under a URL or a cache key. It replaces an image that is cached there.
+    /// Stores the bytes of an image under a URL or a cache key. An image that is already cached there is replaced.
     ///
     /// The image must fit in a request line (`limits.lineBytes`), which by default allows about 780 KB.
     /// ``put(_:file:cacheKey:expectedDigest:lifetime:)`` stores larger images.
@@ -164,7 +164,7 @@ public struct ImageCommands: Sendable {
         return try await client.call(ImagePut.self, parameters).image
     }
 
-    /// Stores an image from a file under a URL or a cache key. It replaces an image that is cached there.
+    /// Stores an image from a file under a URL or a cache key. An image that is already cached there is replaced.
     ///
     /// The image may have any size that the agent's settings allow. The descriptor of the file, or of a copy in memory,
     /// is passed to the agent over a separate connection.

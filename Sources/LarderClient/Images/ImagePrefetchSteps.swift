@@ -116,7 +116,7 @@ final class PrefetchRun {
     }
 
     private func begin(over connection: Connection) -> Call {
-        // A buffer for one step is enough: a newer step replaces only progress, because the outcome is the last step.
+        // A buffer for one step is enough. The outcome is the last step, so a newer step can only replace progress.
         let (steps, continuation) = AsyncStream.makeStream(of: Step.self, bufferingPolicy: .bufferingNewest(1))
         // The client's timeout does not apply, because a prefetch may take arbitrarily long.
         let id = connection.begin(

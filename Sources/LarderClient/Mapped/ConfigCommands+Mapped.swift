@@ -30,7 +30,7 @@ extension ConfigCommands {
     }
 
     /// Returns the whole current snapshot, mapped into memory. Does not use a cached snapshot that is older than
-    /// `known`.
+    /// `known`, the position of a snapshot that the agent has announced. Nil permits any current cached snapshot.
     func snapshot(
         namespace: String, mapped: Bool, since known: SnapshotReceiver.Position?
     ) async throws(LarderClientError) -> MappedSnapshot {
@@ -38,7 +38,8 @@ extension ConfigCommands {
         let token = InvalidationToken()
         let snapshot =
             mapped ? try await opened(namespace, token) : try await copied(namespace, token)
-        // A concurrent call may already have cached a snapshot. Return that one if it is not older.
+        // A concurrent call may already have cached a snapshot. Return the cached one if it is not older than the one
+        // opened here.
         let position = SnapshotReceiver.Position(revision: snapshot.revision, epoch: snapshot.epoch)
         if let cached = client.mappedSnapshots.current(namespace, since: position) { return cached }
         let parameters = ConfigSubscribe.Parameters(
@@ -124,14 +125,14 @@ final class MappedSnapshotStore: Sendable {
 
     private let cached = Mutex<[String: CachedSnapshot]>([:])
 
-    /// Returns the cached snapshot of a namespace if it is current and not older than `known`.
+    /// Returns the cached snapshot of a namespace if it is current and not older than the position `known`.
     func current(_ namespace: String, since known: SnapshotReceiver.Position? = nil) -> MappedSnapshot? {
         guard let snapshot = cached.withLock({ $0[namespace]?.snapshot }), snapshot.isCurrent else { return nil }
         guard let known else { return snapshot }
         return snapshot.epoch == known.epoch && snapshot.revision >= known.revision ? snapshot : nil
     }
 
-    /// Caches a snapshot and its subscription, which replace those cached before for the namespace.
+    /// Caches a snapshot and its subscription. They replace the cached snapshot and subscription of the namespace.
     func keep(_ snapshot: MappedSnapshot, _ subscription: OpenSubscription, of namespace: String) {
         // The replaced values are released outside the lock, because releasing them ends a subscription.
         _ = cached.withLock {

@@ -3,8 +3,8 @@ import LarderJSON
 import LarderProtocol
 import Glibc
 
-/// One request that passes an open file, or whose reply does (unix(7), `SCM_RIGHTS`). It uses a separate connection,
-/// because the client's own connection cannot pass descriptors.
+/// One request that passes an open file to the agent, or whose reply passes one to the client (unix(7), `SCM_RIGHTS`).
+/// It uses a separate connection, because the client's own connection cannot pass descriptors.
 struct DescriptorCall: Sendable {
     let socket: String
     let configuration: LarderClient.Configuration
@@ -94,7 +94,7 @@ private final class DescriptorStream: Sendable {
     ) throws(LarderClientError) -> (reply: JSONValue, file: ReceivedFile?) {
         let clock = ContinuousClock()
         let end = timeout.map { clock.now + $0 }
-        // The line is short and the socket's buffer is empty, so one call sends all of it.
+        // The line is short and the socket's buffer is empty, so one call sends the whole line.
         let sent = line.withUnsafeBytes { bytes in
             guard let passed else { return larder_send_nosignal(descriptor, bytes.baseAddress, bytes.count) }
             return larder_send_descriptors(descriptor, bytes.baseAddress, bytes.count, [passed], 1)

@@ -39,7 +39,7 @@ public struct MappedSnapshots: AsyncSequence, Sendable {
         ) async throws(LarderClientError) -> MappedSnapshot? {
             while let announced = try await announcements.next(isolation: actor) {
                 let position = SnapshotReceiver.Position(revision: announced.revision, epoch: announced.epoch)
-                // The file opened for an earlier announcement may already have this revision or a newer one.
+                // Skip the announcement if the file opened for an earlier one already had this revision or a newer one.
                 guard position.isNewer(than: newest) else { continue }
                 guard let snapshot = try await open(position) else { return nil }
                 newest = SnapshotReceiver.Position(revision: snapshot.revision, epoch: snapshot.epoch)
