@@ -46,7 +46,8 @@ extension LarderClient {
     /// Reports to the agent that this program uses a snapshot or, if there was a failure, why it does not. Errors are
     /// ignored, because the report is only informational and older agents do not have the method.
     func acknowledge(_ snapshot: ConfigSnapshot, _ failure: Failure?) async {
-        // If the reason is truncated inside a character, it ends with a replacement character, which takes three bytes.
+        // Leave room for three bytes: if the reason is cut off inside a character, the decoded text ends with a
+        // replacement character, which takes three bytes.
         let maxBytes = ConfigAcknowledge.Parameters.longestReason - 3
         let reason = failure.map { String(decoding: $0.message.utf8.prefix(maxBytes), as: UTF8.self) }
         try? await config.acknowledge(snapshot, accepted: failure == nil, reason: reason)

@@ -2,8 +2,8 @@ import Crypto
 import LarderEncoding
 import LarderJSON
 
-/// A backup: snapshots of the namespaces, in the format of generation files, and information about the agent that they
-/// come from.
+/// A backup: snapshots of the namespaces, and information about the agent that they come from. Each snapshot has the
+/// format of a generation file, in which the agent stores one snapshot in its state directory.
 ///
 /// The file consists of lines of JSON: the header, one line per snapshot, and the SHA-256 of all preceding bytes.
 struct BackupFile: Equatable {
@@ -12,7 +12,7 @@ struct BackupFile: Equatable {
     struct Generation: Equatable {
         var namespace: String
         var revision: Int
-        /// The content of the generation file, without changes.
+        /// The content of the snapshot's generation file, without changes.
         var text: String
         var isPinned = false
     }
@@ -25,9 +25,9 @@ struct BackupFile: Equatable {
     /// Namespaces that the backup does not contain, because the user who made it had some right in them, but not the
     /// right to read.
     var omitted: [String] = []
-    /// Whether the agent listed every namespace to the user who made the backup. It does so for root and for its own
-    /// user. Other users do not see namespaces in which they have no right. Nil if the backup does not contain this
-    /// information.
+    /// Whether the agent listed every namespace to the user who made the backup. The agent does so for root and for the
+    /// user that the agent runs as. Other users do not see namespaces in which they have no right. Nil if the backup
+    /// does not contain this information.
     var isComplete: Bool?
     var generations: [Generation] = []
 
@@ -149,8 +149,8 @@ extension BackupFile.Generation {
         try checkText()
     }
 
-    /// Checks that the content of the generation file is complete and belongs to this namespace and revision. Otherwise
-    /// the agent would later move the damaged file aside and start with an older one.
+    /// Checks that the content of the generation file is complete and belongs to this namespace and revision. Without
+    /// this check, the agent would later move a damaged file aside and start with an older snapshot.
     private func checkText() throws(Damage) {
         let lines = Array(text.utf8).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         guard lines.count == 3, lines[2].isEmpty, let header = try? JSONValue(parsing: Array(lines[0])) else {
@@ -183,8 +183,8 @@ extension BackupFile.Generation {
 
     private static func isDigest(_ text: String) -> Bool { [UInt8](hex: text)?.count == SHA256.byteCount }
 
-    /// Whether each layer is a value of its type. A layer that this version does not know must be an object or an
-    /// array.
+    /// Whether the value of each layer has the JSON type that the layer requires. A layer that this version does not
+    /// know must be an object or an array.
     private static func areLayers(_ value: JSONValue) -> Bool {
         value.kind == .object
             && value.members.allSatisfy { name, layer in

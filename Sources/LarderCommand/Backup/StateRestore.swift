@@ -2,11 +2,11 @@ import CLinuxShims
 import Glibc
 import LarderPlatform
 
-/// Restores a backup to a state directory. It writes a new directory tree next to the current one, then exchanges their
-/// names: in one step if the file system supports it, else in two.
+/// Restores a backup to a state directory. It writes a new tree of the configuration next to the current tree, then
+/// exchanges the names of the two trees: in one step if the file system supports it, else in two.
 struct StateRestore {
     let directory: String
-    /// The name that the previous state gets.
+    /// The name, in the state directory, that the replaced tree of the configuration gets.
     static let previousName = "config.before-restore"
 
     private var current: String { directory + "/config" }

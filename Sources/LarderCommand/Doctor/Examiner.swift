@@ -13,8 +13,8 @@ enum Examiner {
         var service = await ServiceFacts.probe(for: socket)
         let agent = await AgentProbe.answer(socket: socket.path, timeout: timeout)
         let facts = agent.facts
-        // If the agent does not reply, query the service again: the request may have started it, and its state then
-        // explains why.
+        // If the agent does not reply, query the service again: the request may have started the service, whose state
+        // then explains the failure.
         if facts == nil { service = await ServiceFacts.probe(for: socket) }
         let needsLog = facts == nil || service.hasFailed
         return Examination(

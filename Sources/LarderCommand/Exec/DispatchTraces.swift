@@ -15,8 +15,8 @@ enum DispatchTraces {
 
     private static let process = __priority_which_t(PRIO_PROCESS.rawValue)
 
-    /// Keeps libdispatch from logging. Must be called before the first use of libdispatch, while the process has one
-    /// thread.
+    /// Keeps libdispatch from logging. Must be called before the first use of libdispatch, and while the process has
+    /// one thread, because setenv(3) is not thread-safe.
     static func begin() {
         _ = inheritedPriority
         guard getenv(variable) == nil else { return }
@@ -24,14 +24,15 @@ enum DispatchTraces {
         isVariableOurs.store(true, ordering: .relaxed)
     }
 
-    /// Whether this process added the environment variable itself.
+    /// Whether a name is that of the environment variable, and this process added the variable.
     static func isOwn(_ name: some Sequence<UInt8>) -> Bool {
         isVariableOurs.load(ordering: .relaxed) && name.elementsEqual(variable.utf8)
     }
 
     /// Gives the calling thread, which is about to start a program, the nice value with which this process was started.
     static func restorePriority() {
-        // Fails only if a user has raised the thread's nice value.
+        // This fails only if a user has raised the thread's nice value (renice(1)). The program then gets the raised
+        // value.
         _ = setpriority(process, 0, inheritedPriority)
     }
 }

@@ -2,18 +2,18 @@ import LarderClient
 
 /// The rules that turn configuration into environment variables, for `larder exec` and `larder render --env`.
 ///
-/// Each value that is not an object becomes a variable. Its name consists of the member names on the path to it, joined
-/// by `_`. The letters a to z are converted to upper case, and every character but A to Z, 0 to 9 and `_` becomes `_`.
-/// Strings are used unchanged, numbers, `true` and `false` as they are written, and arrays as JSON. An empty object
-/// yields no variable.
+/// Each value that is not an object becomes a variable. The name of the variable consists of the member names on the
+/// path to the value, joined by `_`. The letters a to z are converted to upper case, and every character but A to Z, 0
+/// to 9 and `_` becomes `_`. Strings are used unchanged, numbers, `true` and `false` as they are written, and arrays as
+/// JSON. An empty object yields no variable.
 struct EnvironmentMapping: Equatable {
     /// The prefix of all names.
     var prefix = ""
 
     /// Returns the variables of a configuration, in the order of its members.
     /// - Parameter path: the path of `value` in the namespace, for errors. The names of variables do not include it.
-    /// - Throws: ``Failure`` if two paths yield the same name, if a value contains a NUL character, or if a variable
-    ///   would change how programs are found or loaded.
+    /// - Throws: ``Failure`` if `value` is not an object, if two paths yield the same name, if a value contains a NUL
+    ///   character, or if a variable would change how programs are found or loaded.
     func variables(of value: JSONValue, at path: JSONPath) throws(Failure) -> EnvironmentVariables {
         guard value.kind == .object else {
             throw Failure(
@@ -46,7 +46,7 @@ struct EnvironmentMapping: Equatable {
                 try add(value, path, name: name + "_", to: &found)
                 continue
             }
-            // Shells do not accept a variable name that begins with a digit.
+            // Shells do not accept a variable name that is empty or begins with a digit, so put `_` before it.
             let isName = name.utf8.first.map { !Self.isDigit($0) } ?? false
             try add(value, JSONPath(path), variable: isName ? name : "_" + name, to: &found)
         }
@@ -77,7 +77,7 @@ struct EnvironmentMapping: Equatable {
         found.variables.append(name, text)
     }
 
-    /// A member name as part of a variable name.
+    /// Returns the form that a member name has within the name of a variable.
     private static func word(_ name: String) -> String {
         var word = ""
         for scalar in name.unicodeScalars {
@@ -91,7 +91,7 @@ struct EnvironmentMapping: Equatable {
     }
 
     /// Whether a variable can change what code a program runs. The list cannot be complete, because every interpreter
-    /// has its own variables. A prefix prevents all such names.
+    /// has its own variables. With a prefix (`--prefix`), users can avoid all such names.
     private static func affectsExecution(_ name: String) -> Bool {
         name.hasPrefix("LD_") || name.hasPrefix("BASH_FUNC_") || executionVariables.contains(name)
     }

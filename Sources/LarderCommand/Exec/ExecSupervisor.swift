@@ -31,22 +31,22 @@ struct ExecSupervisor {
         /// The minimum time between two reactions, and between the start of the program and the first reaction. Changes
         /// during this time are combined.
         var interval = Duration.seconds(1)
-        /// The time that the program has to end after SIGTERM, before it is killed. Also the time after a SIGINT during
-        /// which changes are not handled.
+        /// The time that the program has to end after it got SIGTERM because of a change, before it is killed. Also the
+        /// time for which changes wait after the program got SIGINT.
         var stopTimeout = Duration.seconds(30)
     }
 
     private enum Phase {
         case running
-        /// The program was asked to end because of a change. It is killed at `deadline`; `deadline` is nil once it has
+        /// The program got SIGTERM because of a change. It is killed at `deadline`, which is nil once the program has
         /// been killed.
         case stopping(deadline: Duration?)
     }
 
     private enum Ending: Equatable {
         case no
-        /// The program got SIGINT, which many programs do not treat as a request to end. If it is still running at
-        /// `end`, changes are handled again.
+        /// The program got SIGINT, which many programs do not treat as a request to end. If the program is still
+        /// running at `end`, changes are handled again.
         case until(end: Duration)
         /// The program got SIGTERM, so it is expected to end, however long that takes.
         case indefinitely
@@ -60,7 +60,8 @@ struct ExecSupervisor {
     private var inForce: EnvironmentVariables
     private var pending: (variables: EnvironmentVariables, due: Duration)?
     private var lastAction: Duration
-    /// Whether a forwarded signal may end the program. Changes are not handled while it may.
+    /// Whether the program may end because of a SIGINT or SIGTERM from outside. While it may, changes are recorded but
+    /// not handled.
     private var ending = Ending.no
 
     /// Creates the supervisor of a program that was just started.
@@ -117,7 +118,7 @@ struct ExecSupervisor {
         return wasDelivered ? [] : [.send(number)]
     }
 
-    /// Reports that the time of ``wakeUp`` may have come.
+    /// Reports the current time. Returns no effects before ``wakeUp``.
     mutating func timePassed(now: Duration) -> [Effect] {
         switch phase {
         case .stopping(let deadline?) where now >= deadline:

@@ -3,21 +3,21 @@ import LarderPlatform
 
 /// The open descriptors of this process that survive execve(2) unless they are close-on-exec.
 ///
-/// The network library does not make its descriptors close-on-exec, such as the connection to the agent. A started
-/// program must inherit only the descriptors with which this process was started, such as a file that a shell opened
-/// for it.
+/// The network library opens descriptors that are not close-on-exec, such as that of the connection to the agent. A
+/// started program must inherit only the descriptors with which this process was started, such as a file that a shell
+/// opened for it.
 struct OpenDescriptors {
     // An array, because this value is created at every start, and the first use of a `Set` makes the runtime search all
     // linked code for protocol conformances.
     private let numbers: [CInt]
 
-    /// The descriptors with which this process was started. ``CommandEntry`` must access this before anything else
-    /// opens one.
+    /// The descriptors with which this process was started. ``CommandEntry`` must access this before any other code
+    /// opens a descriptor.
     static let inherited = OpenDescriptors()
 
     private init() { numbers = Self.current() }
 
-    /// Makes all other descriptors close-on-exec.
+    /// Makes all open descriptors close-on-exec, except those in this list.
     func closeOthersOnExec() {
         for number in Self.current() where !numbers.contains(number) {
             let flags = fcntl(number, F_GETFD)
@@ -26,7 +26,7 @@ struct OpenDescriptors {
         }
     }
 
-    /// The descriptors that proc(5) lists; the standard streams if `/proc` is not available.
+    /// The descriptors that are open now, from `/proc/self/fd`; the standard streams if `/proc` is not available.
     private static func current() -> [CInt] {
         let directory = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0, let names = try? DirectoryListing.names(closing: directory) else { return [0, 1, 2] }

@@ -5,7 +5,8 @@ import Glibc
 struct Program {
     /// The name of the program and its arguments. The program is searched for in PATH unless its name contains a slash.
     let words: [String]
-    /// Variables that are added to the environment of this process, or replace variables in it.
+    /// Variables for the program. They are added to the environment of this process, and replace variables with the
+    /// same name.
     var variables = EnvironmentVariables()
 
     /// Replaces this process with the program (execve(2)).
@@ -23,7 +24,7 @@ struct Program {
 
     /// Starts the program as a child.
     /// - Parameters:
-    ///   - hasOwnGroup: whether it leads a new process group instead of joining this process's group.
+    ///   - hasOwnGroup: whether the program leads a new process group instead of joining this process's group.
     ///   - output: the descriptor for its standard output; nil for this process's standard output.
     ///   - errors: the descriptor for its standard error; nil for this process's standard error.
     /// - Returns: the process ID of the child, for which the caller must wait (waitpid(2)).

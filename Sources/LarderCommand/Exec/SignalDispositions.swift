@@ -10,8 +10,8 @@ struct SignalDispositions: @unchecked Sendable {
     private let mask: sigset_t
     private let ignored: [CInt]
 
-    /// The dispositions with which this process was started. ``CommandEntry`` must access this before anything else
-    /// changes them.
+    /// The dispositions with which this process was started. ``CommandEntry`` must access this before any other code
+    /// changes the dispositions.
     static let inherited = SignalDispositions()
 
     /// The highest signal number of Linux (signal(7)).
@@ -29,7 +29,7 @@ struct SignalDispositions: @unchecked Sendable {
         }
     }
 
-    /// Whether a signal is ignored, as nohup(1) does with SIGHUP.
+    /// Whether a signal was ignored when this process was started, for example SIGHUP under nohup(1).
     func ignores(_ number: CInt) -> Bool { ignored.contains(number) }
 
     /// Restores the dispositions for this thread and process, immediately before execve(2).

@@ -33,15 +33,15 @@ final class SignalPipe: Sendable {
         Self.handlersEnd.store(ends[1], ordering: .sequentiallyConsistent)
     }
 
-    /// Redirects signals into the pipe instead of their default action.
+    /// Makes each of the signals write a message into the pipe, instead of having its default action.
     func catchSignals(_ numbers: [CInt]) {
         for number in numbers {
             var action = sigaction()
             action.sa_flags = SA_RESTART | SA_SIGINFO
             action.__sigaction_handler.sa_sigaction = { number, information, _ in
-                // Only async-signal-safe calls (signal-safety(7)).
+                // A signal handler may only make async-signal-safe calls (signal-safety(7)).
                 let failure = errno
-                // Codes above 0 mean that the kernel sent the signal, for example because a key was pressed
+                // A `si_code` above 0 means that the kernel sent the signal, for example because a key was pressed
                 // (sigaction(2)).
                 let isFromKernel = (information?.pointee.si_code ?? 0) > 0
                 var byte = UInt8(truncatingIfNeeded: number) | (isFromKernel ? SignalPipe.kernelBit : 0)

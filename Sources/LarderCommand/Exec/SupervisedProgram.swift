@@ -50,7 +50,7 @@ final class SupervisedProgram: Sendable {
     func run(
         with first: Change, _ reaction: ExecSupervisor.Reaction, _ timing: ExecSupervisor.Timing
     ) -> Result<ProgramEnd, Failure> {
-        // Signals that were ignored at the start stay ignored, in this process and in the program.
+        // Signals that were ignored when this process was started stay ignored, in this process and in the program.
         pipe.catchSignals(Self.forwarded.filter { !SignalDispositions.inherited.ignores($0) } + [SIGCHLD])
         let clock = ContinuousClock()
         let start = clock.now
@@ -71,7 +71,8 @@ final class SupervisedProgram: Sendable {
                     effects += supervisor.received(
                         number, wasDelivered: isOnTerminal && isFromKernel, now: now)
                 }
-                // Check first whether the program has ended, because it must then get no more signals.
+                // Check first whether the program has ended. If it has, the effects that would send it signals are
+                // discarded.
                 if let end = Self.reap(child) {
                     effects = supervisor.ended(end, now: now)
                 } else {
@@ -95,8 +96,8 @@ final class SupervisedProgram: Sendable {
         try Program(words: words, variables: variables).start(hasOwnGroup: !isOnTerminal)
     }
 
-    /// Waits for every child that has ended. If this process is process 1 of a container, it also becomes the parent of
-    /// other orphaned processes.
+    /// Waits for every child that has ended. If this process is process 1 of a container, its children include orphaned
+    /// processes that it did not start.
     /// - Returns: how `program` ended; nil if it is still running.
     private static func reap(_ program: pid_t) -> ProgramEnd? {
         var end: ProgramEnd?

@@ -3,7 +3,7 @@ import LarderClient
 /// The output of `larder image peek` and `larder image why` for people.
 struct ImageReport {
     let style: Style
-    /// The time that ages are relative to.
+    /// The current time, from which ages are computed.
     let now: Timestamp
 
     /// The cached state of an image, without a final line end.

@@ -3,7 +3,7 @@ import LarderClient
 /// The output of `larder image ls` for people: one line per image, printed page by page, so that a long list starts at
 /// once.
 struct ImageTable {
-    /// The time that ages are relative to.
+    /// The current time, from which ages are computed.
     let now: Timestamp
 
     private var isFirstPage = true

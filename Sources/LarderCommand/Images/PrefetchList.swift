@@ -75,7 +75,7 @@ struct PrefetchList {
 
     /// An upper bound for the bytes that an image takes in a request.
     private static func bytes(_ item: ImagePrefetch.Item) -> Int {
-        // Room for the names of the members, a digest, quotes and commas.
+        // The bytes besides the URL and the cache key: names of members, a digest, quotes and commas.
         let frame = 160
         return [item.image.url, item.image.cacheKey ?? ""].reduce(frame) { bytes, text in
             bytes + JSONValue.string(text).compactText.utf8.count

@@ -3,8 +3,8 @@ import LarderClient
 
 /// The result of a prefetch: the sums over all requests, and the refused lines or elements of the list.
 struct PrefetchReport {
-    /// The counts of images. `total` and `failed` include the refusals; `failures` lists only those that the agent
-    /// reported.
+    /// The counts of images. `total` and `failed` include the refused lines or elements of the list; `failures`
+    /// contains only failures that the agent reported.
     private(set) var result: ImagePrefetch.Result
     private let unit: PrefetchList.Unit
     private let refusals: [PrefetchList.Refusal]
@@ -16,7 +16,7 @@ struct PrefetchReport {
         result = ImagePrefetch.Result(total: count, fetched: 0, held: 0, failed: count, bytes: 0, failures: [])
     }
 
-    /// Adds the result of a portion.
+    /// Adds the result of one request, which contained a portion of the images.
     mutating func add(_ portion: ImagePrefetch.Result) {
         result.total += portion.total
         result.fetched += portion.fetched

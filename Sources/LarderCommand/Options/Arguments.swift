@@ -70,7 +70,7 @@ enum Arguments {
         return arguments + ["--", number]
     }
 
-    /// The first argument, if it should be a verb but no such verb exists; otherwise nil.
+    /// The verb in the arguments, of one or two words, if no such verb exists; otherwise nil.
     static func unknownVerb(_ arguments: [String]) -> String? {
         guard let verb = arguments.first, !verb.hasPrefix("-"), verb != "help" else { return nil }
         guard verbs.contains(verb) else { return verb }

@@ -45,7 +45,7 @@ struct AgentOptions: ParsableArguments {
     @Flag(help: "Print the agent's complete result as one line of JSON.")
     var json = false
 
-    /// Calls a method and prints its result: the complete JSON with `--json`, else the result of `text`.
+    /// Calls a method and prints its result: the complete JSON with `--json`, else the text that `text` returns.
     /// - Parameters:
     ///   - timeout: the timeout of the call; nil for `--timeout`.
     ///   - text: formats the result. Nil prints nothing.

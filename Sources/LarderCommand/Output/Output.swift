@@ -60,8 +60,8 @@ enum Output {
             }, nil)
     }
 
-    /// Ends the program by SIGPIPE, as the kernel does by default if a pipe has no reader. The network library has
-    /// disabled that default.
+    /// Ends the program by SIGPIPE. By default, the kernel does this when a program writes to a pipe without a reader,
+    /// but the network library makes the process ignore SIGPIPE.
     static func endByBrokenPipe() -> Never { Interruption.end(by: SIGPIPE) }
 
     private static func writeAll(_ text: String, to descriptor: Int32) -> Int32 {
@@ -77,7 +77,8 @@ enum Output {
             if count >= 0 {
                 rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
             } else if errno == EAGAIN {
-                // Another process that shares the open file has made it non-blocking.
+                // Another process that shares the open file has made the file non-blocking. Wait until it can be
+                // written.
                 var output = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 _ = poll(&output, 1, -1)
             } else if errno != EINTR {

@@ -8,7 +8,8 @@ enum ValueFormat {
     case compact
 
     /// The text of a value, without a final line end.
-    /// - Parameter isTerminal: whether control characters in a string are escaped. A pipe gets the string unchanged.
+    /// - Parameter isTerminal: whether the text is for a terminal. If so, control characters in a string are escaped;
+    ///   otherwise the string is unchanged.
     func text(_ value: JSONValue, isTerminal: Bool = false) -> String {
         if let string = value.string { return isTerminal ? string.printableLines : string }
         return self == .pretty ? value.prettyText : value.compactText
@@ -26,7 +27,7 @@ enum ValueFormat {
 /// Parses the argument VALUE of `larder set`.
 enum ValueArgument {
     /// Parses the text as JSON, or takes it as a string if it is not JSON.
-    /// - Parameter isString: always takes the text as a string.
+    /// - Parameter isString: whether the text is taken as a string even if it is JSON.
     /// - Throws: ``Failure`` if the text begins like an object, array or string but is not JSON, because that is most
     ///   likely a mistake.
     static func parse(_ text: String, isString: Bool) throws(Failure) -> JSONValue {

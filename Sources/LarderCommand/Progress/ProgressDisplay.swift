@@ -41,7 +41,7 @@ actor ProgressDisplay {
 
     /// Redraws the progress. It is also called at intervals, so that users see when a transfer stalls.
     func draw() {
-        // A timer may call this method after the end.
+        // A timer may call this method after ``end()``.
         guard !hasEnded else { return }
         let now = screen.now()
         meter.note(tally, at: now)

@@ -28,14 +28,15 @@ struct ProgressLine {
     func bar(columns: Int) -> String {
         let count = "\(String(tally.settled).rightAligned(to: String(tally.total).count))/\(tally.total)"
         let percent = "\(tally.percent)%".rightAligned(to: 4)
-        // The numbers in display order. Those with a higher rank are omitted first.
+        // The numbers in display order. If there is too little space, the number with the highest rank is omitted
+        // first.
         let figures: [(rank: Int, text: String?)] = [
             (0, percent), (2, bytes.rightAligned(to: 6)), (4, rate.rightAligned(to: 8)),
             (1, failed), (3, (left.map { "\($0) left" } ?? "").padded(to: 16)),
         ]
         for rank in stride(from: figures.count - 1, through: 0, by: -1) {
             let end = figures.compactMap { $0.rank <= rank ? $0.text : nil }.joined(separator: "  ")
-            // Besides the bar there are two brackets, with two spaces on either side.
+            // The six columns are the two brackets of the bar, and two spaces on either side of them.
             let room = columns - count.count - end.count - 6
             guard room >= Self.minBarWidth else { continue }
             let line = "\(count)  [\(drawn(min(room, Self.maxBarWidth)))]  \(end)"

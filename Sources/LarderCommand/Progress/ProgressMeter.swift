@@ -1,7 +1,7 @@
 /// Estimates the current rate of a prefetch and its remaining time.
 ///
 /// Both are based on the last ten seconds. An average since the start would be far too high during the first minutes,
-/// because images that are already cached are settled immediately. The type has no clock; the time is passed to it.
+/// because images that are already cached are done immediately. The type has no clock; the time is passed to it.
 struct ProgressMeter {
     private struct Sample {
         let at: Duration
@@ -33,7 +33,8 @@ struct ProgressMeter {
     /// The rate in bytes per second; 0 if it is not known yet.
     var bytesPerSecond: Int { Int(clamping: Int64(pace(\.bytes).rounded())) }
 
-    /// The estimated time until all images are settled, in milliseconds; nil if none has been settled in the window.
+    /// The estimated time, in milliseconds, until every image is done or has failed; nil if no image was done or failed
+    /// within the last ten seconds.
     var millisecondsLeft: Int? {
         guard let tally = samples.last?.tally else { return nil }
         let left = tally.total - tally.settled
@@ -51,16 +52,16 @@ struct ProgressMeter {
 
 /// The progress of a prefetch.
 struct PrefetchTally: Equatable {
-    /// Images that are cached now.
+    /// The number of images that are in the cache: those that were downloaded and those that were already cached.
     var done = 0
-    /// Images that failed.
+    /// The number of images that could not be cached.
     var failed = 0
     /// Bytes downloaded for the images.
     var bytes = 0
-    /// Requested images.
+    /// The number of requested images.
     var total: Int
 
-    /// Images that are done or failed.
+    /// The number of images that are done or have failed.
     var settled: Int { done + failed }
 
     /// The share of settled images in percent, rounded down, so that 100 means that all images are settled.

@@ -1,9 +1,9 @@
 import Glibc
 import Synchronization
 
-/// A new version of an output file that is not final until the check (`--check`) and the command after the change
-/// (`--exec`) have succeeded. After a failure, or a signal that ends this process, the previous file is restored. Such
-/// a signal is also sent to the command that is running.
+/// A new version of an output file. It is not final until the check (`--check`) and the command after the change
+/// (`--exec`) have succeeded. If one of them fails, or a signal ends this process, the previous file is restored. Such
+/// a signal is also sent to the check or command that is running.
 ///
 /// After a signal, the signal handler restores the file, with async-signal-safe calls only (signal-safety(7)). Signal
 /// handlers are global, so there is only one candidate at a time.
@@ -18,7 +18,7 @@ enum Candidate {
         case removed
         /// Another process had replaced the output. The file of that process was kept.
         case superseded
-        /// The previous file could not be restored: the path of its copy and the `errno`.
+        /// The previous file could not be restored. The values are the path of the copy of that file, and the `errno`.
         case restoreFailed(String, CInt)
     }
 
@@ -46,7 +46,7 @@ enum Candidate {
     /// - Parameters:
     ///   - file: the path of the new file.
     ///   - path: the path of the output.
-    ///   - isFirst: whether the output did not exist before, so that an undo deletes it.
+    ///   - isFirst: whether the output did not exist before. If so, an undo deletes the output.
     static func begin(_ file: String, for path: String, isFirst: Bool) {
         _ = catchesSignals
         var status = stat()
@@ -105,7 +105,7 @@ enum Candidate {
         var status = stat()
         let isInPlace = lstat(output, &status) == 0 && status.st_ino == inode && status.st_dev == device
         if isInPlace {
-            // If the rename fails, the marker stays, so that the next run can restore the file.
+            // If the previous file cannot be renamed, the marker stays, so that the next run can restore that file.
             if hasPrevious, rename(previous, output) != 0 { return (true, errno) }
             if !hasPrevious, isFirst { unlink(output) }
         } else {

@@ -35,7 +35,7 @@ struct HiddenFile: Sendable {
             // cannot be executed.
             let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
             if descriptor < 0 {
-                // Another process deleted the file because it was not locked yet.
+                // Another process deleted the file, because this process had not locked it yet.
                 if errno == ENOENT { continue }
                 return nil
             }

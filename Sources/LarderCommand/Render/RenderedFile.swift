@@ -50,7 +50,7 @@ struct RenderedFile {
 
     /// Restores the previous file if an earlier process was killed before it had confirmed a new file. Removes the
     /// hidden files of such processes.
-    /// - Returns: the marker of the file in place, if that file still has to be confirmed; otherwise nil.
+    /// - Returns: the marker of the current output file, if that file still has to be confirmed; otherwise nil.
     func recover() -> UnconfirmedMarker? {
         var unconfirmed: UnconfirmedMarker?
         let killed = "an earlier run of larder was killed before it had checked \(path)"
@@ -63,7 +63,8 @@ struct RenderedFile {
             Output.note("\(killed), and the previous file \(reason); \(path) is kept until it is checked or replaced")
             unconfirmed = marker
         }
-        // While there is a marker, it may name hidden files, which must be kept.
+        // A marker may name hidden files that are needed to restore the output, so none is deleted while there is a
+        // marker.
         if !UnconfirmedMarker.exists(for: path) {
             var owners: Set<uid_t> = [geteuid()]
             if let user = try? owner?.numbers().user { owners.insert(user) }
@@ -103,7 +104,7 @@ struct RenderedFile {
         var isInstalled = false
         var marker: UnconfirmedMarker?
         var previous: (file: HiddenFile, content: [UInt8])?
-        // Keep the locks until this method returns.
+        // Keep the locks until this method returns, so that no other process deletes or restores these files.
         defer { extendLifetime((previous?.file, marker)) }
         do {
             let isFirst = status == nil && confirm != nil

@@ -3,7 +3,8 @@ import LarderClient
 /// Checks the clock. Freshness, times to live and certificates depend on it.
 enum ClockCheck {
     private static let name = "clock"
-    /// The maximum difference, in milliseconds, between two clock readings that should be equal.
+    /// The maximum difference, in milliseconds, between the clock and a time from the agent. The check reports larger
+    /// differences.
     private static let tolerance = 5000
 
     static func findings(_ facts: ClockFacts, _ agent: AgentFacts?, _ service: ServiceFacts) -> [Finding] {
@@ -17,7 +18,7 @@ enum ClockCheck {
                     Finding(
                         .warning, name,
                         "the clock was set \(direction) by \(Human.span(milliseconds: abs(shift))) since the agent started",
-                        detail: ["ages and times that the agent recorded before then are off by the same amount"]))
+                        detail: ["ages and times that the agent recorded before the change are off by the same amount"]))
             }
             let future = (try? agent.status.get())?.namespaces.filter {
                 ($0.publishedAt?.milliseconds ?? 0) > agent.now.milliseconds + tolerance

@@ -3,7 +3,8 @@ import LarderClient
 /// Checks that more clients can connect.
 enum DescriptorCheck {
     private static let name = "clients"
-    /// A limit of open files below this number is reported, because each client needs an open file.
+    /// If the agent may open fewer files than this, the check reports a warning, because each client needs an open
+    /// file.
     private static let minFiles = 4096
 
     static func findings(

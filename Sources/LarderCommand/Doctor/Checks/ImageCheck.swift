@@ -35,7 +35,8 @@ enum ImageCheck {
                 "\(title); \(Human.bytes(images.leasedBytes)) of removed images are still in use by clients",
                 advice: ["list the connected clients: \(hints.command("larder clients"))"])
         }
-        // A few failures are normal on the web. They are reported only if more than half of the requests fail.
+        // A few failed requests are normal on the web. Failures are reported only if there are at least ten, and more
+        // than half of the requests failed.
         if images.failures >= 10, images.failures * 2 > requests {
             return Finding(
                 .warning, name, "\(title); \(images.failures) of \(requests) requests failed since the agent started",

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// Checks that systemd manages the agent, and the state of the service.
+/// Checks whether systemd manages the agent, and whether the service and its socket work.
 enum ServiceCheck {
     private static let name = "service"
 
@@ -74,8 +74,8 @@ enum ServiceCheck {
             .warning, name,
             "systemd does not manage the running agent (process \(pid)): \(unit) is \(state(unit, units))",
             detail: [
-                "the agent was started in another way: systemd does not restart it, and its own agent would use the same "
-                    + "socket"
+                "the agent was started in another way: systemd does not restart it, and an agent that systemd "
+                    + "starts would use the same socket"
             ],
             advice: ["to run the agent under systemd, first stop this one: \(units.isRoot ? "" : "sudo ")kill \(pid)"]
                 + units.unmasking + [units.systemctl("enable --now \(unit)")])

@@ -10,7 +10,8 @@ struct AgentUser: Sendable, Equatable {
     /// Determines the user from the process that replied, otherwise from the systemd unit. Nil if neither is available.
     static func probe(pid: Int?, _ service: ServiceFacts) -> AgentUser? {
         if let pid {
-            // If the agent runs in a container, this process ID may belong to another process here.
+            // If the agent runs in a container, this process ID may belong to another process on this host, so check
+            // the name of the process.
             let name = (try? Input.contents(of: "/proc/\(pid)/comm")).map { String(decoding: $0, as: UTF8.self) }
             guard name?.hasPrefix("larderd") == true, let status = try? Input.contents(of: "/proc/\(pid)/status") else {
                 return nil
@@ -25,7 +26,8 @@ struct AgentUser: Sendable, Equatable {
 
     /// Whether this user may read a file. Nil if that cannot be determined, for example because this process does not
     /// run as root.
-    /// - Parameter limit: the timeout. It is generous, because doctor is often used on a host that is overloaded.
+    /// - Parameter limit: the timeout of the check. The default is generous, because doctor is often used on a host
+    ///   that is overloaded.
     func mayRead(_ path: String, limit: Duration = .seconds(20)) async -> Bool? {
         guard geteuid() == 0 else { return nil }
         let list = groups.map {
@@ -41,8 +43,8 @@ struct AgentUser: Sendable, Equatable {
 }
 
 extension AgentUser {
-    /// Parses `/proc/PID/status` (proc(5)). Of the four numbers in its lines for user and group, the second is the
-    /// effective ID.
+    /// Parses `/proc/PID/status` (proc(5)). The lines `Uid` and `Gid` contain four numbers each, of which the second is
+    /// the effective ID.
     init?(status: String) {
         func numbers(_ name: String) -> [UInt32]? {
             let line = status.split(separator: "\n").first { $0.hasPrefix("\(name):") }

@@ -15,8 +15,8 @@ struct CapturedProgram: Sendable {
     private static let maxBytes = 1 << 20
 
     /// Runs a program in the C locale, so that its output can be parsed.
-    /// - Parameter limit: the time after which it is killed.
-    /// - Returns: nil if it cannot be started or took too long.
+    /// - Parameter limit: the time after which the program is killed.
+    /// - Returns: nil if the program cannot be started, took too long, or wrote more than ``maxBytes``.
     static func run(_ words: [String], limit: Duration = .seconds(5)) async -> CapturedProgram? {
         var variables = EnvironmentVariables()
         for (name, value) in [("LC_ALL", "C.UTF-8"), ("SYSTEMD_COLORS", "0"), ("SYSTEMD_PAGER", "")] {
@@ -28,8 +28,8 @@ struct CapturedProgram: Sendable {
 
     private static func capture(_ program: Program, _ limit: Duration) -> CapturedProgram? {
         var ends: [CInt] = [0, 0]
-        // The pipe is close-on-exec, so that no other child inherits its write end. The input then ends when this child
-        // does.
+        // The pipe is close-on-exec, so that no other child inherits its write end. Reading from the pipe then reaches
+        // the end of input when this child ends.
         guard larder_pipe(&ends, false) == 0 else { return nil }
         defer { close(ends[0]) }
         let child = try? program.start(hasOwnGroup: false, output: ends[1], errors: ends[1])

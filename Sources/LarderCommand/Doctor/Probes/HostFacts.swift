@@ -3,11 +3,11 @@ import Glibc
 
 /// The file system of an agent directory.
 struct VolumeFacts: Sendable, Equatable {
-    /// The space that is available to users other than root (statvfs(3)).
+    /// The size of the file system, and the space and inodes that are available to users other than root (statvfs(3)).
     struct Capacity: Sendable, Equatable {
         var bytes: Int
         var freeBytes: Int
-        /// 0 if the file system does not count inodes.
+        /// The total number of inodes; 0 if the file system does not count them.
         var inodes: Int
         var freeInodes: Int
         var isReadOnly: Bool

@@ -6,7 +6,7 @@ struct SettingsFacts: Sendable, Equatable {
     /// The result of checking the settings file.
     enum State: Sendable, Equatable {
         case missing
-        /// This user may not read the file.
+        /// The user of this process may not read the file.
         case unreadable
         case right
         /// The file is invalid. The lines describe the errors.
@@ -55,7 +55,8 @@ extension SettingsFacts {
         }
         facts.modifiedAt = Timestamp(
             milliseconds: status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / 1_000_000)
-        // A file that the agent does not use need not be readable for it, so this is checked only for the file in use.
+        // The agent must be able to read only the file that it uses. Another file, named by `--settings`, is not
+        // checked for that.
         if let agentUser, option == nil || option == inForce, await agentUser.mayRead(path) == false {
             let mode = String(status.st_mode & 0o7777, radix: 8)
             facts.deniedUser = DeniedUser(
@@ -73,8 +74,8 @@ extension SettingsFacts {
 
     private static func check(_ path: String) async -> State {
         guard let agent = agentProgram else { return .unchecked("there is no larderd on this host") }
-        // The options name a directory that exists, so the check creates none. Only the settings file is checked, not
-        // the directories.
+        // Name directories that exist, so that larderd creates none. `--check-settings` does not check these
+        // directories.
         let elsewhere = ["--state-directory", "/", "--cache-directory", "/"]
         let words = [agent, "--check-settings", "--settings", path] + elsewhere
         // The timeout is generous, because doctor is often used on a host that is overloaded.

@@ -48,7 +48,7 @@ struct SocketFacts: Sendable, Equatable {
     var canConnect: Bool
     var caller: Caller
 
-    /// Whether the user chose the path.
+    /// Whether the user chose the path, with `--socket` or the environment variable.
     var isNamed: Bool { choice == .option || choice == .variable }
 
     /// Creates commands for the agent of this socket.
