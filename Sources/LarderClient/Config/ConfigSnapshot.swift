@@ -9,7 +9,7 @@ public struct ConfigSnapshot: Sendable, Equatable {
     /// The revision. Within an epoch, revisions only increase.
     public let revision: Int
     /// The ID of the epoch. An epoch begins when the agent's state directory is created, restored from a backup,
-    /// copied or moved to another file system. Revisions are comparable only within one epoch.
+    /// copied or moved to another machine. Revisions are comparable only within one epoch.
     public let epoch: String
     /// How up to date the configuration is, for example `fresh` or `stale`.
     public let state: ConfigState
