@@ -4,7 +4,7 @@ package import LarderUpstream
 package enum RemoteSourceSettings: Sendable, Equatable {
     /// Polled over HTTP.
     case http(HTTPSourceSettings)
-    /// Followed as server-sent events.
+    /// A stream of server-sent events.
     case sse(SSESourceSettings)
     /// A file or a directory of files.
     case file(FileSourceSettings)

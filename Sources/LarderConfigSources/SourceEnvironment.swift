@@ -7,10 +7,10 @@ package struct SourceEnvironment: Sendable {
     let fetcher: HTTPFetcher
     package let watcher: FileWatcher
     package let blocking: BlockingWork
-    /// Identifies this host. The times at which it polls and reconnects are derived from it.
+    /// Identifies this host. The times at which the host polls and reconnects are derived from this text.
     package let hostIdentity: String
     package let clock: any Clock<Duration>
-    /// The random numbers for delays.
+    /// The random number generator for delays.
     package let generator: any RandomNumberGenerator & Sendable
     package let logger: Logger
 

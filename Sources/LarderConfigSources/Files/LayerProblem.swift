@@ -5,8 +5,8 @@ import LarderPlatform
 package struct LayerProblem: Sendable, Hashable {
     /// The file, the position and the reason.
     package let error: FileReadError
-    /// Whether the error depends on the host and the user instead of the content of the file: the path from the
-    /// settings does not exist, or the user is not allowed to read it.
+    /// Whether the error depends on the host and the user of this process instead of the content of the file: the file
+    /// or directory of the layer does not exist, or this user is not allowed to read it.
     package let isCircumstance: Bool
 
     init(_ error: FileReadError, at location: String) {
@@ -15,7 +15,7 @@ package struct LayerProblem: Sendable, Hashable {
         isCircumstance = isAbsent || error.code == .permissionDenied
     }
 
-    /// Checks a file or directory that must exist. Blocks on disk I/O.
+    /// Checks the file or directory of a layer, which must exist. Blocks on disk I/O.
     /// - Returns: at most one problem per file, with the position of the first error if the file cannot be parsed
     package static func found(at path: String, maximumBytes: Int) -> [LayerProblem] {
         if fileStatus(path.cPath)?.fileType == S_IFDIR {
@@ -31,7 +31,8 @@ package struct LayerProblem: Sendable, Hashable {
     }
 
     /// Checks the host layer directory. Blocks on disk I/O.
-    /// - Parameter isNamed: whether the settings name it. The default directory may be missing.
+    /// - Parameter isNamed: whether the settings name the directory. If not, it is the default directory, which may be
+    ///   missing.
     /// - Returns: at most one problem per file
     package static func found(inHostDirectory path: String, isNamed: Bool) -> [LayerProblem] {
         DocumentDirectory(path: path).problems()

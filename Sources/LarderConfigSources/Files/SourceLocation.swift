@@ -7,14 +7,14 @@ package struct SourceLocation: Sendable, Hashable {
     /// The line, from 1.
     package var line: Int
 
-    /// Searches the files of a layer. Blocks on disk I/O.
+    /// Searches the files of a layer for the definition of the value at a path. Blocks on disk I/O.
     ///
     /// - Parameters:
     ///   - location: the file or directory of the layer
-    ///   - effect: the effect of the layer at the path
+    ///   - effect: the known effect of the layer at the path. If the files now have another effect, they have changed.
     ///   - merge: builds the layer from the documents of the files
-    /// - Returns: the location in the last file that affects the path, because it overrides the other files. Nil if no
-    ///   file affects the path, or if the files cannot be read or have changed.
+    /// - Returns: the location in the last file that affects the path, because that file overrides the others. Nil if
+    ///   no file affects the path, or if the files cannot be read or have changed.
     package static func find(
         _ path: [String], in location: String, maximumBytes: Int, effect: PatchEffect,
         merge: ([JSONValue]) -> ComposedPatch

@@ -3,18 +3,18 @@ import LarderPlatform
 
 /// Reads a file that other processes may be writing. All returned bytes belong to one version of the file.
 struct StableFileReader {
-    /// The name for system calls.
+    /// The name of the file, as passed to system calls.
     let name: [CChar]
-    /// The descriptor of the directory to which the name is relative.
+    /// The descriptor of the directory to which ``name`` is relative.
     let directory: CInt
-    /// The path for messages.
+    /// The path of the file, for messages.
     let path: String
     let maximumBytes: Int
     /// Whether the file must belong to root or to the agent's user, and be inaccessible to other users. A file of root
     /// may be readable by its group.
     let mustBePrivate: Bool
 
-    /// The maximum number of attempts while the file changes.
+    /// The maximum number of attempts to read the file if it changes during each attempt.
     static let attempts = 5
 
     struct Reading {
@@ -36,13 +36,14 @@ struct StableFileReader {
     func read() throws(FileReadError) -> Reading {
         var dangling: FileReadError?
         for _ in 0..<Self.attempts {
-            // Checked before opening, because opening a device can have side effects.
+            // The file is checked before it is opened, because opening a device can have side effects.
             if let status = fileStatus(name, in: directory) { try check(status) }
             let file: Descriptor
             do {
                 file = try Descriptor(name, in: directory, flags: 0)
             } catch {
-                // The symbolic link may be about to be replaced.
+                // Another process may be about to replace a symbolic link whose target is missing, so the loop tries
+                // again.
                 dangling = try danglingLink(error.number)
                 continue
             }
@@ -51,8 +52,8 @@ struct StableFileReader {
             try check(before)
             let bytes = try contents(of: file.number, expected: Int(before.st_size))
             let identity = FileIdentity(before)
-            // The second comparison detects that another file was renamed over this one. The bytes that were read would
-            // be complete, but outdated.
+            // The second comparison detects that another file was renamed over this one during the read. The bytes that
+            // were read would be complete, but outdated.
             guard let after = file.status(), identity == FileIdentity(after),
                 let named = fileStatus(name, in: directory), identity == FileIdentity(named)
             else { continue }
@@ -120,7 +121,7 @@ struct StableFileReader {
     }
 }
 
-/// The file status (stat(2)) that is compared to detect a change.
+/// The part of a file status (stat(2)) that differs after a change of the file.
 struct FileIdentity: Equatable {
     private let device: UInt64
     private let inode: UInt64

@@ -1,10 +1,10 @@
 import LarderJSON
 
-/// The `errors` of a GraphQL response (specification of October 2021, section 7.1.2). Accepts any other non-null value
-/// of `errors` as a single error, because some servers do not send a list.
+/// The `errors` of a GraphQL response (specification of October 2021, section 7.1.2). If `errors` is neither a list nor
+/// null, its value counts as a single error, because some servers do not send a list.
 struct GraphQLErrors: Sendable {
     private let count: Int
-    /// The first message; nil if no error has one.
+    /// The first message that is not empty; nil if no error has one.
     private let message: String?
     /// Whether the server reports that it does not know the hash of the persisted query.
     let isPersistedQueryUnknown: Bool
@@ -34,7 +34,8 @@ struct GraphQLErrors: Sendable {
         let number = count == 1 ? "an error" : "\(count) errors"
         guard var message else { return "\(number) without a message" }
         for secret in secrets {
-            // If the secret is "Bearer TOKEN", the message may quote only the token.
+            // If the secret is "Bearer TOKEN", the message may quote only the token, so each part is also removed on
+            // its own.
             for part in [secret[...]] + secret.split(separator: " ") where part.count > 3 {
                 message = message.replacing(part, with: "…")
             }

@@ -2,7 +2,8 @@ import LarderConfigModel
 import LarderJSON
 import LarderUpstream
 
-/// Sends a GraphQL request, at most twice, and interprets the response.
+/// Sends a GraphQL request and interprets the response. If the server cannot use the hash of a persisted query, sends
+/// the request once more with another body.
 struct GraphQLExchange {
     let fetcher: HTTPFetcher
     let reader: DocumentReader
@@ -10,13 +11,13 @@ struct GraphQLExchange {
 
     fileprivate enum Verdict {
         case answer(SourceAnswer)
-        /// The server needs the query together with the hash.
+        /// The server does not know the hash, and needs the query together with it.
         case queryIsUnknown
-        /// The server needs the query without the hash.
+        /// The server does not support persisted queries, and needs the query without the hash.
         case persistingIsUnsupported
     }
 
-    /// - Parameter isLongPoll: whether an empty response means that nothing has changed
+    /// - Parameter isLongPoll: whether this is a long poll, for which an empty response means that nothing has changed
     func answer(to original: FetchRequest, isLongPoll: Bool) async throws(ConfigError) -> SourceAnswer {
         var http = original
         http.readsProblems = true
@@ -49,7 +50,7 @@ struct GraphQLExchange {
             }
             let errors = (try? JSONValue(parsing: document.body)).flatMap { GraphQLErrors(in: $0) }
             if hasOtherBody, let verdict = errors?.verdict { return verdict }
-            // A body with another media type may come from a proxy.
+            // A body with another media type may come from a proxy, so its errors are not reported.
             guard isGraphQL, let errors else { throw ConfigError(error) }
             throw ConfigError(
                 .upstreamFailed, "\(error.message): \(errors.text(without: reader.secrets))",

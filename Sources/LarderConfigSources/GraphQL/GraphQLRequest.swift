@@ -8,7 +8,7 @@ import LarderJSON
 /// Follows "GraphQL over HTTP", a working draft of the GraphQL Foundation. Persisted queries follow the protocol that
 /// Apollo documents as "automatic persisted queries".
 struct GraphQLRequest: Sendable, Equatable {
-    /// The bodies of a request that names its query by hash.
+    /// The alternative bodies of a request that identifies its query by a hash (a persisted query).
     struct Persisted: Sendable, Equatable {
         /// The body with the hash but without the query.
         let hashOnly: [UInt8]
@@ -20,7 +20,8 @@ struct GraphQLRequest: Sendable, Equatable {
         let withoutHash: [UInt8]?
     }
 
-    /// The media type of a GraphQL response. Its body is a GraphQL response even if the status is an error.
+    /// The media type of a GraphQL response. A body of this type is a GraphQL response even if the HTTP status is an
+    /// error.
     static let mediaType = "application/graphql-response+json"
     /// The value of `Accept`.
     static let accept = "\(mediaType), application/json"
@@ -61,7 +62,7 @@ extension GraphQLRequest.Persisted {
         withoutHash = query.map { _ in Self.body(of: request, withQuery: true, persisted: nil) }
     }
 
-    /// Adds the version and the hash if the settings do not have them.
+    /// Adds the version and the hash to `declared` if they are missing. Without a query, no hash is added.
     private static func complete(_ declared: JSONValue, _ query: String?) -> JSONValue {
         var members = declared.members.map { ($0.name, $0.value) }
         if declared["version"] == nil { members.append(("version", 1)) }

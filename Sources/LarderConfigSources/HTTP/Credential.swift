@@ -3,7 +3,7 @@ package import LarderConfigModel
 import LarderPlatform
 
 /// The location of a secret: a token or a password. The secret is read for each use, so that a replacement takes effect
-/// at once. A `description` may contain the location, never the secret.
+/// at once. Descriptions and messages may contain this location, never the secret.
 package enum Credential: Sendable, Equatable {
     /// A file that belongs to the agent's user or to root and that others cannot read.
     case file(String)
@@ -31,7 +31,8 @@ package enum Credential: Sendable, Equatable {
             path = directory + "/" + name
         }
         do throws(FileReadError) {
-            // systemd restricts access to the directory, so the mode of the files in it does not matter.
+            // systemd restricts access to the directory of the credentials, so the mode of the files in it does not
+            // matter.
             let isGuarded = if case .systemd = self { true } else { false }
             let bytes = try StableFileReader(
                 name: path.cPath, path: path, maximumBytes: Self.maximumBytes, mustBePrivate: !isGuarded
@@ -47,7 +48,7 @@ package enum Credential: Sendable, Equatable {
         }
     }
 
-    /// `$CREDENTIALS_DIRECTORY`, which does not change after the start.
+    /// `$CREDENTIALS_DIRECTORY`, which does not change after the start of the agent.
     private static var systemdDirectory: String? { getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) } }
 }
 

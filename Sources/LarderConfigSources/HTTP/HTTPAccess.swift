@@ -61,6 +61,7 @@ extension HTTPAccess: CustomStringConvertible, CustomDebugStringConvertible {
         return "HTTPAccess(headers: [\(names)], token: \(token.map(Self.name) ?? "none"), tls: \(tls))"
     }
 
-    /// The same as ``description``. Swift uses it to print a value that contains this one.
+    /// The same as ``description``. Swift prints this property instead of ``description`` if another value contains
+    /// this one.
     package var debugDescription: String { description }
 }

@@ -48,7 +48,7 @@ struct HTTPSource: ConfigSource {
 }
 
 extension HTTPSourceSettings.LongPoll {
-    /// Asks the origin to wait for a change, and extends the timeouts by the wait.
+    /// Asks the origin to wait for a change, and extends the timeouts of the request by the duration of that wait.
     fileprivate func apply(to request: inout FetchRequest) {
         if let queryMember {
             request.url += (request.url.contains("?") ? "&" : "?") + "\(queryMember)=\(waitSeconds)"
@@ -61,7 +61,7 @@ extension HTTPSourceSettings.LongPoll {
 }
 
 extension HTTPFetcher {
-    /// Fetches on behalf of a source.
+    /// Sends the request of a source, and converts its errors to ``ConfigError``.
     /// - Returns: nil if a long poll ended with an empty response, which means that nothing has changed
     package func fetch(_ request: FetchRequest, isLongPoll: Bool) async throws(ConfigError) -> FetchResponse? {
         do {
@@ -75,7 +75,7 @@ extension HTTPFetcher {
 }
 
 extension ConfigError {
-    /// Converts the error of a failed request.
+    /// Converts the error of a failed request to a source. The code becomes `cancelled` or `upstreamFailed`.
     package init(_ error: UpstreamError) {
         self.init(
             error.code == .cancelled ? .cancelled : .upstreamFailed, error.message, retryAfter: error.retryAfter)

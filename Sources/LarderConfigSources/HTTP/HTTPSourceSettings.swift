@@ -17,7 +17,7 @@ package struct HTTPSourceSettings: Sendable, Equatable {
         }
     }
 
-    /// How data that comes with errors is treated (GraphQL).
+    /// Whether the data of a GraphQL response is used if the response also has errors.
     package enum PartialData: String, Sendable, CaseIterable {
         /// The response counts as a failure.
         case refuse
@@ -31,11 +31,12 @@ package struct HTTPSourceSettings: Sendable, Equatable {
     package var body: [UInt8]?
     /// The path of the document in the response; nil if the response is the document.
     package var answerPath: JSONPath?
-    /// How data that comes with errors is treated (GraphQL).
+    /// Whether the data of a GraphQL response is used if the response also has errors.
     package var partialData = PartialData.refuse
-    /// The time between two requests. Each host polls at its own offset.
+    /// The time between two requests. Each host polls at its own offset within this time.
     package var interval: Duration
-    /// The maximum duration of a request, from connecting to the last byte. The wait of a long poll is added.
+    /// The maximum duration of a request, from connecting to the last byte. For a long poll, ``LongPoll/waitSeconds``
+    /// is added.
     package var timeout: Duration
     /// The time over which hosts without a document spread their first requests.
     package var firstFetchWindow = SourceDefaults.firstFetchWindow
@@ -45,7 +46,7 @@ package struct HTTPSourceSettings: Sendable, Equatable {
     package var staleIfError: Duration?
     /// The path of the version in the document; nil for none.
     package var versionPath: JSONPath?
-    /// When a document without a version is rejected.
+    /// The condition under which a document without a version is rejected.
     package var versionRequirement: VersionRequirement
     /// The credentials and the trusted certificate authorities.
     package var access: HTTPAccess

@@ -9,8 +9,8 @@ final class SSEConnection: Sendable {
     private let consumer: Int
     private let lastEventID: String?
     private let reader: SSEDocumentReader
-    /// `isDocument`: whether the stream still has to deliver a whole document. `skippedType`: the type of the last
-    /// event that was skipped before that document.
+    /// `isDocument`: whether the connection still waits for a whole document from the stream. `skippedType`: the type
+    /// of the last event that was ignored while it waited.
     private let awaited = Mutex<(isDocument: Bool, skippedType: String?)>((false, nil))
     private let hasDelivered = Atomic(false)
 
@@ -61,7 +61,7 @@ final class SSEConnection: Sendable {
         }
     }
 
-    /// The error for a stream that does not begin with a whole document.
+    /// The error for a stream that delivers no whole document within the timeout.
     private var noDocument: ConfigError {
         let skipped =
             awaited.withLock { $0.skippedType }.map { "; events of type \"\($0)\" were ignored" } ?? ""
@@ -118,13 +118,14 @@ final class SSEConnection: Sendable {
     /// - Returns: false if the stream has to deliver the document
     private func begin(_ body: StreamBody) async throws(ConfigError) -> Bool {
         if let url = source.configuration.pollURL {
-            // Polls only after the connection has been established, so that no change between the two is lost.
+            // Polls only after the connection has been established, so that no change between the poll and the start of
+            // the stream is lost.
             while true {
                 let (count, validator) = source.state.withLock {
                     ($0.documents.count, $0.documents.newest?.validator)
                 }
-                // If another fetch has changed the document since, this response may be older than the connection. In
-                // that case, the loop polls again.
+                // If another fetch has replaced the newest document during this poll, it is unknown which of the two
+                // documents is newer. In that case, the loop polls again.
                 guard let document = try await source.poll(url, ifChangedFrom: validator) else {
                     if resume(after: count) { return true } else { continue }
                 }

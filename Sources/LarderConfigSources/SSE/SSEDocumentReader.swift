@@ -10,7 +10,7 @@ struct SSEDocumentReader: Sendable {
     var patchEvents: [String]
     /// The path of the version in the document; nil for none.
     var versionPath: JSONPath?
-    /// When a document without a version is rejected.
+    /// The condition under which a document without a version is rejected.
     var versionRequirement = VersionRequirement.onceSeen
     /// The maximum size of the document, in bytes.
     var maximumBytes: Int

@@ -7,8 +7,8 @@ import Synchronization
 
 /// A source that receives server-sent events: a whole document, then patches or further whole documents.
 ///
-/// It keeps a connection while ``changes()`` has a consumer. A ``ReconnectPlan`` decides when to reconnect. Each
-/// document is signalled, and the refresh after the signal returns the newest one.
+/// It keeps a connection while ``changes()`` has a consumer. A ``ReconnectPlan`` decides when to reconnect. It signals
+/// each document to that consumer, and the refresh after the signal returns the newest document.
 final class SSESource: ConfigSource {
     let configuration: SSESourceSettings
     private let plan: ReconnectPlan
@@ -18,8 +18,8 @@ final class SSESource: ConfigSource {
     private let generator: any RandomNumberGenerator & Sendable
     let state = Mutex(SSEStreamState())
 
-    /// A stream that resumed, delivered no document and then broke counts as working only if it lasted this long. A
-    /// proxy that cannot reach the origin may accept connections and close them sooner.
+    /// A connection that resumed, delivered no document and then broke counts as a failure unless it lasted this long.
+    /// A proxy that cannot reach the origin may accept connections and close them sooner.
     private static let minWorkingDuration = Duration.seconds(30)
 
     init(
@@ -51,7 +51,8 @@ final class SSESource: ConfigSource {
         case .asked, .forced, .awaiting:
             guard let url = configuration.pollURL else { return .document(try await readWhole()) }
             let (deliveries, newest) = state.withLock { ($0.documents.deliveries, $0.documents.newest?.validator) }
-            // "Not modified" must refer to the document to which the next patch applies.
+            // The validator is sent only if it is that of the newest document, because "not modified" must refer to the
+            // document to which the next patch applies.
             let response = try await poll(url, ifChangedFrom: validator == newest ? validator : nil)
             let (accepted, parked) = state.withLock { state in
                 (state.accept(response, requestedAt: deliveries), state.unpark())
@@ -85,7 +86,8 @@ final class SSESource: ConfigSource {
 
     /// Reads a whole document from a new connection.
     private func readWhole() async throws(ConfigError) -> SourceDocument {
-        // At the start, the first fetch comes before ``changes()`` has a consumer, so it makes its own connection.
+        // At the start, the first fetch comes before ``changes()`` has a consumer, so this fetch makes its own
+        // connection.
         let own = state.withLock { $0.hasConsumer } ? nil : connections()
         defer { own?.end() }
         let id = Mutex<Int?>(nil)
@@ -115,7 +117,7 @@ final class SSESource: ConfigSource {
         return connections.changes
     }
 
-    /// A consumer with its sequence of connections.
+    /// The signals for one consumer, and the end of the connections that are made for it.
     private struct Connections: Sendable {
         let changes: AsyncStream<Void>
         let signal: AsyncStream<Void>.Continuation

@@ -12,19 +12,20 @@ package struct SSESourceSettings: Sendable, Equatable {
     package var interval: Duration
     /// The time over which hosts without a document spread their first requests.
     package var firstFetchWindow = SourceDefaults.firstFetchWindow
-    /// The time over which hosts spread their first attempts after the stream has ended; nil for the default.
+    /// The time over which hosts spread their first attempts to reconnect after the stream has ended; nil for the
+    /// default.
     package var reconnectWindow: Duration?
-    /// The maximum time without data before the connection is replaced.
+    /// The time without data after which the connection is replaced.
     package var heartbeat: Duration
-    /// The maximum duration of a poll, of the time until the stream begins, and of the time from then until its first
-    /// document.
+    /// The maximum duration of a poll, of the request until the stream begins, and of the wait from then until the
+    /// first document of the stream.
     package var timeout: Duration
     /// The types of events that contain a merge patch (RFC 7396). An event without a type is a whole document. Other
     /// types are ignored.
     package var patchEvents: [String]
     /// The path of the version in the document; nil for none.
     package var versionPath: JSONPath?
-    /// When a document without a version is rejected.
+    /// The condition under which a document without a version is rejected.
     package var versionRequirement: VersionRequirement
     /// The credentials and the trusted certificate authorities.
     package var access: HTTPAccess

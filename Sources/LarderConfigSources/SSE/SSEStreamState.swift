@@ -24,7 +24,7 @@ struct SSEStreamState: Sendable {
         private(set) var newest: SourceDocument?
         /// The number of documents received so far.
         private(set) var count = 0
-        /// The number of documents that the stream has delivered or a new connection has confirmed.
+        /// How often the stream has delivered a document, or a new connection has confirmed the newest one.
         private(set) var deliveries = 0
         /// Whether the stream has delivered or confirmed the newest document and no fetch has returned it yet.
         private(set) var isUnread = false
@@ -52,18 +52,19 @@ struct SSEStreamState: Sendable {
     private(set) var documents = Documents()
     /// Why the connection failed; nil while it works.
     private var failure: ConfigError?
-    /// The ID of the last event, after which a new connection resumes; empty if it cannot resume.
+    /// The ID of the last event. A new connection resumes after that event. Empty if it cannot resume.
     private(set) var lastEventID = ""
     /// Whether the current or last connection has delivered a document or resumed.
     private(set) var isEstablished = false
     /// The minimum time between two connections, as requested by the origin.
     private(set) var retry: Duration?
 
-    /// Identifies the current consumer. The connection of the previous consumer may still be ending.
+    /// Identifies the current consumer. Calls for another consumer are ignored, because the connection of the previous
+    /// consumer may still be ending.
     private(set) var consumer = 0
-    /// Signals changes to the consumer; nil without one.
+    /// Signals changes to the consumer; nil if there is no consumer.
     private var signal: AsyncStream<Void>.Continuation?
-    /// The running connection or pause.
+    /// The task of the running connection, or of the pause between two connections.
     private var current: Task<SSEStreamEnd?, Never>?
     /// Whether ``current`` should end early for a new connection.
     private var isInterrupted = false
@@ -131,7 +132,7 @@ struct SSEStreamState: Sendable {
 
     /// Records that the connection has been established and resumes from the newest document.
     /// - Parameter count: ``Documents/count`` when the caller compared its document with the newest one
-    /// - Returns: nil if there has been another document since
+    /// - Returns: nil if another document has been received since that comparison
     mutating func resumed(after count: Int, for consumer: Int) -> Effects? {
         guard consumer == self.consumer, documents.newest != nil, !isInterrupted else { return Effects() }
         guard count == documents.count else { return nil }
@@ -151,7 +152,7 @@ struct SSEStreamState: Sendable {
 
     /// Records a document from the stream.
     /// - Parameter count: ``Documents/count`` when the document was derived from the previous one
-    /// - Returns: nil if there has been another document since, to which the event must be applied instead
+    /// - Returns: nil if another document has been received since then, to which the event must be applied instead
     mutating func deliver(_ document: SourceDocument, after count: Int, for consumer: Int) -> Effects? {
         // An interrupted connection may deliver documents that are older than the fetch that interrupted it.
         guard consumer == self.consumer, !isInterrupted else { return Effects() }
@@ -168,7 +169,7 @@ struct SSEStreamState: Sendable {
         guard consumer == self.consumer else { return Effects() }
         failure = error
         self.isParked = isParked
-        // Events after an invalid one cannot be applied.
+        // Events after an invalid one cannot be applied, so the next connection does not resume.
         if error.code == .rejected { lastEventID = "" }
         let waiters = takeWaiters()
         // Waiters get the error. With a signal in addition, the same failure would be counted twice.
@@ -229,7 +230,7 @@ struct SSEStreamState: Sendable {
 
     mutating func leave(_ id: Int) -> Waiter? { waiters.removeValue(forKey: id) }
 
-    /// Ends the pause after the origin has refused further connections.
+    /// Ends the pause that began when the origin refused further connections.
     /// - Returns: the pause to cancel; nil if there is no such pause
     mutating func unpark() -> Task<SSEStreamEnd?, Never>? {
         guard isParked else { return nil }
@@ -245,9 +246,10 @@ struct SSEStreamState: Sendable {
 
 /// How a connection of a stream ended.
 enum SSEStreamEnd: Sendable {
-    /// The origin closed it between two events, after it had delivered a document or resumed. This is not a failure.
+    /// The origin closed the connection between two events, after the connection had delivered a document or resumed.
+    /// This is not a failure.
     case ended
-    /// It failed. `hasDelivered`: whether it had delivered a document.
+    /// The connection failed. `hasDelivered`: whether it had delivered a document.
     case failed(ConfigError, hasDelivered: Bool)
     /// The origin refuses further connections.
     case parked(ConfigError)

@@ -35,7 +35,8 @@ package final class FileWatcher: Sendable {
         }
     }
 
-    /// Why a path is not watched, or only in part. Up to date whenever the stream yields an element.
+    /// The reason why a path is not watched, or only in part. It is updated before the stream of the path yields an
+    /// element.
     package final class Problem: Sendable {
         private let text = Mutex<String?>(nil)
 
@@ -74,7 +75,7 @@ package final class FileWatcher: Sendable {
 
     deinit { inotify.requestStop() }
 
-    /// Watches a file, or a directory with its files. It need not exist yet.
+    /// Watches a file, or a directory with its files. The path need not exist yet.
     ///
     /// Each element means that the files should be read. The first element arrives once the watches are set, so a
     /// consumer that reads after each element misses no change. Pending elements are coalesced into one. The stream
@@ -98,7 +99,7 @@ package final class FileWatcher: Sendable {
     /// Ends all streams. Returns when the thread has ended. Can be called more than once.
     package func stop() async { await inotify.stop() }
 
-    /// For tests: handles events in place of the thread.
+    /// For tests: handles these events as if the thread had read them from the kernel.
     func handleEvents(_ bytes: UnsafeRawBufferPointer) { inotify.handle(bytes) }
 
     private static func absolute(_ path: String) -> String {

@@ -3,8 +3,8 @@ import Glibc
 import Synchronization
 package import LarderPlatform
 
-/// The inotify(7) queue of the process, shared by all watches. By default, all programs of a user together can have
-/// only 128 inotify instances.
+/// The inotify(7) queue of the process. All watches share it, because by default all programs of a user together can
+/// have only 128 inotify instances.
 ///
 /// A separate thread reads the queue. A blocking read must not occupy one of the few threads that run Swift tasks, a
 /// dispatch source would add a second event library to the process, and this module does not depend on the event loops
@@ -30,7 +30,8 @@ package final class Inotify: Sendable {
             let entries = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO
             let own = IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF
             let contents = IN_MODIFY | IN_CLOSE_WRITE
-            // IN_MASK_ADD, because the same directory can have different roles for different subscribers.
+            // IN_MASK_ADD extends an existing watch instead of replacing its events, because the same directory can
+            // have different roles for different subscribers.
             switch self {
             case .passage: return entries | own | IN_ONLYDIR | IN_EXCL_UNLINK | IN_MASK_ADD
             case .directory: return entries | own | contents | IN_ONLYDIR | IN_EXCL_UNLINK | IN_MASK_ADD
@@ -83,8 +84,8 @@ package final class Inotify: Sendable {
 
     init(system: System = System()) { self.system = system }
 
-    /// Tries to create the queue again if it does not exist.
-    /// - Returns: the error number of the failed system call; nil if there is a queue
+    /// Tries to create the queue again if the kernel has refused it.
+    /// - Returns: the error number of the failed system call; nil if there is now a queue, or if none is needed
     func unavailability() -> Int32? {
         state.withLock { state in
             guard case .unavailable = state.phase else { return nil }
@@ -136,7 +137,8 @@ package final class Inotify: Sendable {
         }
     }
 
-    /// Replaces the interests of a subscriber, and removes its watches that are not among them.
+    /// Replaces the interests of a subscriber. Removes its watches without an interest, unless other subscribers use
+    /// them.
     func keepOnly(_ interests: [Int32: Interest], for id: Int) {
         state.withLock { state in
             guard let subscriber = state.subscribers[id] else { return }
@@ -157,7 +159,7 @@ package final class Inotify: Sendable {
 
     // MARK: Events
 
-    /// Raises the signals of the subscribers to these events.
+    /// Raises the signal of each subscriber that is interested in one of the events.
     /// - Parameter bytes: the events as returned by read(2)
     func handle(_ bytes: UnsafeRawBufferPointer) {
         var offset = 0
@@ -170,11 +172,11 @@ package final class Inotify: Sendable {
 
     private func concerned(_ watch: Int32, _ mask: UInt32, _ name: String?) -> [Signal] {
         state.withLock { state in
-            // The queue overflowed, so events of any watch may be lost.
+            // The queue overflowed. Events of any watch may be lost, so all subscribers are signalled.
             if mask & UInt32(IN_Q_OVERFLOW) != 0 { return state.subscribers.values.map(\.signal) }
             let interests = state.interests[watch] ?? [:]
             // The kernel removed the watch because the watched object was removed or unmounted. The kernel does not
-            // reuse the number.
+            // reuse the number of the watch.
             if mask & UInt32(IN_IGNORED) != 0 {
                 state.interests[watch] = nil
                 for id in interests.keys { state.subscribers[id]?.watches.remove(watch) }
@@ -249,7 +251,8 @@ package final class Inotify: Sendable {
 }
 
 extension Inotify.Interest {
-    /// Whether an event is included. An event without a name concerns the watched object itself and is always included.
+    /// Whether the interest includes an event for the entry `name`. An event without a name concerns the watched object
+    /// itself and is always included.
     package func includes(_ name: String?) -> Bool {
         switch self {
         case .everything: true

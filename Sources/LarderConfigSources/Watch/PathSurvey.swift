@@ -1,13 +1,13 @@
 import Glibc
 import LarderPlatform
 
-/// Resolves a path as the kernel does (path_resolution(7)), and watches everything that can change the result: each
-/// directory along the path, including those behind symbolic links, for the one entry that is on the path.
+/// Resolves a path as the kernel does (path_resolution(7)), and watches everything that can change the result. In each
+/// directory along the path, including those behind symbolic links, it watches only the entry that is on the path.
 ///
 /// Each watch is set before the watched object is read. A change during the survey is therefore part of the result or
 /// raises a signal.
 struct PathSurvey {
-    /// The watches after the survey.
+    /// The watches that the survey has set, and the events for which each of them signals.
     private(set) var interests: [Int32: Inotify.Interest] = [:]
     /// Whether a part of the path could not be watched. Its changes are only detected by polling.
     private(set) var isBlind = false
@@ -35,14 +35,14 @@ struct PathSurvey {
         self.subscriber = subscriber
     }
 
-    /// Surveys the path of a file or directory. It need not exist yet.
+    /// Resolves and watches the path of a file or directory. The path need not exist yet.
     ///
     /// - Parameter path: an absolute path
     mutating func run(_ path: String) {
         guard case .directory(let directory) = walk(Self.components(path), from: "/") else { return }
         watch(directory, as: .directory, .everything)
         // The watch of the directory does not report changes behind its symbolic links, or writes to its files through
-        // other hard links or mounts.
+        // other hard links or mounts. The entries are therefore watched, too.
         for entry in entries(of: directory) {
             _ = walk([entry], from: directory)
         }
