@@ -7,7 +7,7 @@ package struct JournalEntry: Sendable {
     package let sequence: Int
     package let settledBound: Int
     package let snapshot: ConfigSnapshot
-    /// The digest of the resolved layers. It is computed on the thread that writes.
+    /// The digest of the resolved layers. The text of the digest is computed on the thread that writes the entry.
     package let digest: SnapshotDigest
     package let operations: [LayerOperation]
     package let causes: [ChangeCause]
@@ -33,7 +33,7 @@ package struct JournalEntry: Sendable {
 
 /// The state of a running namespace on disk. Blocking I/O runs on the threads for blocking work.
 ///
-/// Only the committer appends and reserves.
+/// Only the committer of the namespace calls ``append(_:after:)`` and ``reserve(_:)``.
 package final class NamespaceStorage: Sendable {
     private let archive: ConfigArchive
     private let blocking: BlockingWork
@@ -73,7 +73,8 @@ package final class NamespaceStorage: Sendable {
         try await blocking.run { () throws(FileError) in try reservation.reserve(bound) }
     }
 
-    /// Queues the current generation, which is either new or a newer state of the last one queued. It is written soon.
+    /// Queues the current generation: a new one, or a newer state of the generation that was queued last. A background
+    /// task writes it soon.
     package func writeInBackground(_ generation: Generation) { writer.note(generation) }
 
     /// Writes this generation and all pending ones now.

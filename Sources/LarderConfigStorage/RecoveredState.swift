@@ -4,7 +4,7 @@ package import LarderConfigModel
 package struct RecoveredState: Sendable {
     package var layers = Layers()
     /// The newest snapshots that are known with certainty: the newest intact generation and those that the journal adds
-    /// to it. Older ones are not read at the start.
+    /// to it. Older snapshots are not read at the start.
     package var history = GenerationHistory()
     /// The files of the older generations, newest first; see ``GenerationDirectory/generations(inFiles:before:)``.
     package var olderFiles: [String] = []
@@ -22,7 +22,7 @@ package struct RecoveredState: Sendable {
     package var journalSequence = 0
     /// The highest bound (last reserved revision) that was ever reserved.
     package var reservedBound = 0
-    /// Reservations up to this bound are settled: no revision above ``revision`` was published under them.
+    /// Reservations up to this bound are settled: none of the reserved revisions above ``revision`` was published.
     package var released = 0
     /// The highest revision in the name of a generation file, readable or not.
     var highestName = 0
@@ -54,7 +54,7 @@ package struct RecoveredState: Sendable {
         released = generation.released
     }
 
-    /// Applies the records after the generation.
+    /// Applies the journal records that the newest generation does not contain.
     mutating func replay(_ journal: JournalReader) {
         var snapshots = GenerationHistory()
         for record in journal.records {
@@ -75,7 +75,7 @@ package struct RecoveredState: Sendable {
             highestPossiblyPublished = max(revision, reservedBound) + journal.lost
         }
         // Documents of sources are not in the journal. If such a document changed before a record was written, the
-        // replayed layers do not resolve to the digest of that record.
+        // replayed layers do not resolve to the digest of that record, and its snapshot is left out.
         unwritten = snapshots.generations.compactMap { generation in
             guard generation.layers.resolve(to: generation.digest.text) else { return nil }
             let published = generation.published.flatMap { $0.resolve(to: generation.digest.text) ? $0 : nil }
@@ -83,9 +83,9 @@ package struct RecoveredState: Sendable {
         }
     }
 
-    /// Moves the numbering far ahead, because the state was written in another epoch. Since then, later revisions may
-    /// have been assigned to content that this directory does not record, and not every client sends the epoch of the
-    /// revision from which it resumes.
+    /// Moves the numbering far ahead, because the state was written in another epoch. Since it was written, later
+    /// revisions may have been assigned to content that this directory does not record, and not every client sends the
+    /// epoch of the revision from which it resumes.
     mutating func skipUnknownRevisions() {
         highestPossiblyPublished = max(revision, highestSeen, reservedBound) + RevisionReservation.unknownRevisions
     }

@@ -5,7 +5,8 @@ import Logging
 /// The file of reserved revisions. Revisions up to its bound may have been published although they are not on disk. All
 /// functions block on disk I/O.
 package struct RevisionReservation: Sendable {
-    /// More revisions than an agent assigns between two writes of a generation.
+    /// The number of revisions to skip if the last assigned revision is unknown: more than an agent assigns between two
+    /// writes of a generation.
     static let unknownRevisions = 1 << 20
 
     private let namespace: String

@@ -49,19 +49,20 @@ package final class StateDirectory: Sendable {
         do throws(FileError) {
             try files.replace(epochPath, with: file.encoded())
         } catch {
-            // Without any epoch on disk there is no state to serve yet, so this is an error. With one, the agent can
-            // run: at worst, the record of the location is missing, or the next start begins yet another epoch.
+            // If the disk has no epoch yet, there is no state to serve, so this is an error. Otherwise the agent can
+            // run: at worst, the file has no record of the location, or the next start begins yet another epoch.
             if known == nil { throw error }
         }
     }
 
-    /// Opens the lock file, and creates it if it does not exist. A symbolic link is refused, because the file is
-    /// truncated.
+    /// Opens the lock file, and creates it if it does not exist. A symbolic link is refused, because the lock file is
+    /// truncated later, which would destroy the target of the link.
     private static func openLock(_ path: String) throws(FileError) -> CInt {
         let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         var descriptor = uninterrupted { open(path, O_RDWR | O_CREAT | flags, 0o600) }
         let failure = errno
-        // A file system that has become read-only after an error still contains the state to serve.
+        // A file system that has become read-only after an error still contains the state to serve, so the lock file is
+        // opened for reading.
         if descriptor < 0, failure == EROFS { descriptor = uninterrupted { open(path, O_RDONLY | flags) } }
         guard descriptor >= 0 else {
             let reason = failure == ELOOP ? "\(path) is a symbolic link; remove it" : nil

@@ -4,10 +4,10 @@ import Glibc
 
 /// The location of a state directory: the machine, and the identities of the directory and of its lock file.
 ///
-/// The epoch file records it. A restored backup or a cloned disk has the state of another lifetime, whose revisions may
-/// stand for other content. Its record differs, unless a whole file system was copied on the same machine. The agent
-/// never replaces the lock file. Another lock file therefore reveals a backup that was restored into the existing
-/// directory.
+/// The epoch file records this location. A restored backup or a cloned disk has the state of another lifetime, whose
+/// revisions may stand for other content. The location in its epoch file differs from the actual one, unless a whole
+/// file system was copied on the same machine. The agent never replaces the lock file. Another lock file therefore
+/// reveals a backup that was restored into the existing directory.
 struct StateIdentity: Sendable, Equatable {
     /// The lines of the record, which follow the first line of the epoch file.
     let text: String

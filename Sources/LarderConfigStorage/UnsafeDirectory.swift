@@ -9,8 +9,9 @@ package struct UnsafeDirectory: Error, CustomStringConvertible {
     /// A directory that does not exist passes.
     /// - Parameters:
     ///   - followsLink: whether the directory may be reached through a symbolic link
-    ///   - allowsSticky: whether other users may write to the directory if it has the sticky bit, such as /tmp. They
-    ///     cannot remove or rename the files of this user there, but they can create files before the agent does.
+    ///   - allowsSticky: whether other users may write to the directory if the directory has the sticky bit, as /tmp
+    ///     does. They cannot remove or rename the files of this user there, but they can create files before the agent
+    ///     does.
     package static func check(
         _ path: String, followsLink: Bool = true, allowsSticky: Bool = false
     ) throws(UnsafeDirectory) {
@@ -31,11 +32,12 @@ package struct UnsafeDirectory: Error, CustomStringConvertible {
         // A literal, because both Glibc and a C module declare S_ISVTX.
         let isSticky = mode & 0o1000 != 0
         if mode & 0o022 == 0 || allowsSticky && isSticky { return }
-        // After `chmod go-w`, a directory of root would be unusable for another user, so the command changes its owner,
-        // too.
+        // After `chmod go-w`, a directory of root would be unusable for the user of this process, so the command
+        // changes its owner, too.
         let command = owner == user ? "" : "chown -R \(user) \(path) && "
         let sticky = allowsSticky ? ", or: chmod +t \(path)" : ""
-        // A container volume, such as a Kubernetes emptyDir, belongs to root, and its container may have no root user.
+        // A container volume, such as a Kubernetes emptyDir, belongs to root, and its container may have no root user,
+        // so the message proposes an init container.
         let place = owner == 0 && user != 0 ? " as root (in a pod, in an init container)" : ""
         throw UnsafeDirectory(
             description: "\(path) has mode 0\(String(mode, radix: 8)), so other users can write to it; name another "

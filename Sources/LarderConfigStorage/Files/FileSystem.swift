@@ -1,7 +1,8 @@
 import Glibc
 import LarderPlatform
 
-/// The file operations that the archive needs. They are synchronous, so that they contain no suspension point.
+/// The file operations that ``ConfigArchive`` and its parts need. They are synchronous and contain no suspension point,
+/// so callers can hold a lock during an operation.
 ///
 /// ``LocalFileSystem`` is the real implementation. Tests use one that fails, to simulate a full or broken disk.
 package protocol FileSystem: Sendable {
@@ -85,7 +86,8 @@ package struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
     /// One line: the operation, the path and the reason.
     package var description: String {
         if let reason { return "\(operation) \(path): \(reason)" }
-        // With ProtectSystem=strict a unit can write only to the paths that it lists (systemd.exec(5)).
+        // With ProtectSystem=strict, a systemd service can write only to the paths in ReadWritePaths=
+        // (systemd.exec(5)).
         let advice = errno == EROFS ? "; for a systemd service, add it to ReadWritePaths= (systemctl edit)" : ""
         return "\(operation) \(path): \(Errno(number: errno))\(advice)"
     }

@@ -132,7 +132,8 @@ package struct LocalFileSystem: FileSystem {
             try Self.writeAll([UInt8](repeating: 0, count: size - current), to: descriptor, at: current, path: path)
             guard uninterrupted({ fsync(descriptor) }) == 0 else { throw FileError("fsync", path, errno: errno) }
         }
-        // Also for an existing file, because the call that created it may have failed at this step.
+        // The directory of an existing file is synchronized, too, because the call that created the file may have
+        // failed at this step.
         try synchronizeDirectory(of: path)
         return file
     }
@@ -195,8 +196,8 @@ extension LocalFileSystem {
         return result
     }
 
-    /// Calls `call` with a descriptor of the directory that contains the file, opened with `flags`, and the name of the
-    /// file.
+    /// Opens the directory of the file with `flags`, and calls `call` with the descriptor of the directory and the name
+    /// of the file.
     /// - Parameter call: makes the system call; returns false and sets errno if it fails
     private func inParent(
         of path: String, _ operation: String, _ flags: CInt, _ call: (CInt, String) -> Bool
@@ -253,8 +254,8 @@ extension JournalContent {
 
     fileprivate mutating func append(_ piece: UnsafeRawBufferPointer) {
         var end = piece.count
-        // Whole blocks first, with memcmp(3): a block has only zeros if its first byte is zero and each byte equals the
-        // next.
+        // Whole blocks are checked first, with memcmp(3): a block has only zeros if its first byte is zero and each
+        // byte equals the next.
         while end > 0, let base = piece.baseAddress {
             let start = max(0, end - Self.block)
             guard piece[start] == 0, memcmp(base + start, base + start + 1, end - start - 1) == 0 else { break }

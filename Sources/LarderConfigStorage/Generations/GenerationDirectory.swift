@@ -125,8 +125,8 @@ package final class GenerationDirectory: Sendable {
     /// Reads generations. Skips those that have been removed, are damaged or cannot be read.
     /// - Parameters:
     ///   - names: the files, newest first
-    ///   - next: the generation that follows them; equal documents are shared with it
-    /// - Returns: the generations that a history has room for besides `next`, newest first
+    ///   - next: the generation after the newest of these, if any; documents that are equal in both share their memory
+    /// - Returns: the generations, newest first; at most as many as a history has room for besides `next`
     package func generations(inFiles names: [String], before next: Generation?) -> [Generation] {
         var found: [Generation] = []
         for name in names {
@@ -257,7 +257,7 @@ package final class GenerationDirectory: Sendable {
 }
 
 extension Generation {
-    /// Finds the time of publication in the first bytes of a file; nil if it is not there.
+    /// Finds the time of publication in the first bytes of a file; nil if these bytes do not contain it.
     fileprivate static func publishedAt(inHead bytes: [UInt8]) -> Int? {
         let name = Array(#""publishedAt":"#.utf8)
         guard let start = bytes.firstRange(of: name)?.upperBound else { return nil }

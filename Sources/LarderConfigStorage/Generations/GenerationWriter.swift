@@ -12,12 +12,13 @@ import Synchronization
 package final class GenerationWriter: Sendable {
     fileprivate struct State {
         var pending = Deque<Generation>()
-        /// The revision, journal sequence and settled bound of the newest generation on disk.
+        /// Three numbers of the newest generation on disk: its revision, its journal sequence number, and the bound of
+        /// the settled reservations (`Generation.released`).
         var contained: (revision: Int, sequence: Int, released: Int) = (0, 0, 0)
         var task: Task<Void, Never>?
     }
 
-    /// Changes within this time are written together.
+    /// The minimum pause before a write. Changes within this time are written together.
     private static let minPause = Duration.milliseconds(50)
     /// The maximum pause after a write, unless the disk is slow.
     private static let maxPause = Duration.milliseconds(800)
@@ -48,7 +49,8 @@ package final class GenerationWriter: Sendable {
     /// Whether a generation is pending or being written.
     package var isAtWork: Bool { state.withLock { $0.task != nil } }
 
-    /// Queues the current generation, which is either new or a newer state of the last one queued. It is written soon.
+    /// Queues the current generation: a new one, or a newer state of the generation that was queued last. A background
+    /// task writes it soon.
     package func note(_ generation: Generation) {
         state.withLock { state in
             state.add(generation)
@@ -112,7 +114,8 @@ package final class GenerationWriter: Sendable {
         }
     }
 
-    /// Writes generations in order until one cannot be written. Returns its index; nil if all were written.
+    /// Writes generations in order until one cannot be written. Returns the index of that generation; nil if all were
+    /// written.
     private func firstFailure(_ batch: [Generation]) async -> Int? {
         for (index, generation) in batch.enumerated() {
             if await !write(generation) { return index }

@@ -168,8 +168,8 @@ extension RemoteDocument {
             writer.member("list", experiments.list)
             writer.endObject()
         }
-        // The seen versions are left out if they follow from version and origin. Files of earlier versions of this
-        // program do not have them.
+        // The seen versions are left out if they can be derived from `version` and `origin`. Files that earlier
+        // versions of this program wrote do not have them.
         if seenVersions != SeenVersions(of: version, from: origin) {
             writer.name("seenVersions")
             seenVersions.write(to: &writer)

@@ -25,7 +25,7 @@ extension RollbackHold {
             if !held.isNull, remote?.content == nil { return nil }
         }
         peer = value["by"].flatMap(Peer.init)
-        // Earlier versions of this program recorded no rule.
+        // Earlier versions of this program recorded no rule. Their holds get the default rule.
         rule = value["rule"]?.string.flatMap(HoldRule.init) ?? defaultRule
     }
 

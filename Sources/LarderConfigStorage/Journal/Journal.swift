@@ -10,8 +10,8 @@ import Synchronization
 package final class Journal: Sendable {
     /// The initial size of the file in bytes. A longer file is shortened to it.
     private static let defaultSize = 256 * 1024
-    /// If the journal has more bytes, a generation is written before the next record. The limit is higher if this
-    /// length has room for fewer than `minRecords` records of the size of the last one.
+    /// If the journal has more bytes, a generation is written before the next record. The limit is higher if the last
+    /// record is so large that fewer than `minRecords` records of its size fit into this length.
     private static let maxLength = 4 * 1024 * 1024
     private static let minRecords = 8
 
@@ -25,7 +25,7 @@ package final class Journal: Sendable {
         var lastSequence = 0
         /// The size of that record in bytes.
         var lastBytes = 0
-        /// Up to this length, ``isTooLong()`` does not return true again.
+        /// The length of the journal up to which ``isTooLong()`` returns false, after it has returned true once.
         var toleratedLength = 0
     }
 
@@ -51,7 +51,7 @@ package final class Journal: Sendable {
     /// - Parameter sequence: the sequence number of the last record that the generation contains; 0 for no generation
     /// - Returns: nil if there is no journal and none is expected
     func read(after sequence: Int) throws(FileError) -> JournalReader? {
-        // If the file is missing, all its records are lost.
+        // If the file is missing although a generation contains records, all later records are lost.
         let found = try files.readJournal(path)
         if found == nil, sequence == 0 { return nil }
         let content = found ?? JournalContent(bytes: [], zeros: 0)
@@ -120,8 +120,8 @@ package final class Journal: Sendable {
             do throws(FileError) {
                 try file.write(bytes + [0], at: state.end)
             } catch {
-                // The change is about to be refused, so the next start must not read its record. Two zeros are written,
-                // because a single one could be damage to a valid record.
+                // The change is about to be refused, so the next start must not read its record. Two zeros are written
+                // over the start of the record, because a single one could be damage to a valid record.
                 try? file.write([0, 0], at: state.end)
                 throw error
             }

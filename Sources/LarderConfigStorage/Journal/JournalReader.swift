@@ -15,7 +15,7 @@ struct JournalReader: Sendable {
         case damaged
     }
 
-    /// The intact records after the generation, in order.
+    /// The intact records that the generation does not contain, in order.
     var records: [JournalRecord] = []
     /// The offset of the next record.
     var end = 0
@@ -27,7 +27,7 @@ struct JournalReader: Sendable {
 
     /// The minimum size of a record.
     private static let minRecordBytes = 128
-    /// More records than any journal has.
+    /// The value of ``lost`` if all records are missing: more records than any journal has.
     private static let allRecords = 1 << 20
     /// At least this many consecutive zeros show that a sector was lost. End marks have fewer.
     private static let minLostZeros = 64
@@ -49,7 +49,8 @@ struct JournalReader: Sendable {
         if let first = records.first, first.sequence > sequence + 1 { ending = .damaged }
         resynchronize(journal, from: position, last: last ?? sequence, after: sequence)
         if ending == .clean, journal.isEmpty {
-            // Once a record was written, the file always contains records or remains of them.
+            // Once a record was written, the file always contains records or remains of them, so an empty file has lost
+            // them.
             if sequence > 0 { (ending, lost) = (.damaged, Self.allRecords) }
             return
         }
@@ -65,8 +66,8 @@ struct JournalReader: Sendable {
     ) -> Bool {
         guard position < journal.count else { return zeros > 0 }
         guard journal[position] == 0 else { return false }
-        // The bytes after an end mark are older than it. They begin with at most the zeros of one or two older end
-        // marks.
+        // The bytes after an end mark are older than the mark. They begin with at most the zeros of one or two older
+        // end marks, so more zeros show that a sector was lost.
         let next = journal[position...].firstIndex { $0 != 0 } ?? journal.endIndex
         if next < journal.endIndex, next - position >= minLostZeros { return false }
         // If the zero replaced the first byte of a newer record, it is damage and not an end mark.
@@ -113,8 +114,8 @@ struct JournalReader: Sendable {
 }
 
 extension [UInt8] {
-    /// The offset of the next LF. It is found with memchr(3), which takes a fraction of the time of a loop: a start
-    /// reads the journals of all namespaces.
+    /// The offset of the next LF. The LF is found with memchr(3), which takes a fraction of the time of a loop. This
+    /// matters at the start, which reads the journals of all namespaces.
     fileprivate func lineEnd(from start: Int) -> Int? {
         withUnsafeBytes { bytes in
             guard start < bytes.count, let base = bytes.baseAddress else { return nil }

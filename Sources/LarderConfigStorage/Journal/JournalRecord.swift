@@ -17,7 +17,7 @@ package struct JournalRecord: Sendable {
     package var digest: String
     /// In milliseconds since 1970.
     package var publishedAt: Int
-    /// Reservations up to this bound are settled: nothing above ``revision`` was published under them.
+    /// Reservations up to this bound are settled: none of the reserved revisions above ``revision`` was published.
     package var released: Int
     var operations: [LayerOperation]
     /// Why the snapshot was published; empty if no snapshot was published for this record.
@@ -70,7 +70,7 @@ package struct JournalRecord: Sendable {
     }
 
     /// The sequence number of a record whose first byte was replaced by zero. A refused record begins with two zeros,
-    /// so that this returns nil for it.
+    /// so this method returns nil for a refused record.
     static func sequenceWithoutFirstByte(_ line: ArraySlice<UInt8>) -> Int? {
         guard line.first == 0, line.count > 17 else { return nil }
         let content = line.dropFirst(17)
@@ -78,7 +78,7 @@ package struct JournalRecord: Sendable {
         return (try? JSONValue(parsing: Array(content), maximumDepth: 256))?["sequence"]?.int
     }
 
-    /// The JSON of a line; nil if the checksum at the beginning of the line does not match it.
+    /// The JSON of a line; nil if the checksum at the beginning of the line does not match that JSON.
     private static func content(of line: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         let content = line.dropFirst(17)
         guard line.count > 17, line[line.startIndex + 16] == UInt8(ascii: " "),
