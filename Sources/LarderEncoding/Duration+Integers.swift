@@ -1,6 +1,6 @@
 extension Duration {
-    /// The duration in milliseconds, rounded up. Durations out of range (146 million years) become `Int.max` or
-    /// `Int.min`.
+    /// The duration in milliseconds, rounded up. Durations of more than 146 million years, in either direction, become
+    /// `Int.max` or `Int.min`.
     package var milliseconds: Int {
         let (seconds, attoseconds) = components
         guard seconds.magnitude < UInt64(Int.max / 2000) else { return seconds < 0 ? .min : .max }
@@ -9,8 +9,8 @@ extension Duration {
         return Int(seconds) * 1000 + Int(roundedUp / 1_000_000_000_000_000)
     }
 
-    /// The duration in nanoseconds, rounded towards zero. Durations out of range (292 years) become `Int64.max` or
-    /// `Int64.min`.
+    /// The duration in nanoseconds, rounded towards zero. Durations of more than 292 years, in either direction, become
+    /// `Int64.max` or `Int64.min`.
     package var wholeNanoseconds: Int64 {
         let (seconds, attoseconds) = components
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)

@@ -23,7 +23,8 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
 
     private struct Inbox {
         var work = Deque<Work>()
-        /// Whether the thread checks the inbox before it waits again, so that it need not be woken.
+        /// Whether the thread will check the inbox before it waits for events again. If so, a submitter need not wake
+        /// it.
         var isAwake = true
         var isStopped = false
     }
@@ -47,18 +48,18 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
 
     /// The maximum number of times that one iteration takes work from the inbox before it waits for socket events.
     private static let maxInboxPasses = 8
-    /// The time after which an iteration takes no more work from the inbox. Deferred work has a limit of the same
-    /// length.
+    /// The time after which an iteration takes no more work from the inbox. The deferred work of an iteration has a
+    /// separate limit of the same length.
     private static let timeSlice = TimeAmount.microseconds(50)
 
     private let inbox = Mutex(Inbox())
     private let thread = Atomic<UInt>(0)
     /// The eventfd(2) that wakes the thread.
     private let wakeupFD: CInt
-    // Used only by the loop's thread, and before that thread runs by the thread that creates the loop. The compiler
-    // cannot check this, because the thread is known only at run time. A release build does not check for overlapping
-    // accesses either, which would add 400 instructions to each iteration. That check is not needed: no submitted work
-    // is called while a part changes.
+    // Used only by the loop's thread. Before that thread runs, the thread that creates the loop uses this state. The
+    // compiler cannot check this, because the thread is known only at run time. A release build does not check for
+    // overlapping accesses either, which would add 400 instructions to each iteration. That check is not needed: no
+    // submitted work is called while a part of this state changes.
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
@@ -73,7 +74,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         guard wakeupFD >= 0 else {
             throw EpollError(.cannotStart, "cannot create an event loop: \(String(cString: strerror(errno)))")
         }
-        // Edge-triggered: each write causes an event, although the counter is never read.
+        // Edge-triggered: each write causes an event, although the counter of the eventfd is never read.
         try own.epoll.add(wakeupFD, [.readable, .onEdges], EpollTarget())
         var thread = pthread_t()
         let body = Unmanaged.passRetained(Start(loop: self, name: name))
@@ -127,7 +128,8 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         }
     }
 
-    /// Runs work from the inbox, including work that such work submits, within the limits of time and passes.
+    /// Runs work from the inbox, including the work that this work submits, up to the limits ``timeSlice`` and
+    /// ``maxInboxPasses``.
     private func runInbox() {
         if own.work.isEmpty { return }
         let end = NIODeadline.now() + Self.timeSlice
@@ -226,7 +228,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
             defer { inbox.isAwake = true }
             return !inbox.isAwake
         }
-        // The loop's own thread checks the inbox before it waits.
+        // The loop's own thread need not be woken, because it checks the inbox before it waits.
         if mustWake, !inEventLoop { wake() }
     }
 

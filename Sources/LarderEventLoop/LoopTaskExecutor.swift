@@ -6,8 +6,8 @@ package final class LoopTaskExecutor: TaskExecutor {
     private let runsInPlace: (@Sendable () -> Bool)?
 
     /// - Parameter runsInPlace: returns whether a step runs immediately, within the step of another task that made it
-    ///   ready, instead of after earlier work; nil for never. Called on the loop, but never while a connection is being
-    ///   served further up the call stack
+    ///   ready. Otherwise the step runs after work that was submitted earlier. Nil if no step runs immediately. Called
+    ///   on the loop, but never while a connection is being served further up the call stack
     package init(_ loop: EpollLoop, runsInPlace: (@Sendable () -> Bool)? = nil) {
         self.loop = loop
         self.runsInPlace = runsInPlace

@@ -64,8 +64,8 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
         }
     }
 
-    /// Days from 1970-01-01 to a date of the proleptic Gregorian calendar. Years begin in March here, so that the leap
-    /// day is the last day of its year.
+    /// The number of days from 1970-01-01 to a date of the proleptic Gregorian calendar. Years begin in March here, so
+    /// that the leap day is the last day of its year.
     private static func daysSinceEpoch(year: Int64, month: Int64, day: Int64) -> Int64 {
         let year = month <= 2 ? year - 1 : year
         let era = (year >= 0 ? year : year - 399) / 400

@@ -6,7 +6,7 @@ package struct Variant: Sendable, Hashable {
     /// The request fields that `Vary` names, by name in lower case. The value is nil if the request did not have the
     /// field.
     package let fields: [String: String?]
-    /// `Vary: *`: the response matches no later request.
+    /// Whether `Vary` contains `*`, so that the response matches no later request.
     package let matchesNothing: Bool
 
     /// The ``fingerprint(of:)`` of the original request. It allows an identical request to be recognised without
