@@ -1,4 +1,4 @@
-/// Detects the format of an image from its first bytes. The error for bytes that are not an image names the format that
+/// Detects the format of an image from its first bytes. If the bytes are not an image, the error names the format that
 /// they resemble.
 ///
 /// The declared media type and the file name are ignored: HTML named `.png` is detected as HTML.
@@ -14,8 +14,8 @@ struct FormatSniffer: HeaderParser {
         return .refused(Self.refusal(window))
     }
 
-    /// A file that is shorter than a signature is never a complete image. Even the smallest SVG that draws something is
-    /// longer.
+    /// A file that is shorter than ``signatureLength`` is never a complete image. Even the smallest SVG that draws
+    /// something is longer.
     func ended(_ window: Span<UInt8>) -> ImageFormatError {
         switch window.count {
         case 0: .notAnImage("an empty file")
@@ -59,8 +59,7 @@ struct FormatSniffer: HeaderParser {
         if window.has("BM"), window.count < 18 || BMPHeaderParser.knownSizes.contains(window.little32(14)) {
             return .bmp
         }
-        // Checks only as many bytes as the caller always has, so that the result does not depend on how the input is
-        // split.
+        // Checks at most ``signatureLength`` bytes, because the window may have more, depending on how the input is split.
         let start = window.extracting(first: signatureLength)
         return SVGHeaderParser.mayBegin(start) ? .svg : nil
     }
@@ -76,8 +75,7 @@ struct FormatSniffer: HeaderParser {
         if isUTF16(window) {
             return .unsupported("text in UTF-16 (an SVG must be in UTF-8)")
         }
-        // Checks only as many bytes as the caller always has, so that the result does not depend on how the input is
-        // split.
+        // Checks at most ``signatureLength`` bytes, because the window may have more, depending on how the input is split.
         let isText = (0..<min(window.count, signatureLength)).allSatisfy {
             window[$0] >= 0x20 || [0x09, 0x0A, 0x0D].contains(window[$0])
         }

@@ -89,7 +89,7 @@ package struct ImageHeader: Sendable, Hashable {
 
 /// Limits on images besides the file size.
 package struct ImageLimits: Sendable, Hashable {
-    /// The maximum number of pixels, all known frames together.
+    /// The maximum of ``ImageHeader/pixelCount``, which counts the pixels of all known frames.
     package var maximumPixels: Int
     /// Types that are rejected.
     package var excludedTypes: Set<ImageType>
@@ -101,7 +101,7 @@ package struct ImageLimits: Sendable, Hashable {
         self.excludedTypes = excludedTypes
     }
 
-    /// Types that most clients cannot decode. They are excluded unless the settings name other types.
+    /// Types that most clients cannot decode. They are excluded by default; the settings may name other types instead.
     package static let rare: Set<ImageType> = [.heic, .jxl]
 
     /// Throws if the image exceeds a limit.

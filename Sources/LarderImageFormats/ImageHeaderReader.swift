@@ -1,11 +1,11 @@
-/// Reads the type and size of an image from its first bytes as they arrive, before any of them is published.
+/// Reads the type and size of an image from its first bytes as they arrive, before any part of the image is published.
 ///
 /// The input may be split into pieces of any size; the result is the same. The reader buffers only the bytes that its
 /// parser requires: up to 1 MiB for AVIF and HEIC, 64 KiB for JPEG, far less for the other formats.
 ///
-/// It rejects an image whose header does not end within a limit. The limit is 16 MiB for PNG, JPEG, JPEG XL, AVIF, HEIC
-/// and icons, in which other data may precede the size; it is 1 MiB for GIF and SVG, 128 bytes for bitmaps, and 64
-/// bytes for WebP.
+/// The reader rejects an image whose header does not end within a limit. The limit is 16 MiB for PNG, JPEG, JPEG XL,
+/// AVIF, HEIC and icons, in which other data may precede the size; it is 1 MiB for GIF and SVG, 128 bytes for bitmaps,
+/// and 64 bytes for WebP.
 package struct ImageHeaderReader: Sendable {
     /// The state of reading.
     package enum Progress: Sendable, Hashable {
@@ -25,7 +25,7 @@ package struct ImageHeaderReader: Sendable {
     private var window: [UInt8] = []
     /// The number of bytes that the parser requires in the window.
     private var need = 1
-    /// The number of coming bytes to skip.
+    /// The number of bytes to skip when they arrive.
     private var skip = 0
     /// The number of bytes consumed so far, including those still to be skipped.
     private var position = 0

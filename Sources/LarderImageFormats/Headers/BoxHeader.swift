@@ -1,9 +1,9 @@
-/// The length fields of a box header (ISO/IEC 14496-12, section 4.2). Callers read the box type, the four bytes at
-/// offset 4.
+/// The length fields of a box header (ISO/IEC 14496-12, section 4.2). The type of the box, the four bytes at offset 4,
+/// is not included; callers read it from the window.
 struct BoxHeader {
     enum Reading {
         case header(BoxHeader)
-        /// The window must have at least this many bytes.
+        /// The window is too short for the header: it must have at least this many bytes.
         case needs(Int)
         /// The box is damaged; the text gives the reason.
         case invalid(String)

@@ -5,7 +5,7 @@
 /// A clean aperture (`clap`) crops the picture. This parser applies it only to HEIC, because HEIC encoders use it to
 /// remove padding. For AVIF the size is that of the decoded picture.
 struct HEIFHeaderParser: TypedHeaderParser {
-    /// AVIF until the brands have been read.
+    /// The image type; AVIF until the brands have been read.
     private(set) var type = ImageType.avif
     static var lookAhead: Int { 16 << 20 }
 
@@ -189,7 +189,7 @@ struct HEIFProperties {
                 guard end - offset >= 9 else { return nil }
                 result.append(.turn(Int(box[offset + 8] & 3)))
             } else if box.has("clap", at: offset + 4) {
-                // The width and the height of the aperture, each a fraction, followed by its offsets.
+                // The width and the height of the aperture, followed by its two offsets. Each of these is a fraction.
                 guard end - offset >= 40, box.big32(offset + 12) > 0, box.big32(offset + 20) > 0 else { return nil }
                 result.append(
                     .crop(

@@ -11,7 +11,8 @@ struct IconHeaderParser: TypedHeaderParser {
     /// The maximum number of pictures. Typical icons have about ten; a few have fifty.
     static let maxPictures = 256
 
-    /// The offsets of the remaining pictures in the file, in ascending order. Nil until the directory has been read.
+    /// The offsets in the file of the pictures that have not been read yet, in ascending order. Nil until the directory
+    /// has been read.
     private var offsets: ArraySlice<Int>?
     private var position = 0
     private var largest = (width: 0, height: 0)
@@ -45,7 +46,7 @@ struct IconHeaderParser: TypedHeaderParser {
         if window[0] == 0x89, window.has("PNG", at: 1), window.has("IHDR", at: 12) {
             size = (window.big32(16), window.big32(20))
         } else if window.little32(0) == 40, let bitmap = BMPHeaderParser.size(window, at: 0) {
-            // The height includes the mask, which is as high as the picture.
+            // The height in the header of the bitmap includes the mask, which is as high as the picture.
             size = (bitmap.width, bitmap.height / 2)
         } else {
             return damaged("a picture in it is neither PNG nor a bitmap")

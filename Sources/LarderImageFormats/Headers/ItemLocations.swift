@@ -24,7 +24,8 @@ struct ItemLocations {
                 guard reader.number(indexSize) != nil, let offset = reader.number(offsetSize),
                     let length = reader.number(lengthSize)
                 else { return nil }
-                // A data reference other than 0 points to another file. A length of 0 means the rest of the file.
+                // A data reference other than 0 points to another file. A length of 0 means the rest of the file. Such
+                // extents are skipped, because they have no known end in this file.
                 guard source == 0, length > 0 else { continue }
                 let (start, overflows) = base.addingReportingOverflow(offset)
                 let (end, carries) = start.addingReportingOverflow(length)

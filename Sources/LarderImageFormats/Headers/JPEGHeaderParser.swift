@@ -82,7 +82,7 @@ enum EXIFOrientation {
         for index in 0..<word(directory) {
             let entry = directory + 2 + index * 12
             guard entry <= tiff.count - 12 else { return nil }
-            // Tag 0x0112, type SHORT, one value.
+            // The entry of the orientation: tag 0x0112, type SHORT, one value.
             if word(entry) == 0x0112, word(entry + 2) == 3, long(entry + 4) == 1 {
                 let value = word(entry + 8)
                 return (1...8).contains(value) ? value : nil

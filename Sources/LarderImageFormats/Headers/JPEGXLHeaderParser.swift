@@ -70,7 +70,7 @@ struct JPEGXLHeader {
         if bits.isExhausted { return nil }
     }
 
-    /// Reads the fields of ImageMetadata (D.3). Not called if all of them have their defaults.
+    /// Reads the fields of ImageMetadata (D.3). Not called if all fields have their default values.
     private mutating func metadata(_ bits: inout BitReader) {
         if bits.read(1) == 1 {
             orientation = 1 + bits.read(3)
@@ -112,8 +112,8 @@ private struct BitReader {
         return value
     }
 
-    /// Reads a U32 (B.2.2): two bits select one of four pairs of an offset and a number of bits. The value is the offset
-    /// plus a number that has so many bits.
+    /// Reads a U32 (B.2.2): two bits select one of four pairs of an offset and a number of bits. The value is the
+    /// offset plus the number in the bits that follow.
     mutating func number(
         _ first: (Int, Int), _ second: (Int, Int), _ third: (Int, Int), _ fourth: (Int, Int)
     ) -> Int {

@@ -1,6 +1,6 @@
 /// Bitmaps end after a known number of rows, each padded to four bytes. Run-length compressed bitmaps end after their
-/// last row. The file size in the header is used only for other compressions, because it is wrong in many files and
-/// decoders ignore it.
+/// last row. The file size in the header is wrong in many files and is ignored by decoders, so it is used only for
+/// other compressions.
 struct BMPTruncationCheck: TruncationCheck {
     mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         guard window.count >= 34 else { return .need(34) }

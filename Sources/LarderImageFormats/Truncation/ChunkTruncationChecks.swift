@@ -64,7 +64,7 @@ struct IconTruncationCheck: TruncationCheck {
     mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         let count = window.little16(4)
         let directory = 6 + 16 * count
-        // ``IconHeaderParser`` rejects larger icons.
+        // ``IconHeaderParser`` rejects icons with more pictures.
         guard count <= IconHeaderParser.maxPictures else { return .endless }
         guard window.count >= directory else { return .need(directory) }
         let ends = (0..<count).map { window.little32(6 + 16 * $0 + 8) + window.little32(6 + 16 * $0 + 12) }

@@ -62,7 +62,8 @@ struct HEIFTruncationCheck: TruncationCheck {
             if window.has("iprp", at: 4) { hasProperties = true }
             if window.has("idat", at: 4) {
                 hasDataBox = true
-                // A box without a length is the last one.
+                // A box without a length extends to the end of the file, so the image ends with its last extent in this
+                // box.
                 if isOpen { return complete(after: headerLength + (locations?.dataBoxEnd ?? 0)) }
             }
             return passing(size, isEndOfMeta: size == end - position)

@@ -95,7 +95,8 @@ struct SVGTruncationCheck: TruncationCheck {
         return .consume(end + 1)
     }
 
-    /// Parses byte by byte. This is fast enough, because tags are short and their long parts are quoted.
+    /// Parses tags and declarations byte by byte. This is fast enough, because tags are short and their long parts are
+    /// quoted.
     private mutating func markup(_ window: Span<UInt8>) -> TruncationStep {
         for index in 0..<window.count {
             let byte = window[index]

@@ -11,11 +11,11 @@ package struct TruncationDetector: Sendable {
     package private(set) var frameCount: Int?
 
     private var check: (any TruncationCheck)? = TruncationSniffer()
-    /// Bytes that the check has not consumed. Between calls there are fewer than ``need``.
+    /// Bytes that the check has not consumed. Between calls of ``feed(_:)`` they are fewer than ``need``.
     private var unconsumed: [UInt8] = []
     /// The number of bytes that the check requires.
     private var need = 1
-    /// The number of coming bytes to skip.
+    /// The number of bytes to skip when they arrive.
     private var skip = 0
     /// Whether the image ends after the skipped bytes.
     private var isLast = false
@@ -56,7 +56,7 @@ package struct TruncationDetector: Sendable {
     private enum Progress {
         /// The number of bytes of the window that the check consumed.
         case consumed(Int)
-        /// The check needs more bytes.
+        /// The check consumed no bytes: it needs more bytes, has been replaced by another check, or has ended.
         case waits
     }
 
@@ -114,7 +114,8 @@ enum TruncationStep {
 
 /// Follows an image of one format to its end.
 ///
-/// Each step must make progress, so that a check takes time in proportion to the input.
+/// Each step must make progress: consume bytes, require more bytes than the window has, or end. A check then takes time
+/// in proportion to the input.
 protocol TruncationCheck: Sendable {
     /// The number of frames so far. Nil if the check does not count them.
     var frameCount: Int? { get }
