@@ -1,4 +1,4 @@
-/// The disk space of `blobs` and of its 256 shard directories, and the number of leased or pinned blobs in each.
+/// The disk space of `blobs` and of its 256 shard directories, and the number of leased or pinned blobs in each shard.
 struct BlobDirectories: Sendable {
     /// The disk space of the directory `blobs` itself, in bytes.
     var rootBytes = 0

@@ -3,7 +3,7 @@ import Glibc
 internal import Synchronization
 
 /// The files of a cache directory together with the table of its blobs. A ``BlobStore``, its writers and its sweeper
-/// share it.
+/// share one instance.
 final class BlobFiles: Sendable {
     /// The files by name. Names in `blobs/` are added and removed only by the methods of this type.
     let files: any CacheFiles
@@ -125,9 +125,9 @@ final class BlobFiles: Sendable {
         }
     }
 
-    /// Keeps the existing file of a blob, which another URL has stored or which is an orphan, and removes the temporary
-    /// file. If the existing file has not been verified yet, it is verified first. If it is damaged or missing, the
-    /// temporary file replaces it. The caller must have locked ``names``.
+    /// Removes the temporary file of a blob and keeps the existing file of the blob, which was stored for another URL
+    /// or is an orphan. If the existing file has not been verified yet, it is verified first. If it is damaged or
+    /// missing, the temporary file replaces it. The caller must have locked ``names``.
     private func useExistingFile(insteadOf temporary: String, _ digest: BlobDigest) throws(CacheFileError) {
         if !withTable({ $0.isVerified(digest) }) {
             let file = try openFile(digest)
@@ -138,7 +138,7 @@ final class BlobFiles: Sendable {
         _ = try files.remove(temporary)
     }
 
-    /// Makes the names in the directory of a blob durable.
+    /// Makes the names in the shard directory of a blob durable (fsync(2)).
     func synchronizeDirectory(of digest: BlobDigest) throws(CacheFileError) {
         try files.synchronizeDirectory(Self.shard(digest.shard))
     }

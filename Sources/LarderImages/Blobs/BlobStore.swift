@@ -13,11 +13,11 @@ internal import LarderPlatform
 /// - The caller writes an index row after ``BlobWriter/finish(expectedDigest:)`` and deletes it before
 ///   ``removeUnreferenced(_:)``. A row therefore always has its file. A kill can leave a file without a row: an orphan.
 /// - ``sweeper`` finds orphans, slice by slice. It removes only files that are unreferenced at that moment, under the
-///   lock that also guards the addition and removal of names. If a new image has the same bytes as an orphan, it uses
-///   the existing file.
+///   lock that also guards the addition and removal of names. A new image with the same bytes as an orphan uses the
+///   file of the orphan.
 /// - Disks can corrupt data, and a power failure may damage files that were reported as durable. Each process therefore
-///   hashes a file before it opens it for the first time, and removes the file if the hash differs from its name. After
-///   a stop that was not orderly, all files are also verified in the background.
+///   hashes a file from an earlier process before it first serves the file, and removes the file if the hash differs
+///   from the file name. After a stop that was not orderly, all files are also verified in the background.
 ///
 /// ``retain(_:)``, ``release(_:)``, ``adopt(_:size:)``, ``update(limits:imageLimits:)`` and ``usage`` access only
 /// memory. Methods that access files block the calling thread.
@@ -65,7 +65,8 @@ package final class BlobStore: Sendable {
         do throws(CacheFileError) {
             let isNew = try files.createDirectory("blobs")
             _ = try files.createDirectory("tmp")
-            // The removal of `clean` must be durable before anything else changes.
+            // The removal of `clean` must be durable before anything else changes. Otherwise a later crash could look
+            // like an orderly stop.
             isUnclean = try !files.remove("clean") && !isNew
             try files.synchronizeDirectory(".")
             try blobs.measureDirectories()
@@ -149,7 +150,7 @@ package final class BlobStore: Sendable {
 
     /// Releases a reference.
     ///
-    /// - Returns: whether it was the last one. If so, call ``removeUnreferenced(_:)`` to remove the file.
+    /// - Returns: whether it was the last reference. If so, call ``removeUnreferenced(_:)`` to remove the file.
     package func release(_ digest: BlobDigest) -> Bool { blobs.withTable { $0.release(digest, isRow: false) } }
 
     /// Turns one of the caller's references into the reference of a row.

@@ -20,11 +20,11 @@ package struct BlobSweeper: Sendable {
 
     let blobs: BlobFiles
 
-    /// Removes unreferenced files from one of the 257 parts of the cache. Run a whole sweep after each start, once all
-    /// rows of the index have been adopted, and again after a removal failed.
+    /// Removes unreferenced files from the directory at `position`: `tmp/` or one of the 256 shard directories. Run a
+    /// whole sweep after each start, once all rows of the index have been adopted, and again after a removal failed.
     ///
-    /// In `tmp/` it removes all files that an earlier process created. In `blobs/` it ignores files whose names are not
-    /// digests, because another program put them there.
+    /// In `tmp/`, this method removes all files that an earlier process created. In `blobs/`, it ignores files whose
+    /// names are not digests, because another program put them there.
     ///
     /// - Throws: ``ImageError/Code/storageFailed``
     package func sweep(_ position: Position) throws(ImageError) -> Slice {

@@ -51,7 +51,7 @@ struct BlobTable: Sendable {
     var ledger: SpaceLedger
     var directories = BlobDirectories()
     var imageLimits: ImageLimits
-    /// The number of writers so far, which names their temporary files.
+    /// The number of writers so far. The name of a writer's temporary file contains this number.
     private var writers = 0
     private(set) var leasedBytes = 0
     private(set) var leftoverBytes = 0
@@ -134,7 +134,8 @@ struct BlobTable: Sendable {
     ///   - bytes: the disk space for the declared length of the image; 0 if no length is declared
     ///   - free: the free bytes on the disk
     /// - Returns: the number of the writer
-    /// - Throws: ``ImageError/Code/noRoom`` if those bytes can never fit
+    /// - Throws: ``ImageError/Code/noRoom`` if the image would not fit even after all evictable images have been
+    ///   evicted
     mutating func addWriter(_ bytes: Int, free: Int) throws(ImageError) -> Int {
         // Leased blobs without a row do not count as retained: most of them have just been published, and can be
         // evicted once they have a row.

@@ -128,8 +128,8 @@ package final class BlobWriter: Sendable {
         }
     }
 
-    /// Makes the name of the published blob durable. On failure releases the reference, and removes the file if that
-    /// was the last one.
+    /// Makes the name of the published blob durable. On failure, releases the reference to the blob, and removes the
+    /// file if that was the last reference.
     private func makeDurable(_ digest: BlobDigest) throws(ImageError) {
         do throws(CacheFileError) {
             do throws(CacheFileError) {
@@ -163,7 +163,8 @@ package final class BlobWriter: Sendable {
         let header: ImageHeader
         switch state.reader.finish() {
         case .found(let found):
-            // Decoders show an animated PNG with a wrong frame count as a still image, so it is stored as one.
+            // Decoders show an animated PNG with a wrong frame count as a still image, so it is stored as a still
+            // image.
             header = found.type == .png && found.frameCount != state.end.frameCount ? found.still : found
         case .refused(let error): throw ImageError(error)
         case .needMore: throw ImageError(.damagedImage, "the image has no header; serve or store the whole image")
@@ -191,7 +192,7 @@ package final class BlobWriter: Sendable {
         state.reserved = space
     }
 
-    /// Ends the writer without a published image, and removes its file.
+    /// Removes the temporary file of a writer that publishes no image, and releases the reserved space.
     private func remove(_ state: State) {
         // A file that cannot be removed is an orphan. The next process removes it in a sweep.
         _ = try? blobs.files.remove(name)

@@ -25,7 +25,7 @@ package struct SpaceShortage: Sendable, Hashable {
     package let bytes: Int
     /// Number of images.
     package let count: Int
-    /// The space that was used or reserved when the shortage was found, in bytes.
+    /// The disk space that was used or reserved in the cache when the shortage was found, in bytes.
     let taken: Int
 }
 
@@ -52,7 +52,7 @@ struct SpaceLedger: Sendable {
 
     init(limits: SpaceLimits) { self.limits = limits }
 
-    /// Reserves bytes, and a place for a new writer.
+    /// Reserves bytes for a writer, and with the first reservation also counts the writer as an image.
     ///
     /// - Parameters:
     ///   - more: the number of bytes
@@ -91,8 +91,8 @@ struct SpaceLedger: Sendable {
         return size <= min(limits.bytes - newDirectoryBytes, onDisk) - retained
     }
 
-    /// Releases the reservation of a writer that has ended. A writer without reserved bytes was never counted. The
-    /// caller adds the published image with ``add(_:)``.
+    /// Releases the reservation of a writer that has ended. A writer without reserved bytes was never counted in
+    /// ``writers``. The caller adds the published image with ``add(_:)``.
     mutating func settle(reserved: Int, written: Int) {
         reservedBytes -= reserved
         writtenBytes -= written

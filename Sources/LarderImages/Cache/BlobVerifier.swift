@@ -34,7 +34,7 @@ final class BlobVerifier {
             } catch {
                 guard error.code == .damagedBlob else { return error }
                 log.logger.warning("an image on disk is damaged", metadata: ["error": "\(error)"])
-                // The image may have been downloaded again during the check.
+                // If the image was downloaded again during the check, its new file is verified.
                 isUsable = disk.blobs.isVerified(digest)
             }
         }

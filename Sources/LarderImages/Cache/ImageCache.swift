@@ -110,7 +110,8 @@ package actor ImageCache {
     /// Releases a reference. If it was the last one, the file is removed in the background.
     package nonisolated func release(_ digest: BlobDigest) {
         guard blobs.release(digest) else {
-            // If this was the last lease of the image, the image may now be evicted.
+            // If this was the last lease of the image, the image may now be evicted to make room for a waiting
+            // transfer.
             if spaceDemand.exists { Task { await noteRemovable() } }
             return
         }
@@ -149,8 +150,8 @@ package actor ImageCache {
 
     // MARK: Life cycle
 
-    /// Applies new settings. Returns once images over the new limits have been evicted, except for images that are in
-    /// use. The directory cannot be changed; open a new cache instead.
+    /// Applies new settings. Returns once images over the new limits have been evicted, except for leased and pinned
+    /// images. The directory cannot be changed; open a new cache instead.
     package func update(_ settings: ImageCacheSettings) async {
         blobs.update(limits: settings.space, imageLimits: settings.images)
         catalog.update(settings)
@@ -194,8 +195,8 @@ package actor ImageCache {
     /// returned image includes a reference, even if the task was cancelled in the meantime.
     package func image(_ request: ImageRequest) async throws(ImageError) -> CachedImage {
         let location = try catalog.keys.location(of: request)
-        // Whether the `Vary` of an image matches our request fields. Only for images whose complete rows had to be read
-        // to find out.
+        // Whether the `Vary` of an image matches the request fields of the agent, by blob. Contains only images whose
+        // complete rows had to be read to decide this.
         var variants: [BlobDigest: Bool] = [:]
         var failure: ImageError?
         while true {
@@ -347,7 +348,8 @@ package actor ImageCache {
 
     /// Removes all images, or all that are not pinned.
     ///
-    /// - Parameter isSpared: whether to keep the images that were fetched with the credential of an origin
+    /// - Parameter isSpared: returns whether to keep the images that were fetched with the credential of the given
+    ///   origin
     /// - Returns: the number of removed images, and the total bytes of the files that no image uses any longer.
     ///   References may keep some of these files for a while
     /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written. Images

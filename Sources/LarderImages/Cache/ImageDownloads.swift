@@ -53,7 +53,7 @@ final class ImageDownloads {
         if Task.isCancelled { throw ImageCache.cancelled }
     }
 
-    /// Returns an ID for a put, which competes with downloads for space.
+    /// Returns an ID for a put (a client stores an image), which competes with downloads for space.
     func makeTransferID() -> TransferID { table.makeTransferID() }
 
     /// A recent failure of a URL or its origin, if any.
@@ -75,7 +75,8 @@ final class ImageDownloads {
         let waiter = table.makeWaiterID()
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                // A task that was cancelled before this point found no waiter to resume, so its wait ends here.
+                // If the task was cancelled before this point, its cancellation handler found no waiter to resume, so
+                // the wait ends here.
                 guard !Task.isCancelled else { return continuation.resume(returning: .failed(ImageCache.cancelled)) }
                 join(waiter, request, location, unconditionally, continuation, on: cache)
             }
@@ -105,8 +106,8 @@ final class ImageDownloads {
         if departure.mayStartOthers { downloads.startNext(on: cache) }
     }
 
-    /// Handles the failure of an attempt that will be retried. Requests that a stale image can answer stop waiting, and
-    /// the download continues in the background.
+    /// Handles the failure of an attempt that will be retried. Requests that can be answered with a stale image stop
+    /// waiting. The download continues in the background.
     func attemptFailed(_ id: TransferID, _ error: ImageError) {
         guard let location = table[id]?.location else { return }
         let leaving = table.noteFailure(error, of: id).filter { answersStale(after: error, $0.request, location) }
@@ -149,7 +150,7 @@ final class ImageDownloads {
             _ = table.end(id, wasCancelled: false)
             return startNext(on: cache)
         }
-        // The cached image may become the response, so it must not be evicted to make room for the download.
+        // The origin may confirm the cached image, so this image must not be evicted to make room for the download.
         let kept = catalog.entry(download.location.key).flatMap { disk.blobs.retain($0.digest) ? $0.digest : nil }
         let cached = download.isUnconditional ? nil : await rowToRevalidate(download, on: cache)
         let result: Result<DownloadOutcome, ImageError>
@@ -313,7 +314,8 @@ final class ImageDownloads {
 
     private func fail(_ removed: Table.Removed, _ error: ImageError) {
         for waiter in removed.waiters {
-            // A failure may be specific to one signed URL. Outages and a full disk affect all waiters.
+            // A failure may be specific to one signed URL, so waiters with other URLs retry. Outages and a full disk
+            // affect all waiters.
             let isShared =
                 waiter.request.url == removed.download.url || error.cause?.originFailure != nil
                 || error.code == .noRoom || error.code == .storageFailed || error.code == .shuttingDown

@@ -11,7 +11,7 @@ final class ImageRows {
     /// The number of rows that are removed in one transaction. The disk space that ``ImageIndex`` reserves must suffice
     /// for one such transaction.
     static let removalSlice = 48
-    /// The number of rows to read at once when searching for a prefix.
+    /// The number of rows to read at once when searching for images under a prefix.
     private static let listSlice = 500
     /// The maximum number of rows to read for one page.
     private static let maxScan = 20_000
@@ -53,7 +53,7 @@ final class ImageRows {
         return true
     }
 
-    /// Replaces the row of an image whose bytes are the same.
+    /// Replaces the row of an image after the origin has confirmed that the bytes are the same.
     func update(_ row: ImageRow, on cache: isolated ImageCache) {
         guard let old = catalog.entry(row.key), disk.blobs.retain(row.digest) else { return }
         guard row.response.reasonNotToStore == nil, !catalog.keys.belongsToRemovedCredential(row) else {
@@ -81,7 +81,7 @@ final class ImageRows {
     ) async {
         do throws(ImageError) {
             try await written.value()
-            // The row of the old blob is no longer on disk.
+            // The row of the old blob is no longer on disk, so the reference of that row is released.
             if let old { await releaseRows(of: [old.digest]) }
         } catch {
             log.warn("cannot write the row of an image", error)
@@ -287,7 +287,7 @@ final class ImageRows {
     /// The limit on pinned bytes. It reserves a quarter of the cache for images that are not pinned.
     private var maxPinnedBytes: Int { disk.blobs.limits.bytes / 4 * 3 }
 
-    /// Whether the limit on pinned bytes allows `entry` to be pinned instead of the image with the same key.
+    /// Whether the limit on pinned bytes allows `entry` to be pinned in place of the cached image with the same key.
     private func mayPin(_ entry: ImageEntry) -> Bool { catalog.pinnedBytes(with: entry) <= maxPinnedBytes }
 
     // MARK: Lists

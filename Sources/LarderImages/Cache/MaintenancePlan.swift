@@ -1,4 +1,4 @@
-/// Decides which maintenance is due in a period.
+/// Decides which maintenance is due in a period of ``ImageMaintenance``.
 struct MaintenancePlan: Sendable {
     /// One hour, as a period lasts ten seconds. Sweeps find files that other programs added or removed.
     private static let periodsBetweenSweeps = 360

@@ -56,7 +56,7 @@ final class SpaceReclaimer {
     func restart(_ id: TransferID, on cache: isolated ImageCache) async -> Bool {
         guard queue.restart(id) else { return false }
         queue.resumeNext()?.resume(returning: true)
-        // If no other download is working, none would resume this one.
+        // If all other downloads wait or have ended, none of them would resume this one.
         guard queue.hasWorking(cache.downloads.table.runningIDs, excluding: id) else { return !Task.isCancelled }
         guard await wait(.restart, for: id, on: cache) else { return false }
         // This download has no bytes yet, so the free space may also suffice for the next waiter.
@@ -106,7 +106,8 @@ final class SpaceReclaimer {
         }
     }
 
-    /// Evicts images for a shortage. The caller must have checked in the same step that no other caller is evicting.
+    /// Evicts images to resolve a shortage. The caller must have checked in the same step that no other caller is
+    /// evicting.
     ///
     /// - Returns: whether files were removed
     private func removeVictims(_ shortage: SpaceShortage, from rows: ImageRows) async throws(ImageError) -> Bool {
@@ -147,7 +148,8 @@ final class SpaceReclaimer {
     ///   - shortage: the space that the transfer needs; nil if it is unknown
     ///   - retainedBytes: the disk space of leased and pinned images when the caller failed to evict enough. If it has
     ///     decreased since, the caller is resumed at once
-    /// - Returns: false if the task was cancelled or 30 s have passed
+    /// - Returns: false if the task was cancelled, if a wait for a transfer took 30 s, or if the download must discard
+    ///   its bytes for an older one
     private func wait(
         _ reason: SpaceReclaimQueue<CheckedContinuation<Bool, Never>>.Reason, for id: TransferID?,
         _ shortage: SpaceShortage? = nil, retainedBytes: Int = 0, on cache: isolated ImageCache
@@ -173,10 +175,12 @@ final class SpaceReclaimer {
         _ continuation: CheckedContinuation<Bool, Never>, on cache: isolated ImageCache
     ) {
         cache.preconditionIsolated()
-        // A task that was cancelled before this point found no waiter to resume, so its wait ends here.
+        // If the task was cancelled before this point, its cancellation handler found no waiter to resume, so the wait
+        // ends here.
         guard !Task.isCancelled else { return continuation.resume(returning: false) }
         queue.add(waiter, reason, for: id, shortage, continuation)
-        // Images released before this point found no waiter to resume, so the waiter is resumed here.
+        // Images may have been released before this waiter was in the queue. No release resumes the waiter then, so it
+        // is resumed here.
         if disk.blobs.retained.bytes < retainedBytes { queue.remove(waiter, isResumed: true)?.resume(returning: true) }
     }
 

@@ -13,7 +13,7 @@ final class ImageCatalog: Sendable {
         var pinned: PinnedBlobs
         /// Slots of images that were used after their rows were last written.
         var touched: Set<UInt32> = []
-        /// The details by slot; nil until the image is first used.
+        /// The details of each image, by slot; nil until the image in that slot is first used.
         var details: [ImageDetails?] = []
         var keys: ImageKeyResolver
         var maximumAge: Int?
@@ -226,9 +226,9 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Removes the images in a range of slots that meet a condition.
+    /// Removes the images that meet a condition from a range of slots.
     ///
-    /// - Returns: the images, and the next slot; nil at the end
+    /// - Returns: the removed images, and the slot where the next call continues, which is nil at the end
     func take(
         from slot: UInt32, count: UInt32 = 1024, limit: Int = .max, where isIncluded: (ImageEntry, State) -> Bool
     ) -> (entries: [ImageEntry], next: UInt32?) {
@@ -245,7 +245,8 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// The blobs of a range of slots, and the next slot; nil at the end.
+    /// The blobs of the images in a range of slots, and the slot where the next call continues, which is nil at the
+    /// end.
     func digests(from slot: UInt32, count: UInt32 = 1024) -> (digests: [BlobDigest], next: UInt32?) {
         state.withLock { state in
             let end = min(slot + count, state.table.slotCount)
@@ -254,7 +255,8 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Returns the time of the last use of images that were used since the previous call.
+    /// Returns the times of last use that the index does not have yet, of at most `limit` images. Later calls do not
+    /// return them again.
     func takeTouches(limit: Int) -> [(key: ImageKey, time: Int)] {
         state.withLock { state in
             let slots = Array(state.touched.prefix(limit))
@@ -305,8 +307,8 @@ extension ImageCatalog.State {
             pinned.remove(old)
         }
         pinned.add(entry)
-        // A new response for the same body counts as a use. A new body may have another size, so it enters the queues
-        // anew.
+        // A new response for the same body counts as a use. A new body may have another size, so the image enters the
+        // eviction queues anew.
         if old?.digest == entry.digest {
             order.touch(slot)
         } else {
@@ -345,7 +347,7 @@ struct PinnedBlobs: Sendable {
         images[entry.digest, default: 0] += 1
     }
 
-    /// The value that ``bytes`` would have with another pinned image.
+    /// The value that ``bytes`` would have if this image were pinned, too.
     func bytes(with entry: ImageEntry) -> Int {
         images[entry.digest] == nil ? bytes + store.blobs.space(of: entry.size) : bytes
     }
