@@ -7,8 +7,8 @@ import Synchronization
 
 /// A source that receives server-sent events: a whole document, then patches or further whole documents.
 ///
-/// It keeps a connection while ``changes()`` has a consumer. A ``ReconnectPlan`` decides when to reconnect. It signals
-/// each document to that consumer, and the refresh after the signal returns the newest document.
+/// The source keeps a connection while ``changes()`` has a consumer. A ``ReconnectPlan`` decides when to reconnect. The
+/// source signals each document to that consumer, and the refresh after the signal returns the newest document.
 final class SSESource: ConfigSource {
     let configuration: SSESourceSettings
     private let plan: ReconnectPlan

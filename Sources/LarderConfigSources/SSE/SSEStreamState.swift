@@ -59,8 +59,8 @@ struct SSEStreamState: Sendable {
     /// The minimum time between two connections, as requested by the origin.
     private(set) var retry: Duration?
 
-    /// Identifies the current consumer. Calls for another consumer are ignored, because the connection of the previous
-    /// consumer may still be ending.
+    /// Identifies the current consumer. Calls for another consumer do not change the state, because the connection of
+    /// the previous consumer may still be ending.
     private(set) var consumer = 0
     /// Signals changes to the consumer; nil if there is no consumer.
     private var signal: AsyncStream<Void>.Continuation?

@@ -19,7 +19,8 @@ enum InotifyThread {
     /// - Parameter stop: one end of a socket pair; the thread ends when the other end is closed
     /// - Returns: false if the thread cannot be created
     static func start(_ inotify: Inotify, queue: Int32, stop: Int32) -> Bool {
-        // The new thread inherits this signal mask, because it must not receive signals that other threads handle.
+        // The signals are blocked before the thread is created, because the thread inherits the signal mask and must
+        // not receive signals that other threads handle.
         var all = sigset_t()
         var before = sigset_t()
         sigfillset(&all)

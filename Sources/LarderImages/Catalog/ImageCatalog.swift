@@ -255,8 +255,8 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Returns the times of last use that the index does not have yet, of at most `limit` images. Later calls do not
-    /// return them again.
+    /// Returns the times of last use that the index does not have yet, of at most `limit` images. Later calls return a
+    /// time again only after another use of the image.
     func takeTouches(limit: Int) -> [(key: ImageKey, time: Int)] {
         state.withLock { state in
             let slots = Array(state.touched.prefix(limit))
