@@ -29,7 +29,8 @@ struct ImageKeyResolver: Sendable {
         return origins[address.origin]
     }
 
-    /// The origin of a credential; nil if the credential has been removed from the settings.
+    /// The settings of the origin whose credential has this name; nil if the credential has been removed from the
+    /// settings.
     func origin(ofCredential name: String) -> ImageOrigin? { origins[name].flatMap { $0.credential == nil ? nil : $0 } }
 
     /// Whether the image of a row was fetched with a credential that has been removed from the settings. No request can
@@ -52,7 +53,8 @@ struct ImageKeyResolver: Sendable {
     func resolve(_ request: ImageRequest) -> CacheLocation? {
         guard let address = ImageAddress(request.url) else { return nil }
         let origin = origins[address.origin]
-        // A request without the credential must not find an image that required it.
+        // The key text contains the name of the credential, so that a request that is sent without the credential does
+        // not find an image that was fetched with it.
         let credential = origin?.credential == nil ? "" : address.origin
         let subject =
             request.cacheKey.map { address.origin + "\n" + $0 }

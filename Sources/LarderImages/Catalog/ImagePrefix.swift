@@ -9,7 +9,8 @@ package struct ImagePrefix: Sendable, Hashable {
     /// - Throws: ``ImageError/Code/invalidURL``
     package init(_ url: String) throws(ImageError) {
         guard let address = ImageAddress(url) else { throw ImageError(.invalidURL, ImageAddress.refusal(of: url)) }
-        // Images are stored without fragments. Ignoring the fragment would select more images than intended.
+        // Image URLs are stored without fragments. If the fragment of a prefix were ignored, the prefix would select
+        // more images than intended.
         guard !url.utf8.contains(UInt8(ascii: "#")) else {
             throw ImageError(
                 .invalidURL, "the prefix has a fragment, but image URLs are stored without one; end it before \"#\"")

@@ -93,9 +93,11 @@ package struct ImageEntry: Sendable, Hashable {
     /// The height in pixels.
     package var height: Int { Int(shortHeight) }
 
-    /// Whether the image's `Vary` allows it to answer a request. Nil if only the complete row can show it.
+    /// Whether the `Vary` field of the cached response allows the image to answer a request. Nil if this cannot be
+    /// decided without the complete row.
     ///
-    /// - Parameter fingerprint: ``Variant/fingerprint(of:)`` of the request. It is the same for nearly all requests
+    /// - Parameter fingerprint: ``Variant/fingerprint(of:)`` of the request. Nearly all requests have the same
+    ///   fingerprint, so the result is rarely nil
     package func matches(_ fingerprint: UInt64) -> Bool? {
         switch variant {
         case 0, fingerprint: true
@@ -122,8 +124,8 @@ extension ResponseFields {
     init(text: String) { self.init(Self.lines(text)) }
 
     static func text(_ lines: [(name: String, value: String)]) -> String {
-        // Fields received over HTTP never contain line ends. Line ends in other fields are replaced, to keep the format
-        // intact.
+        // Fields received over HTTP never contain line ends. Line ends in other fields are replaced by spaces, because
+        // a line end separates two fields in this format.
         lines.map { "\($0.name): \($0.value.map { $0.isNewline ? " " : $0 }.reduce(into: "") { $0.append($1) })\n" }
             .joined()
     }

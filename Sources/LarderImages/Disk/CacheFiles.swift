@@ -69,7 +69,8 @@ struct CacheFileError: Error, Sendable, Hashable {
             return ImageError(
                 .noRoom, "the disk of the cache is full (\(operation) \(name): \(reason)); free some space")
         }
-        // A unit with ProtectSystem=strict can write only to paths that it lists (systemd.exec(5)).
+        // A systemd unit with ProtectSystem=strict can write only to the paths in its ReadWritePaths=
+        // (systemd.exec(5)). Other paths are read-only for it.
         let advice = errno == EROFS ? "; for a systemd service, add the directory to ReadWritePaths=" : ""
         return ImageError(
             .storageFailed,

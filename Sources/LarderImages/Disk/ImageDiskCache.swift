@@ -31,8 +31,8 @@ final class ImageDiskCache: Sendable {
 
     /// Removes rows.
     ///
-    /// - Parameter hasPins: whether to copy the index within a minute, because an image is pinned or a client requested
-    ///   the removal
+    /// - Parameter hasPins: whether one of the images is pinned or a client requested the removal. The index is then
+    ///   copied within a minute
     func removeRows(_ keys: [ImageKey], hasPins: Bool) -> DiskFuture<Void> {
         indexQueue.submit { [index] () throws(ImageError) in try index.remove(keys, hasPins: hasPins) }
     }
@@ -93,7 +93,8 @@ final class ImageDiskCache: Sendable {
 
     // MARK: Files
 
-    /// Opens the file of a blob to which the caller has a reference. Hashes it unless this process has done so before.
+    /// Opens the file of a blob to which the caller has a reference. Hashes the file, unless this process has hashed it
+    /// before.
     ///
     /// - Throws: as ``BlobStore/open(_:)``
     func verify(_ digest: BlobDigest) async throws(ImageError) {
@@ -139,12 +140,12 @@ final class ImageDiskCache: Sendable {
     /// files.
     func takeLeftovers() -> Bool { hasLeftovers.exchange(false, ordering: .relaxed) }
 
-    /// Returns the minimum to evict before the limits hold; nil if they hold.
+    /// Returns the minimum that must be evicted until the cache is within its limits; nil if it already is.
     func excess() async throws(ImageError) -> SpaceShortage? {
         try await blocking.run { [blobs] () throws(ImageError) in try blobs.excess() }
     }
 
-    /// Removes the unreferenced files of one slice.
+    /// Removes the unreferenced files from one of the parts of the cache directory that a sweep visits in turn.
     func sweep(_ position: BlobSweeper.Position) async throws(ImageError) -> BlobSweeper.Slice {
         try await blocking.run { [blobs] () throws(ImageError) in try blobs.sweeper.sweep(position) }
     }
@@ -163,7 +164,8 @@ final class ImageDiskCache: Sendable {
         try await blocking.run { [blobs] () throws(ImageError) in try !OutdatedImages(blobs).remove(limit: 1000) }
     }
 
-    /// Returns the contents of a cache in an older layout, once; nil in later calls.
+    /// Returns the version of a cache in an older layout, and the numbers of its images and pins. Returns nil if there
+    /// is no such cache, and in later calls.
     func takeOutdatedContents() async throws(ImageError) -> (version: Int, contents: OutdatedImages.Contents)? {
         try await blocking.run { [blobs] () throws(ImageError) in try OutdatedImages(blobs).takeContents() }
     }
@@ -174,7 +176,7 @@ final class ImageDiskCache: Sendable {
         try? await indexQueue.submit { () throws(ImageError) in }.value()
     }
 
-    /// Records an orderly stop. Call it last.
+    /// Records on disk that the cache was stopped in an orderly way. Call this method last.
     func markClean() async throws(ImageError) {
         try await indexQueue.submit { [blobs] () throws(ImageError) in try blobs.markClean() }.value()
     }

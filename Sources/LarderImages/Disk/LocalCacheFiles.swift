@@ -10,7 +10,7 @@ final class LocalCacheFiles: CacheFiles {
     /// Opens the directory, and creates it with mode 0750 if it does not exist. Its path may contain symbolic links,
     /// because the administrator chooses it.
     init(path: String) throws(CacheFileError) {
-        // Set the mode regardless of the umask: clients in our group reach the files through this directory.
+        // Set the mode regardless of the umask: clients in the agent's group reach the files through this directory.
         if uninterrupted({ mkdir(path, 0o750) }) != 0 ? errno != EEXIST : uninterrupted({ chmod(path, 0o750) }) != 0 {
             throw CacheFileError(operation: "make", name: path, errno: errno)
         }
@@ -22,8 +22,8 @@ final class LocalCacheFiles: CacheFiles {
         }
         var information = statvfs()
         let isKnown = uninterrupted { fstatvfs(root, &information) } == 0
-        // Network file systems report their transfer size as block size, so a value out of this range is replaced by
-        // 4096.
+        // Network file systems report their transfer size as block size. A value below 512 or above 65,536 is therefore
+        // replaced by 4096.
         blockBytes = isKnown && (512...65_536).contains(information.f_frsize) ? Int(information.f_frsize) : 4096
     }
 
@@ -34,7 +34,7 @@ final class LocalCacheFiles: CacheFiles {
         try inParent(of: name, "make") { parent, last in
             guard uninterrupted({ mkdirat(parent, last, 0o750) }) == 0 else { return errno == EEXIST }
             isNew = true
-            // Set the mode regardless of the umask: clients in our group read the files below.
+            // Set the mode regardless of the umask: clients in the agent's group read the files in this directory.
             return uninterrupted { fchmodat(parent, last, 0o750, 0) } == 0
         }
         return isNew
@@ -229,8 +229,8 @@ private final class LocalCacheFile: CacheFile {
 
     func seal() throws(CacheFileError) {
         guard uninterrupted({ fchmod(number, 0o440) }) == 0 else { throw failure("protect") }
-        // Frees blocks beyond the end. XFS allocates up to twice the size for a growing file, and frees the excess only
-        // when the file is closed.
+        // Frees the blocks that are allocated beyond the end of the file. XFS allocates up to twice the size for a
+        // growing file, and frees the excess only when the file is closed.
         let size = try size()
         guard uninterrupted({ ftruncate(number, off_t(size)) }) == 0 else { throw failure("truncate") }
         guard uninterrupted({ fsync(number) }) == 0 else { throw failure("fsync") }

@@ -5,7 +5,7 @@ internal import Synchronization
 /// Runs disk work one item at a time, in the order of submission.
 ///
 /// It is not an actor, because submitting must not suspend. An actor that changes its memory and submits the same
-/// change for the disk in one step keeps both in the same order.
+/// change for the disk in one step keeps the changes in memory and on disk in the same order.
 final class SerialDiskQueue: Sendable {
     private struct State {
         var jobs: [@Sendable () -> Void] = []

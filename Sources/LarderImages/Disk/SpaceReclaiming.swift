@@ -15,7 +15,7 @@ protocol SpaceReclaiming: Sendable {
 /// Retries the steps of a writer until disk space is available.
 struct SpaceRetry: Sendable {
     /// The maximum number of times that space is freed for one step. Once may not suffice, because other writers may
-    /// take the freed space. After the last time the step fails.
+    /// take the freed space. If there is still no space after the last time, the step fails.
     private static let maxRequests = 64
 
     let id: TransferID
