@@ -65,8 +65,8 @@ struct DownloadAttempt: Sendable {
         }
     }
 
-    /// The fields of a range request for the rest of a partial download; empty if it cannot be resumed. If the image
-    /// has changed, the origin sends all of it.
+    /// The fields of a range request for the rest of a partial download; empty if the download cannot be resumed. If
+    /// the image has changed, the origin sends the whole new image.
     private static func range(_ part: PartialDownload.Part?) -> [(name: String, value: String)] {
         guard let part, let tag = part.tag else { return [] }
         return [("Range", "bytes=\(part.writer.written)-"), ("If-Range", tag)]
@@ -78,7 +78,7 @@ struct DownloadAttempt: Sendable {
         guard var response = condition, request.validator != nil else {
             throw Self.failure(head, "returned 304 to an unconditional request")
         }
-        // A 304 response has no body. Reading to its end returns the connection to the pool.
+        // A 304 response has no body, but reading to the end of the response returns the connection to the pool.
         _ = try await body.next()
         let isSameImage = response.freshen(
             with: ResponseFields(head.fields), request: fields, requestTime: sent, responseTime: now)
@@ -131,7 +131,7 @@ struct DownloadAttempt: Sendable {
         _ head: StreamHead, _ body: inout StreamBody, _ writer: BlobWriter
     ) async throws(UpstreamError) -> Step {
         func nextCount() -> Int {
-            // One byte over the limit is enough to reject the image.
+            // Reading one byte more than the limit permits is enough to reject the image.
             writer.written == 0 ? 1 : max(1, min(Self.block, blobs.limits.bytesPerImage + 1 - writer.written))
         }
         while let piece = try await body.next(atLeast: nextCount()) {

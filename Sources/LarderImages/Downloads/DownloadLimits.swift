@@ -35,8 +35,8 @@ package struct DownloadLimits: Sendable, Hashable {
     var slowest: TransferRate { TransferRate(bytes: minimumRate * 10, in: .seconds(10)) }
     var slowestWhileAwaited: TransferRate { TransferRate(bytes: minimumRateWhileAwaited * 10, in: .seconds(10)) }
 
-    /// The maximum number of downloads of one user from one origin. It leaves one slot to other users, unless the
-    /// origin has only one.
+    /// The maximum number of downloads of one user from one origin. It leaves one slot of the origin to other users,
+    /// unless ``perOrigin`` is 1.
     var perOriginAndUser: Int { max(1, perOrigin - 1) }
 
     /// A prefetch starts only while fewer downloads than this are running. This leaves four slots for downloads with
@@ -44,10 +44,12 @@ package struct DownloadLimits: Sendable, Hashable {
     var prefetches: Int { max(1, total - 4) }
 
     /// A prefetch starts only while fewer downloads than this are running from its origin. This leaves two slots of the
-    /// origin.
+    /// origin for downloads with waiting requests. If `perOrigin` is 3 or less, a prefetch starts only while no
+    /// download from its origin is running.
     var prefetchesPerOrigin: Int { max(1, perOrigin - 2) }
 
-    /// A prefetch starts only while fewer downloads than this are running for its user. This leaves two slots for the
-    /// user's own requests.
+    /// A prefetch starts only while fewer downloads than this are running for its user. This leaves two slots of the
+    /// user for downloads with waiting requests. If `perUser` is 3 or less, a prefetch starts only while no download is
+    /// running for its user.
     var prefetchesPerUser: Int { max(1, perUser - 2) }
 }

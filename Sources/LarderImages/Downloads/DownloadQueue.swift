@@ -5,7 +5,8 @@
 /// longest ago. Among a user's downloads, the more urgent comes first, then the older one. Origins and users that have
 /// reached their limit are skipped.
 ///
-/// Each user has a lane per origin, so that ten thousand prefetches of one user do not slow down other users.
+/// The downloads of one user from one origin form a lane with its own queues, so that ten thousand prefetches of one
+/// user do not slow down other users.
 struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
     private struct LaneID: Hashable {
         let origin: String
@@ -22,7 +23,7 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         var lane: LaneID { LaneID(origin: origin, user: user) }
     }
 
-    /// A download's position in a lane. Arrival numbers increase from the head to the end of each queue.
+    /// A queued download. In each queue of a lane, the arrival numbers increase from the head to the end.
     private struct Ticket {
         let arrival: Int
         let id: ID
@@ -178,7 +179,8 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
     private func highestPriority(_ id: LaneID, _ lane: Lane) -> ImagePriority? {
         guard let priority = ImagePriority.allCases.reversed().first(where: { !lane.waiting[Int($0.rawValue)].isEmpty })
         else { return nil }
-        // All running downloads count, because the last slots are for downloads with waiting requests.
+        // The limits of prefetches apply to the number of all running downloads, and not only to that of running
+        // prefetches, because the last slots are for downloads with waiting requests.
         let mayPrefetch =
             running < limits.prefetches && runningPerOrigin[id.origin, default: 0] < limits.prefetchesPerOrigin
             && (id.user == nil || users[id.user]?.running ?? 0 < limits.prefetchesPerUser)
@@ -196,9 +198,10 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
 
     /// Users whose downloads wait for another user's download to end. Prefetches do not count.
     struct Demand: Sendable {
-        /// Users that wait for any slot.
+        /// Users whose downloads can start when any slot is free.
         fileprivate var anywhere: Set<UInt32?> = []
-        /// Users that wait for a slot at an origin.
+        /// By origin, users whose downloads can start only when a download from this origin has ended, because the
+        /// limit of the origin is reached.
         fileprivate var atOrigin: [String: Set<UInt32?>] = [:]
     }
 
@@ -228,9 +231,9 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         return waiting.contains { $0 != download.user }
     }
 
-    /// The slowest running download whose end would let a waiting download of priority `high` start; nil if there is
-    /// none. It belongs to the user of the waiting download, or to a user with more running downloads. Call it after
-    /// ``next()`` has returned nil.
+    /// The slowest running download of lower priority whose end would let a waiting download of priority `high` start;
+    /// nil if there is none. It belongs to the user of the waiting download, or to a user with more running downloads.
+    /// Call it after ``next()`` has returned nil.
     ///
     /// - Parameter speed: returns the bytes per second of a running download
     func preemption(speed: (ID) -> Int) -> ID? {

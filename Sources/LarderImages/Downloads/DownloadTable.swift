@@ -116,7 +116,8 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
             downloads[id]?.priority = request.priority
             queue.raise(id, request.priority)
         }
-        // A queued download counts towards the quota of the waiting user whose downloads come first.
+        // A queued download counts towards the quota of one of the users who wait for it: the one whose downloads start
+        // first.
         if !queue.isRunning(id), queue.isLessLoaded(request.user, than: download.user) { assign(id, to: request.user) }
         return false
     }
@@ -162,7 +163,8 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
         return downloads[id]?.waiters.compactMap { waiter in waiters[waiter].map { (waiter, $0.request) } } ?? []
     }
 
-    /// Removes waiters of a download. Unless `leaving` is empty, the download then continues in the background.
+    /// Removes waiters of a download. If there are any, the download then continues in the background, even without
+    /// waiters.
     mutating func detach(_ leaving: [WaiterID], from id: TransferID) -> [Continuation] {
         if !leaving.isEmpty { downloads[id]?.isBackground = true }
         downloads[id]?.waiters.subtract(leaving)
@@ -232,8 +234,8 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
 
     /// Ends a running download.
     ///
-    /// - Parameter wasCancelled: whether its task was cancelled. The download is then queued again, if it is still in
-    ///   the table
+    /// - Parameter wasCancelled: whether its task was cancelled. If so, and if the download is still in the table, it
+    ///   is queued again
     mutating func end(_ id: TransferID, wasCancelled: Bool) -> End {
         if preempted == id { preempted = nil }
         if wasCancelled, downloads[id] != nil {

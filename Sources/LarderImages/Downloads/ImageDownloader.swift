@@ -4,13 +4,13 @@ internal import LarderUpstream
 
 /// Downloads images over HTTP. It handles conditional requests, retries, resumption, and disk space.
 ///
-/// Temporary failures are retried (``RetryPolicy``). If a body is rejected, because it is not an image or too large, it
-/// is not requested again.
+/// Temporary failures are retried (``RetryPolicy``). A body that is rejected, because it is not an image or is too
+/// large, is not requested again.
 struct ImageDownloader: ImageOriginClient {
     let fetcher: ImageFetcher
     let blobs: BlobStore
     let blocking: BlockingWork
-    /// The time of day, and the delays between attempts.
+    /// Provides the time of day, and waits between attempts.
     let clock: ImageClock
 
     var requestFields: [(name: String, value: String)] { fetcher.fields(adding: []) }
@@ -26,8 +26,8 @@ struct ImageDownloader: ImageOriginClient {
             return try await run(order, progress, partial, owner)
         } catch {
             await partial.replace(with: nil, blocking)
-            // A cancelled download always throws `cancelled`: the caught error depends on the step in which it was
-            // cancelled.
+            // A cancelled download always throws `cancelled`, and not the caught error, which depends on the step that
+            // was cancelled.
             throw Task.isCancelled ? Self.cancelled : error.with(lifetime: partial.lifetime)
         }
     }

@@ -14,7 +14,8 @@ protocol ImageOriginClient: Sendable {
     /// - Parameters:
     ///   - order: the request
     ///   - progress: updated as bytes arrive
-    ///   - owner: frees disk space, and is notified of failed attempts. It is not retained
+    ///   - owner: frees disk space, and is notified of failed attempts. The client keeps no reference to it after the
+    ///     download
     /// - Throws: ``ImageError``. Nothing is then left on disk
     @concurrent
     func download(

@@ -29,7 +29,8 @@ struct InFlightDownload: Sendable {
         now > start.time ? (progress.received - start.received) / (now - start.time) : .max
     }
 
-    /// Whether a request may wait for this download: the expected digest and the condition must be compatible.
+    /// Whether a request may wait for this download. The download must expect no digest or the same one as the request.
+    /// If `unconditionally` is true, the download must be unconditional too.
     func serves(_ request: ImageRequest, unconditionally: Bool) -> Bool {
         (expectedDigest == nil || expectedDigest == request.expectedDigest) && (isUnconditional || !unconditionally)
     }
@@ -39,7 +40,8 @@ struct InFlightDownload: Sendable {
 enum DownloadWaitResult: Sendable {
     case image(CachedImage)
     case failed(ImageError)
-    /// The result concerns only the URL of the download. A waiting request with another URL must be repeated.
+    /// The result concerns only the URL of the download. A waiting request for the same image by another URL must be
+    /// repeated.
     case retry
 }
 

@@ -20,8 +20,8 @@ package struct FailureLifetimes: Sendable, Hashable {
 }
 
 /// Caches failures of images and outages of origins, so that repeated requests fail at once. `Retry-After` or the
-/// explicit freshness of the response determines how long a failure is cached, otherwise the kind of failure
-/// (``FailureLifetimes``).
+/// explicit freshness of the response determines how long a failure is cached. If the response has neither, the kind of
+/// failure determines it (``FailureLifetimes``).
 struct NegativeCache: Sendable {
     struct Failure: Sendable, Hashable {
         let error: ImageError
@@ -43,14 +43,15 @@ struct NegativeCache: Sendable {
     private let capacity: Int
     var lifetimes: FailureLifetimes
 
-    /// The time in seconds for which an outage is cached at first. It doubles each time the origin is still
-    /// unreachable, up to ``maxOutage``.
+    /// The time in seconds for which an outage is cached at first. The time doubles, up to ``maxOutage``, whenever the
+    /// origin is still unreachable after it.
     static let firstOutage = 2
     static let maxOutage = 30
     /// The maximum times that a response can specify, in seconds: a day by its freshness, ten minutes by `Retry-After`.
     static let (maxLifetime, maxRetryAfter) = (86_400, 600)
 
-    /// - Parameter capacity: the maximum number of cached failures of images, and of cached outages of origins
+    /// - Parameter capacity: the maximum number of cached failures of images, and also that of cached outages of
+    ///   origins
     init(capacity: Int = 4096, lifetimes: FailureLifetimes = FailureLifetimes()) {
         self.capacity = capacity
         self.lifetimes = lifetimes
@@ -62,12 +63,13 @@ struct NegativeCache: Sendable {
     ///
     /// - Parameters:
     ///   - image: the key of the complete URL, because one signature may fail while another is valid
-    ///   - isReachable: whether the origin has sent anything since the request began, to this or another request. If it
-    ///     has, the failure concerns only this image, and otherwise may be recorded as an outage of the origin
+    ///   - isReachable: whether the origin has sent anything since the request began, to this or another request. If
+    ///     so, the failure concerns only this image. Otherwise it may be recorded as an outage of the origin
     mutating func remember(_ error: ImageError, image: ImageKey, origin: String, isReachable: Bool, now: Int) {
         if let cause = error.cause, let reason = cause.originFailure, !isReachable {
             if outages[origin] == nil { evict(from: &outages, now) { $0.until } }
-            // Several downloads may fail in one outage, which counts once.
+            // Several downloads may fail during one outage. Only the first failure sets the time for which the outage
+            // is cached.
             if let known = outages[origin], known.until > now { return }
             let delay = outages[origin].map { min($0.delay * 2, Self.maxOutage) } ?? Self.firstOutage
             outages[origin] = Outage(reason: reason, code: cause.code, until: now + delay, delay: delay)
@@ -126,7 +128,7 @@ struct NegativeCache: Sendable {
         if let retryAfter = cause.retryAfter {
             return Int(min(retryAfter.components.seconds, Int64(Self.maxRetryAfter)))
         }
-        // The freshness of an unexpected 304 or 206 belongs to another response.
+        // An unexpected 304 or 206 response states the freshness of the image, and not how long the failure lasts.
         if let lifetime, cause.code != .malformedAnswer { return min(lifetime, Self.maxLifetime) }
         switch status {
         case 404, 410: return lifetimes.notFound

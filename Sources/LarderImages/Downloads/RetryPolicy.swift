@@ -1,6 +1,6 @@
 internal import LarderUpstream
 
-/// Decides whether and when to retry a download after a temporary failure, with at most three attempts.
+/// Decides whether and when to retry a download after a temporary failure. A download has at most three attempts.
 ///
 /// Broken connections and statuses such as 503 are temporary. A timeout is temporary only if the body can be resumed,
 /// because a complete attempt would take as long again. Failed connection attempts are not retried, so that waiting

@@ -17,9 +17,9 @@ struct SpaceWaiterID: Sendable, Hashable {
 /// instead.
 ///
 /// If other downloads occupy the space, a transfer waits for one of them to end. Each event that may free space resumes
-/// the oldest waiter, and once that one has its space, the next. If every running download would have to wait, the
-/// youngest that has bytes discards them and starts again later, so the oldest download always completes. A put waits
-/// for downloads, but no download waits for a put, and a put never discards its bytes.
+/// the oldest waiter, and once that waiter has its space, the next one is resumed. If every running download would have
+/// to wait, the youngest that has bytes discards them and starts again later, so the oldest download always completes.
+/// A put waits for downloads, but no download waits for a put, and a put never discards its bytes.
 ///
 /// The queue has no side effects: its owner resumes the continuations that its methods return.
 struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
@@ -35,7 +35,7 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
 
     struct Waiter: Sendable {
         let reason: Reason
-        /// Nil if limits are being enforced.
+        /// Nil if the caller is not a transfer, but evicts images because the cache exceeds its limits.
         let transfer: TransferID?
         /// The space that the transfer needs; nil if it is unknown.
         let shortage: SpaceShortage?
@@ -61,7 +61,8 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
         /// Retry, because space may have become free.
         case retry
         case fail
-        /// Wait. If `yielding` is not nil, another download must discard its bytes: first resume it with false.
+        /// Wait. If `yielding` is not nil, it belongs to another download, which must discard its bytes: resume
+        /// `yielding` with false first.
         case wait(Reason, yielding: Continuation?)
     }
 
@@ -70,7 +71,7 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
     /// Incremented when a transfer has ended or files were removed, because either may have freed space.
     private(set) var changes = 0
     private var waiters: [SpaceWaiterID: Waiter] = [:]
-    /// Transfers that were resumed and have not obtained space yet.
+    /// Transfers that were resumed to retry and have not obtained space yet.
     private var resumed: Set<TransferID> = []
     /// Downloads that discard their bytes for an older one, until they start again.
     private var yielding: Set<TransferID> = []
@@ -78,7 +79,7 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
 
     var isEmpty: Bool { waiters.isEmpty }
     var count: Int { waiters.count }
-    /// Whether no transfer has been resumed or is discarding its bytes.
+    /// Whether no resumed transfer still lacks its space, and no download is discarding its bytes.
     var isSettled: Bool { resumed.isEmpty && yielding.isEmpty }
 
     // MARK: Eviction
@@ -123,7 +124,7 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
     /// Decides what a transfer does if no image could be evicted for it.
     ///
     /// - Parameters:
-    ///   - before: ``changes`` before the attempt
+    ///   - before: the value of ``changes`` before the attempt to evict images for the transfer
     ///   - running: the running downloads
     mutating func decide(
         _ shortage: SpaceShortage, for id: TransferID, _ usage: Usage, changesBefore before: Int,
@@ -176,8 +177,8 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
     /// Records that a download is no longer running.
     mutating func removeDownload(_ id: TransferID) { yielding.remove(id) }
 
-    /// Records that a transfer has obtained space. If it had been resumed to retry, returns the next waiter, because
-    /// there may be more space.
+    /// Records that a transfer has obtained space. If the transfer had been resumed to retry, returns the continuation
+    /// of the next waiter, because there may be space for it too; otherwise nil.
     mutating func spaceFound(by id: TransferID) -> Continuation? { resumed.remove(id) != nil ? resumeNext() : nil }
 
     /// The oldest waiter whose shortage is known. It can be resumed if enough images can now be evicted for it.
