@@ -2,7 +2,7 @@
 /// goes to the main queue.
 ///
 /// Different keys may have the same 32-bit fingerprint. With 100,000 entries, one key in 40,000 has the fingerprint of
-/// another key. The only effect is that its image is kept longer.
+/// another key. The only effect of such a collision is that an image is kept longer.
 struct GhostQueue: Sendable {
     private struct Ghost: Sendable {
         let fingerprint: UInt32

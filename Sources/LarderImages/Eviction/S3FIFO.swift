@@ -14,12 +14,13 @@ package struct S3FIFO: Sendable {
     private var small = SlotLists.List(number: 1)
     private var main = SlotLists.List(number: 2)
     private var ghosts = GhostQueue()
-    /// The number of consecutive images at the head of each queue that must stay (`isRetained`), counted across calls.
-    /// When the counts cover both queues entirely, no image can be evicted.
+    /// For each queue, the number of successive images that were found at its head and must stay (`isRetained`),
+    /// counted across calls. Each of them moves to the end of its queue. When the counts reach the sizes of both
+    /// queues, no image can be evicted.
     private var retainedInSmall = 0
     private var retainedInMain = 0
 
-    /// The maximum of the use counter (two bits, section 4.1).
+    /// The maximum of an image's use counter, which has two bits in section 4.1 of the paper.
     private static let maxUses: UInt8 = 3
     /// An image moves from the small to the main queue if it was used more than this number of times.
     private static let usesToStay: UInt8 = 1
@@ -84,7 +85,8 @@ package struct S3FIFO: Sendable {
                 break
             }
             steps -= 1
-            // Evicts from the small queue while that has at least a tenth of all bytes.
+            // Evicts from the small queue while it has at least a tenth of all bytes, or if all images in the main
+            // queue must stay.
             let isFromSmall = isMainRetained || (!isSmallRetained && small.bytes * 10 >= self.bytes)
             guard let slot = lists.first(of: isFromSmall ? small : main) else { break }
             let isKept = isRetained(slot)
@@ -113,7 +115,8 @@ package struct S3FIFO: Sendable {
             return false
         }
         let node = lists.nodes[Int(slot)]
-        // The ghost queue covers as many bytes as the main queue may have (section 4.2), and at least 1 MiB.
+        // The ghost queue covers as many bytes as the main queue may have (section 4.2 of the paper), and at least 1
+        // MiB.
         ghosts.append(node.fingerprint, size: node.size, maximumBytes: max(bytes - bytes / 10, 1 << 20))
         return true
     }
