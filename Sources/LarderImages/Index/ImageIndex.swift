@@ -37,19 +37,20 @@ package final class ImageIndex: Sendable {
     /// Whether the file that ``keepReserve()`` allocates exists.
     private let hasReserve = Mutex(false)
 
-    /// The size of the reserve, which removals and unpinning use if the disk is full. A removal of 48 rows writes at
-    /// most two pages of 4 KiB per row, plus their parent pages.
+    /// The size of the reserve, which removals and unpinning use if the disk is full. The cache removes up to 48 rows
+    /// at once (``ImageRows/removalSlice``), which writes at most two pages of 4 KiB per row, plus their parent pages.
     private static let reserveBytes = 640 << 10
     private static let reserve = "reserve"
     /// The file that marks an index in which damage was found during use. Without the mark the next start could miss
-    /// the damage, because it reads only one of the tables.
+    /// the damage, because a start reads only one of the two tables.
     private static let damageMark = "index-damaged"
 
     /// Changes that the copy does not contain yet.
     struct Unsaved: Sendable, Hashable {
         /// Whether rows were added, replaced or removed.
         var hasRows = false
-        /// Whether pins changed.
+        /// Whether pins changed, a pinned image was stored or removed, or a client requested the removal of an image.
+        /// Such changes are copied within a minute. Also true at the start if the copy is missing or may be incomplete.
         var hasPins = false
     }
 
@@ -57,7 +58,7 @@ package final class ImageIndex: Sendable {
         self.database = Mutex(database)
         files = store.files
         self.store = store
-        // Changes of a process that was killed may be missing from the copy.
+        // If the previous process was killed, the copy may lack changes of that process.
         if store.isUnclean || copyTime == nil { noteChange(ofPins: true) }
     }
 
@@ -108,7 +109,7 @@ package final class ImageIndex: Sendable {
             guard error.isDamage else { throw error.asImageError }
             condition = .restored(reason: error.message, rows: 0, pins: 0)
         }
-        // The database has no version number and so was treated as new, but it is not empty.
+        // The database was treated as new, because it has no version number. But it is not empty, so it is damaged.
         try setAside(store)
         try createFile(store)
         do throws(SQLiteError) { return try opened(store, condition) } catch { throw error.asImageError }
@@ -145,8 +146,8 @@ package final class ImageIndex: Sendable {
     /// Deletes rows in one transaction. Uses the reserve if the disk is full. The caller then releases the blobs of the
     /// rows.
     ///
-    /// - Parameter hasPins: whether to copy the index within a minute, because an image is pinned or a client requested
-    ///   the removal
+    /// - Parameter hasPins: whether one of the images is pinned or a client requested the removal. The index is then
+    ///   copied within a minute
     package func remove(_ keys: [ImageKey], hasPins: Bool = false) throws(ImageError) {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {

@@ -24,12 +24,13 @@ struct IndexCopy {
     /// Creates the file for a new copy.
     func begin() throws(ImageError) { try makeFile(Self.newCopy) }
 
-    /// Replaces the previous copy by a complete one, after verifying that the new one is intact: a damaged index must
-    /// not replace a good copy.
+    /// Replaces the previous copy by the new, complete one, after verifying that the new one is intact. Otherwise the
+    /// copy of a damaged index would replace a good copy.
     func publish() throws(ImageError) {
         do throws(SQLiteError) {
             let database = try IndexDatabase(path: path(Self.newCopy))
-            // Read both tables: the start reads only one of them, so damage in the other is found here.
+            // Read both tables of the index: a start of the agent reads only one of them, so damage in the other is
+            // found here.
             var (count, last) = (0, ImageKey?.none)
             while true {
                 let found = try database.rows(after: last, limit: Self.slice)
@@ -56,8 +57,8 @@ struct IndexCopy {
         return Int(information.st_mtim.tv_sec)
     }
 
-    /// Creates the index from the rows of the copy whose blobs exist and have the size in the row. If a page of the
-    /// copy is damaged, that page's rows and all later ones are lost.
+    /// Creates the index from the copy. Omits rows whose blob does not exist or has another size than the row states.
+    /// If a page of the copy is damaged, that page's rows and all later ones are lost.
     ///
     /// - Parameter now: the time in seconds since 1970 from which restored rows count as stale
     /// - Returns: the number of restored rows, and the number of pinned ones among them; nil if there is no usable copy
@@ -93,8 +94,8 @@ struct IndexCopy {
         }
     }
 
-    /// The size of a blob's file; nil if it is missing. Any other failure aborts the restoration, and the next start
-    /// tries again.
+    /// The size of a blob's file; nil if the file is missing. Any other failure aborts the restoration, and the next
+    /// start tries again.
     private func size(of digest: BlobDigest) throws(ImageError) -> Int? {
         do throws(CacheFileError) {
             return try files.open(BlobFiles.name(digest))?.size()
@@ -131,8 +132,8 @@ struct IndexCopy {
         }
     }
 
-    /// Makes a database durable and renames it. Removes a log of the previous file first, because SQLite would apply it
-    /// to the new file.
+    /// Makes a database durable and renames it. Removes the write-ahead log of the previous file first, because SQLite
+    /// would apply that log to the new file.
     private func rename(_ name: String, to newName: String) throws(ImageError) {
         do throws(CacheFileError) {
             let file = uninterrupted { open(path(name), O_RDWR | O_CLOEXEC | O_NOFOLLOW) }
@@ -150,7 +151,8 @@ struct IndexCopy {
     }
 }
 
-/// Decides when to copy the index: a day after the last copy if rows changed, and within a minute if pins changed.
+/// Decides when to copy the index: a day after the last copy if rows changed, and within a minute after the more
+/// important changes that ``ImageIndex/Unsaved/hasPins`` lists.
 struct IndexCopySchedule: Sendable {
     private static let day = 86_400
     /// The minimum number of seconds between attempts, so that pins that change together are copied together. The

@@ -1,8 +1,8 @@
 internal import LarderHTTPSemantics
 internal import LarderImageFormats
 
-/// The database of the index. It has two tables with one row per image each, so that the start can read one of them
-/// completely and ignore the other. One thread uses the database at a time.
+/// The database of the index. It has two tables with one row per image each: `entry`, which is read completely at the
+/// start, and `detail`, which is not read at the start. One thread uses the database at a time.
 ///
 /// SQLite has no checksums, so a corrupted byte inside a value changes the value unnoticed. Each row therefore has a
 /// ``RowChecksum``.
@@ -42,7 +42,7 @@ final class IndexDatabase {
         // consistent.
         try database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF")
         isNew = try Self.prepareTables(database)
-        // ``IndexFormat`` reads the version from the header of the file, so the version must not remain in the log.
+        // ``IndexFormat`` reads the version from the header of the file, so move the version from the log to the file.
         if isNew { try database.run("PRAGMA wal_checkpoint(TRUNCATE)") }
         putEntry = try database.prepare("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         putDetail = try database.prepare(
@@ -84,8 +84,8 @@ final class IndexDatabase {
         return true
     }
 
-    /// The version of a database; 0 if it has no tables. Closing the database moves the contents of its log into the
-    /// file.
+    /// The version of a database; 0 if it has no tables. When this method closes the database, SQLite moves the
+    /// contents of the write-ahead log into the file.
     static func version(path: String) throws(SQLiteError) -> Int {
         let database = try SQLiteDatabase(path: path)
         try database.run("PRAGMA locking_mode = EXCLUSIVE")
@@ -98,9 +98,10 @@ final class IndexDatabase {
         return found
     }
 
-    /// Copies up to `pages` pages to another file, which the first call creates. Writes between calls are copied too.
+    /// Copies the next pages, at most `pages`, to the file at `path`. The first call begins the copy. Rows that are
+    /// written between two calls are copied too.
     ///
-    /// - Returns: whether the copy is complete. The next call then begins another one.
+    /// - Returns: whether the copy is complete. If it is, the next call begins another copy.
     func copy(to path: String, pages: Int) throws(SQLiteError) -> Bool {
         do throws(SQLiteError) {
             if backup == nil { backup = try SQLiteBackup(of: database, path: path) }
@@ -198,7 +199,7 @@ final class IndexDatabase {
         }
     }
 
-    /// A row, or the key of a row whose checksum is wrong.
+    /// A row, or the key of a damaged row.
     enum Found {
         case row(ImageRow)
         case damaged(ImageKey)

@@ -15,15 +15,16 @@ struct OutdatedImages {
     /// The numbers of images and pins in a cache; nil if its index is damaged.
     typealias Contents = (images: Int, pins: Int)?
 
-    /// Sets aside a cache in an older layout and creates an empty one. The index is moved last, so that the next start
-    /// continues after a crash in between.
+    /// Sets aside a cache in an older layout, and creates an empty directory for blobs. The index is moved last, so
+    /// that after a crash before that move the next start sets aside the rest.
     ///
     /// - Parameter version: the version of the index; 0 if it is empty or damaged
-    /// - Returns: whether the layout is an older one
+    /// - Returns: whether the cache was in an older layout; if not, nothing was changed
     /// - Throws: ``ImageError/Code/storageFailed``
     func setAside(version: Int) throws(ImageError) -> Bool {
         do throws(CacheFileError) {
-            // Version 2 and older had the directory "rows", which identifies them even if their index is damaged.
+            // Caches of version 2 and older have the directory "rows", which identifies them even if their index is
+            // damaged.
             let names = try files.list(".")
             let hasRows = names.contains("rows")
             // Older versions had no copy of the index. If there is a copy, an older version number is the result of
@@ -43,7 +44,8 @@ struct OutdatedImages {
         return true
     }
 
-    /// Counts the contents of the cache that was set aside, and removes its index. Later calls return nil.
+    /// Returns the version and contents of the cache that was set aside, and removes its index. Returns nil if there is
+    /// no such index, and therefore in later calls.
     func takeContents() throws(ImageError) -> (version: Int, contents: Contents)? {
         do throws(CacheFileError) {
             guard try files.open(Self.index) != nil else { return nil }

@@ -19,7 +19,7 @@ struct SQLiteError: Error, Sendable, Hashable, CustomStringConvertible {
 
     var description: String { "\(message) (SQLite error \(code))" }
 
-    /// The error for users of the cache.
+    /// The error as an ``ImageError``, whose message is written for users of the cache.
     var asImageError: ImageError {
         if code == SQLITE_FULL {
             return ImageError(.noRoom, "the disk of the cache is full (index: \(message)); free some space")
@@ -102,7 +102,8 @@ final class SQLiteBackup {
     init(of source: SQLiteDatabase, path: String) throws(SQLiteError) {
         self.source = source
         copy = try SQLiteDatabase(path: path)
-        // No journal is needed: the caller makes a complete copy durable, and an incomplete one is never used.
+        // No journal is needed: the caller flushes a complete copy to disk before using it, and never uses an
+        // incomplete copy.
         try copy.run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
         guard let handle = sqlite3_backup_init(copy.handle, "main", source.handle, "main") else { throw copy.failure }
         self.handle = handle
@@ -122,7 +123,7 @@ final class SQLiteBackup {
 }
 
 final class SQLiteStatement {
-    /// The value of a parameter.
+    /// The value of a parameter of the SQL statement.
     enum Value: Sendable, Hashable {
         case null
         case integer(Int)
@@ -181,15 +182,15 @@ final class SQLiteStatement {
         guard result == SQLITE_OK else { throw database.failure }
     }
 
-    /// A column of the current row. SQLite converts other types; NULL becomes 0.
+    /// The integer in a column of the current row. SQLite converts values of other types; NULL becomes 0.
     func integer(_ column: CInt) -> Int { Int(sqlite3_column_int64(handle, column)) }
 
-    /// A column of the current row; nil if it is NULL.
+    /// The integer in a column of the current row; nil if the value is NULL.
     func optionalInteger(_ column: CInt) -> Int? {
         sqlite3_column_type(handle, column) == SQLITE_NULL ? nil : integer(column)
     }
 
-    /// A column of the current row; empty if it is NULL. The text may contain null characters.
+    /// The text in a column of the current row; empty if the value is NULL. The text may contain null characters.
     func text(_ column: CInt) -> String { withBlob(column) { String(decoding: $0, as: UTF8.self) } }
 
     /// Calls `body` with the bytes of a column, which are valid until the next row.
