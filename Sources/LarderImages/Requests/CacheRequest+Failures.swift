@@ -2,8 +2,8 @@ internal import LarderHTTPSemantics
 internal import LarderUpstream
 
 extension CacheRequest {
-    /// Whether a stale image may answer a request after a failed download: after an outage of the origin, or if the
-    /// response could not be stored.
+    /// Whether a stale image may answer a request whose download failed. It may only if the origin had an outage or the
+    /// response could not be stored, and if the request and the stored response permit stale images.
     func answersStale(after error: ImageError, _ stored: StoredCandidate, now: Int) -> Bool {
         switch error.code {
         case .noRoom, .storageFailed: mayBeStale(stored, now: now)
@@ -11,7 +11,7 @@ extension CacheRequest {
         }
     }
 
-    /// Whether a stale image may answer a request after a request to the origin failed.
+    /// Whether a stale image may answer a client's request after the agent's request to the origin failed.
     ///
     /// - Parameters:
     ///   - error: the failure. Only an outage allows a stale image; a response such as 404 does not

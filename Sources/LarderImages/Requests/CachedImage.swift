@@ -1,7 +1,7 @@
 package import LarderImageFormats
 
-/// An image that answers a request. It includes a reference to its blob, which keeps the file on disk. Release it with
-/// ``ImageCache/release(_:)``.
+/// An image that answers a request. It includes a reference to its blob, which keeps the file on disk, unless
+/// ``ImageRequest/takesReference`` was false. Release the reference with ``ImageCache/release(_:)``.
 package struct CachedImage: Sendable, Hashable {
     package enum Freshness: String, Sendable, Hashable {
         /// Within its lifetime, or downloaded for this request.
@@ -17,7 +17,7 @@ package struct CachedImage: Sendable, Hashable {
         case hit
         /// The image was downloaded for this request.
         case miss
-        /// A download of the image was already in progress.
+        /// The request waited for a download of the image that was already in progress.
         case joined
     }
 

@@ -39,7 +39,7 @@ package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let unusableFile = Self(kind: .unusableFile)
         /// The limits of the cache or the disk leave no room. Cached images are not affected.
         package static let noRoom = Self(kind: .noRoom)
-        /// A blob was missing or damaged on disk. A damaged file was removed.
+        /// The file of a cached image was missing or damaged. A damaged file was removed.
         package static let damagedBlob = Self(kind: .damagedBlob)
         /// The cache directory could not be read or written.
         package static let storageFailed = Self(kind: .storageFailed)
@@ -60,7 +60,7 @@ package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let upstreamFailed = Self(kind: .upstreamFailed)
         /// The request forbids the network, and no usable image is cached.
         package static let notHeld = Self(kind: .notHeld)
-        /// The client is not permitted to have the image, or no longer is.
+        /// The client is not permitted to have the image, or lost the permission during the request.
         package static let denied = Self(kind: .denied)
         /// The deadline of the request has passed. The download may continue for other requests.
         package static let timeout = Self(kind: .timeout)
@@ -73,12 +73,12 @@ package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
     package let code: Code
     /// One line that says what happened and what to do. It contains no secrets.
     package let message: String
-    /// For ``Code/noRoom``: the minimum to evict. Nil if no eviction would help.
+    /// For ``Code/noRoom``: the minimum disk space and number of images to evict. Nil if no eviction would help.
     package let shortage: SpaceShortage?
     /// The failure of the request to the origin, if that failure caused this error.
     package let cause: UpstreamError?
-    /// The number of seconds for which the origin allows its response to be reused. 0 if it must not be stored; nil if
-    /// the origin does not specify it.
+    /// The number of seconds for which the origin allows its response to be reused. 0 if the response must not be
+    /// stored; nil if the origin does not specify the time.
     let lifetime: Int?
 
     package init(_ code: Code, _ message: String, shortage: SpaceShortage? = nil, cause: UpstreamError? = nil) {
@@ -114,8 +114,8 @@ extension ImageError {
             case .shutDown: .shuttingDown
             default: .upstreamFailed
             }
-        // This ending of the HTTP client's messages is meant for documents. For an image that is not cached, it would
-        // be wrong.
+        // Some messages of the HTTP client end with this text, which is true for configuration documents. For an image
+        // that is not cached, the text would be false.
         let kept = "; the last good document stays in use"
         let message = cause.message.hasSuffix(kept) ? String(cause.message.dropLast(kept.count)) : cause.message
         self.init(code, message, cause: cause)

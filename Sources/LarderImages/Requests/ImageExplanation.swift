@@ -1,7 +1,8 @@
 package import LarderHTTPSemantics
 internal import LarderUpstream
 
-/// Explains how a request would be answered, and describes the state of its image.
+/// Explains how a request would be answered, and describes the cached image, recent failures and the current download
+/// that determine the answer.
 package struct ImageExplanation: Sendable {
     package struct Failure: Sendable, Hashable {
         package let error: ImageError
@@ -36,7 +37,8 @@ extension ImageExplanation {
     /// - Parameters:
     ///   - row: the row of the request's key, if any
     ///   - isUsable: whether the digest and age of the cached image allow it to answer the request
-    ///   - matchesVariant: whether the row's variant matches our request fields
+    ///   - matchesVariant: whether the `Vary` of the cached response allows the image to answer a request with the
+    ///     fields that the agent sends
     ///   - failure: a recent failure of the URL or the origin
     ///   - downloads: the current downloads
     ///   - key: the key of the request

@@ -5,8 +5,8 @@ package struct ImageOrigin: Sendable {
     /// The credential for requests to the origin, if any. Images that are fetched with it are cached separately, and
     /// only permitted users can have them.
     package var credential: ImageCredential?
-    /// Query members that do not affect the image, such as signatures. Each is a name, or the start of a name followed
-    /// by `*`.
+    /// The query members that do not affect the image, such as signatures. Each element is the name of a member, or the
+    /// start of names followed by `*`.
     package var ignoredQuery: [String]
     /// The users who may have images fetched with the credential, besides root and the agent's own user.
     package var users: Set<UInt32>

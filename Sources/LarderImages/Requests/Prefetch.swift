@@ -9,7 +9,8 @@ package struct PrefetchProgress: Sendable, Hashable {
     package let total: Int
 }
 
-/// The result of a prefetch. After a cancellation the counts add up to less than ``total``.
+/// The result of a prefetch. If the prefetch was cancelled, ``fetched``, ``held`` and the number of ``failures`` may
+/// add up to less than ``total``.
 package struct PrefetchSummary: Sendable, Hashable {
     /// An image that could not be downloaded.
     package struct Failure: Sendable, Hashable {
@@ -20,7 +21,7 @@ package struct PrefetchSummary: Sendable, Hashable {
 
     /// The number of requested images.
     package let total: Int
-    /// The number of images that were downloaded, for this or for a concurrent request.
+    /// The number of images that were downloaded, for this prefetch or for a concurrent request.
     package var fetched = 0
     /// The number of images that were already cached.
     package var held = 0

@@ -9,8 +9,8 @@ package enum PutContent: Sendable {
 }
 
 extension PutContent {
-    /// Writes the content to a blob and returns it with a reference. Each chunk of a file is read only once, even if
-    /// writing the chunk has to wait for disk space.
+    /// Writes the content to a blob, and returns the blob with a reference to it, which the caller must release. Each
+    /// chunk of a file is read only once, even if writing the chunk has to wait for disk space.
     ///
     /// - Parameter check: called before each chunk of a file. If it throws, the put fails with that error
     func write(
@@ -123,7 +123,7 @@ package final class PassedInFile: Sendable {
             (self.file, self.size, self.start) = (file, size, start)
         }
 
-        /// Reads the next chunk. The file position, which the client shares, does not change.
+        /// Reads the chunk at `offset`. Does not change the file position, which the client's descriptor shares.
         ///
         /// - Throws: ``ImageError/Code/fileChanged`` if the file has become shorter; ``ImageError/Code/unusableFile``
         func chunk(at offset: Int) throws(ImageError) -> [UInt8] {
