@@ -6,7 +6,8 @@ public struct JSONParser: Sendable {
     /// The default nesting limit.
     public static let defaultMaximumDepth = 128
 
-    /// Memory of more than this many bytes is not reused for a document that needs much less.
+    /// If the memory of the previous document exceeds this number of bytes, it is not reused for a document that needs
+    /// much less.
     private static let keptBytes = 256 * 1024
 
     private let maximumDepth: Int

@@ -11,8 +11,8 @@ enum NumberScanner {
         return cursor
     }
 
-    /// Scans the number at `start`, which must be a digit or a minus sign. Returns the byte after the number, or the
-    /// position and kind of the error.
+    /// Scans the number at `start`. The caller has checked that its first byte is a digit or a minus sign. Returns the
+    /// position after the number, or the position and kind of the error.
     @inline(__always)
     static func end(_ start: UnsafePointer<UInt8>) -> (end: UnsafePointer<UInt8>, failure: ParseFailure.Kind?) {
         var cursor = start

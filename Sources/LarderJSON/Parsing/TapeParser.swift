@@ -161,8 +161,9 @@ extension TapeParser {
         return .opened
     }
 
-    /// Continues after a value: moves to the next element or member of the innermost container, and first ends each
-    /// container whose closing bracket follows. Returns false at the end of the document or on an error.
+    /// Continues after a value: ends each container whose closing bracket follows, then moves past the comma to the
+    /// next element or member of the innermost container that is still open. Returns false at the end of the document
+    /// or on an error.
     @inline(always)
     mutating func continueParsing() -> Bool {
         while depth > 0 {
@@ -210,7 +211,7 @@ extension TapeParser {
 }
 
 // Parses strings, names, numbers and literals. When one of these methods is called, the cursor is at the first byte of
-// the token; on success it ends behind the last byte.
+// the token; on success, the cursor is behind the last byte when the method returns.
 extension TapeParser {
     @inline(always)
     func offset(_ pointer: UnsafePointer<UInt8>) -> Int { pointer - text }
@@ -228,8 +229,8 @@ extension TapeParser {
         }
     }
 
-    /// Parses a string, including its quotation marks. Sets `escaped` to whether it contains a backslash; leaves it
-    /// unchanged if the string is plain ASCII.
+    /// Parses a string, including its quotation marks. Sets `escaped` to whether the string contains a backslash. If
+    /// the string is plain ASCII without escapes, leaves `escaped` unchanged.
     @inline(always)
     mutating func string(_ escaped: inout Bool) -> Bool {
         cursor = StringScanner.plainEnd(cursor + 1)
@@ -246,7 +247,7 @@ extension TapeParser {
         return true
     }
 
-    /// Parses a member's name and the colon.
+    /// Skips whitespace, then parses a member's name and the colon after it.
     @inline(always)
     mutating func name() -> Bool {
         skipWhitespace()

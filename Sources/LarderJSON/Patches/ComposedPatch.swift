@@ -2,7 +2,8 @@
 ///
 /// A single patch cannot replace a value with an object, because an object in a patch merges with an object in the
 /// target. A patch that has an object where an earlier patch has a value of another kind makes such a replacement
-/// necessary. It is expressed as a null in ``removals``, which removes the value, and the object in ``patch``.
+/// necessary. The replacement is expressed as a null in ``removals``, which removes the value, and the object in
+/// ``patch``.
 public struct ComposedPatch: Sendable, Equatable {
     /// Applied before ``patch``. Contains only nulls and the objects on the paths to them. Nil if no object of
     /// ``patch`` replaces a value.
@@ -28,13 +29,14 @@ public struct ComposedPatch: Sendable, Equatable {
     /// One or two patches with the combined effect, in the order in which to apply them.
     public var patches: [JSONValue] { removals.map { [$0, patch] } ?? [patch] }
 
-    /// Adds a patch that is applied after those added before.
+    /// Adds a patch that is applied after all patches that were added before it.
     public mutating func append(_ next: JSONValue) { self = Self.compose(removals, patch, next) }
 
     /// - Parameters:
-    ///   - removals: the removals at this path; null if `first` replaces the target's value here
-    ///   - first: the ``patch`` of the patches composed so far, at this path
-    ///   - second: the next patch, at this path
+    ///   - removals: the value of the earlier ``removals`` at one path, if any; null if `first` replaces the target's
+    ///     value there
+    ///   - first: the value of the earlier ``patch`` at this path
+    ///   - second: the value of the next patch at this path
     private static func compose(_ removals: JSONValue?, _ first: JSONValue, _ second: JSONValue) -> ComposedPatch {
         guard second.kind == .object else { return ComposedPatch(second) }
         guard first.kind == .object, removals?.isNull != true else {

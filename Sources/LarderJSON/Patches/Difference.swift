@@ -1,6 +1,7 @@
 import Glibc
 
-/// Computes the merge patch between two values, without recursion. Each member is visited once.
+/// Computes the merge patch between two values, without recursion. The members of each pair of objects are visited in
+/// two phases (see ``Frame/isRemoving``).
 struct Difference {
     /// Two objects at the same path that are being compared.
     private struct Frame {
@@ -11,7 +12,8 @@ struct Difference {
         var isRemoving = true
         var oldMembers: MemberCursor
         var newMembers: MemberCursor
-        /// The position before the name and brace of this object in the patch, to remove them if the objects are equal.
+        /// The position in the patch before the name and opening brace of this object. If the objects are equal, the
+        /// output after it is removed.
         let mark: JSONWriter.Mark
         /// The position of the object's first member in the patch.
         let start: Int
@@ -78,7 +80,8 @@ struct Difference {
     }
 
     private mutating func removed(_ last: Int, _ name: Int) {
-        // The members usually have the same order in both objects, which saves the search.
+        // The members usually have the same order in both objects. Comparing the next names then saves a search by
+        // name.
         if let (other, _) = frames[last].newMembers.next(new), same(name, other) { return }
         if Names.find(new, object: frames[last].new, like: name, of: old) != nil { return }
         writer.name(old, name)

@@ -15,8 +15,8 @@ public enum MergePatch {
         layers.isEmpty ? .emptyObject : Merger.merge(layers, firstIsPatch: true)
     }
 
-    /// The patch that turns `old` into `new`; the empty object if both are equal objects. Nil if no such patch exists,
-    /// because a merge patch cannot create a null member.
+    /// The patch that turns `old` into `new`; the empty object if both are equal objects. Nil if the patch would have
+    /// to create a null member, which a merge patch cannot do.
     public static func difference(from old: JSONValue, to new: JSONValue) -> JSONValue? {
         Difference.patch(from: old, to: new)
     }

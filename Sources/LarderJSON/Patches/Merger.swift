@@ -35,7 +35,7 @@ struct Merger {
         /// between them can be copied in blocks. Nil if the first source cannot be copied in blocks.
         var touched: [Int]?
         var nextTouched = 0
-        /// The next member of the first source, if that source is copied in blocks.
+        /// If the first source is copied in blocks, the name node of its next member that has not been written.
         var position: Int
     }
 
@@ -200,7 +200,8 @@ struct Merger {
         while let touched = frames[last].touched, frames[last].nextTouched < touched.count {
             let next = touched[frames[last].nextTouched]
             frames[last].nextTouched += 1
-            // Several sources may have the same member, so its name node can occur more than once.
+            // Several later sources may have the same member, so the name node of that member can occur in `touched`
+            // more than once.
             guard next >= start else { continue }
             name = next
             break
@@ -214,7 +215,8 @@ struct Merger {
     private mutating func member(_ last: Int, _ document: Document, name: Int, value: Int) {
         let current = frames[last].current
         guard let fold = fold(last, current, name: name, value: value) else { return }
-        // A later source may have removed the member and another one reintroduced it.
+        // If a later source has removed the member and another one has reintroduced it, the member is written when that
+        // other source is visited.
         guard fold.home == current else {
             sources.removeLast(sources.count - fold.start)
             return

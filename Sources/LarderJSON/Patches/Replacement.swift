@@ -1,5 +1,5 @@
 extension JSONValue {
-    /// A scalar that replaces another one.
+    /// A new scalar, and the path of the old scalar that it replaces.
     public struct Replacement: Sendable {
         /// The member names that lead to the scalar, outermost first.
         public var path: [String]

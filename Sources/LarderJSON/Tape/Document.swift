@@ -75,7 +75,7 @@ final class Document: @unchecked Sendable {
         memset(storage.pointee.text + storage.pointee.textCount, 0, Document.padding)
     }
 
-    /// Ensures room for `count` bytes of text in total. The padding is added to them.
+    /// Ensures room for `count` bytes of text in total, and for the padding after them.
     @inline(__always)
     func reserveText(_ count: Int) {
         if count > storage.pointee.textCapacity { growText(count) }
@@ -125,7 +125,7 @@ final class Document: @unchecked Sendable {
         return frames
     }
 
-    /// Frees allocated memory that is not used. Called for documents that are kept.
+    /// Frees the memory that is allocated but not used. Called for documents that will not be reused for another text.
     func trim() {
         free(storage.pointee.frames)
         storage.pointee.frames = nil

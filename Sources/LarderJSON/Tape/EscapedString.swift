@@ -5,7 +5,8 @@ enum EscapedString {
     static func withDecoded<R>(
         _ text: UnsafeBufferPointer<UInt8>, _ body: (UnsafeRawBufferPointer) -> R
     ) -> R {
-        // An escape is never shorter than the character it encodes. Short strings are decoded on the stack.
+        // An escape is never shorter than the character that it encodes, so a buffer of the size of the text suffices.
+        // Swift allocates a short buffer on the stack.
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: text.count) { buffer in
             let count = decode(text, into: buffer)
             return body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))

@@ -2,8 +2,8 @@
 /// choose names that collide.
 ///
 /// The table is built when the object ends, so that reading it needs no lock. A `table` node at the end of the object
-/// stores the position of the slots. A slot contains the distance from the object's node to a name node, or 0 if it is
-/// empty.
+/// stores the position of the slots. A slot contains the distance from the object's node to a name node. An empty slot
+/// contains 0.
 enum NameTable {
     /// Appends the table of an object whose members are all on the tape, marks the object as `indexed`, and resolves
     /// duplicates. Returns the number of distinct names.

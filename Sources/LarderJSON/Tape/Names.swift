@@ -5,7 +5,8 @@ import Glibc
 /// If several members have the same name, the first name node represents them all. It is `redirected` to the last name
 /// node, which has the effective value. All nodes but the first are marked as `later` and skipped.
 enum Names {
-    /// The name node whose value is the value of the member `name`: the last of its duplicates.
+    /// The name node that precedes the effective value of a member: the last node with the same name, or `name` itself
+    /// if the name occurs once. `name` is the first node with the name.
     @inline(__always)
     static func winner(_ nodes: UnsafePointer<Node>, _ name: Int) -> Int {
         nodes[name].has(Node.Flag.redirected) ? name &+ Int(nodes[name].span) : name
@@ -43,7 +44,8 @@ enum Names {
         UnsafeBufferPointer(start: text + Int(node.offset) + 1, count: Int(node.length) - 2)
     }
 
-    /// The value node of the member called `name`; nil if it does not exist or the node is not an object.
+    /// The value node of the member called `name`; nil if there is no such member or `object` is not the node of an
+    /// object.
     @inline(__always)
     static func find(
         _ document: UnsafePointer<Document.Storage>, object: Int, _ name: UnsafeRawBufferPointer
@@ -105,7 +107,8 @@ enum Names {
         EscapedString.equals(inner(node, text: text), UnsafeRawBufferPointer(start: name, count: count))
     }
 
-    /// The value node of the member with the same name as `name`, a name node of `other`; nil if it does not exist.
+    /// The value node of the member of `object` whose name equals that of the name node `name` in `other`; nil if there
+    /// is no such member.
     static func find(_ document: Document, object: Int, like name: Int, of other: Document) -> Int? {
         let wanted = other.nodes[name]
         return withBytes(wanted, text: other.text) { bytes in
@@ -130,7 +133,7 @@ enum Names {
     }
 
     /// Searches an open object for an earlier name equal to the one at `name`, and resolves the duplicate. Returns
-    /// whether there was one.
+    /// whether there was an earlier name.
     @inline(never)
     static func resolveDuplicate(
         _ nodes: UnsafeMutablePointer<Node>, text: UnsafePointer<UInt8>, object: Int, name: Int
@@ -164,7 +167,7 @@ enum Names {
     @inline(never)
     static func close(_ document: Document, object: Int, members: UInt32) -> UInt32 {
         let nodes = document.storage.pointee.nodes
-        // The bit has a meaning only during parsing, so it is cleared.
+        // The flag `duplicates` has a meaning only during parsing, so clear it in the complete object.
         nodes[object].info &= ~Node.Flag.duplicates
         if members > TapeParser.smallObject {
             return NameTable.build(document, object: object, members: Int(members))

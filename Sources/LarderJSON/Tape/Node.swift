@@ -30,15 +30,16 @@ struct Node: BitwiseCopyable {
         /// value: the text has no whitespace between tokens and no duplicate members, at any depth, so it is compact.
         /// Always set for scalars.
         static let clean: UInt32 = 1 << 4
-        /// container: it, or an object in it, may have a null member. If the flag is clear, there is no null member.
+        /// container: the container, or an object in it, may have a null member. If the flag is clear, there is no null
+        /// member at any depth.
         static let nullMembers: UInt32 = 1 << 5
         /// name: the name occurs earlier in this object, so this node is skipped.
         @inlinable static var later: UInt32 { 1 << 6 }
-        /// object: its last node is a `table`.
+        /// object: the last node in the subtree of the object is a `table`.
         @inlinable static var indexed: UInt32 { 1 << 6 }
         /// name: the name occurs again later. `span` is the distance to the last name node with this name.
         @inlinable static var redirected: UInt32 { 1 << 7 }
-        /// object of few members, during parsing: it has duplicate members.
+        /// object of few members, during parsing: the object has duplicate members.
         static let duplicates: UInt32 = 1 << 7
     }
 

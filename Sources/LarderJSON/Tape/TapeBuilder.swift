@@ -1,5 +1,5 @@
-/// Builds a document from parts of other documents without parsing them again. It copies both text and tape. The parts
-/// must be compact and free of duplicate members, so the result is as well.
+/// Builds a document from parts of other documents without parsing the parts again. It copies both the text and the
+/// tape of each part. The parts must be compact and free of duplicate members, so that the result is as well.
 struct TapeBuilder {
     private struct Open {
         var node: Int

@@ -47,7 +47,8 @@ enum Comparison {
             if Int(a.length) <= bytewise, sameBytes(left, a, right, b) { continue }
             switch a.kind {
             case Node.Kind.string:
-                // Short strings were compared as bytes above. Without escapes, strings with different bytes differ.
+                // The bytes of short strings were compared above, and they differ. If neither string has escapes, the
+                // strings therefore differ.
                 guard a.has(Node.Flag.escaped) || b.has(Node.Flag.escaped) || Int(a.length) > bytewise,
                     Names.equal(a, left.text, b, right.text)
                 else { return false }
@@ -93,7 +94,8 @@ enum Comparison {
         var leftCursor = MemberCursor(left, object: leftObject)
         var rightCursor = MemberCursor(right, object: rightObject)
         while let (name, value) = leftCursor.next(left) {
-            // The members usually have the same order in both objects.
+            // The members usually have the same order in both objects. Comparing the next names then saves a search by
+            // name.
             if let (otherName, otherValue) = rightCursor.next(right),
                 Names.equal(left.nodes[name], left.text, right.nodes[otherName], right.text)
             {

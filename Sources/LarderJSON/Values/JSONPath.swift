@@ -2,7 +2,8 @@ import Glibc
 
 /// A path from a document to a value in it: member names and array indexes.
 public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
-    /// The path as it was passed: names separated by dots, or a JSON Pointer (RFC 6901). Empty for the whole document.
+    /// The path as text: names separated by dots, if it was parsed from such a text, otherwise a JSON Pointer (RFC
+    /// 6901). Empty for the whole document.
     private let text: String
 
     private init(text: String) { self.text = text }
@@ -88,7 +89,8 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
         return segments
     }
 
-    /// The dotted form if all names permit it, otherwise the pointer. ``init(parsing:)`` parses it to an equal path.
+    /// The path as names separated by dots if all names permit that form, otherwise as a JSON Pointer.
+    /// ``init(parsing:)`` parses this text to an equal path.
     public var description: String {
         guard isPointer else { return text }
         let segments = segments

@@ -145,7 +145,8 @@ extension JSONValue {
     }
 
     /// A bit set of name lengths: bit n is set if the object may have a member whose name has n bytes. Bit 63 also
-    /// stands for longer names. With it, lookups of many names in a small object are faster.
+    /// stands for longer names. A caller that looks up many names in a small object is faster if it skips the names
+    /// whose bit is clear.
     package var nameLengths: UInt64 {
         let nodes = document.nodes
         let entry = entry
@@ -171,7 +172,7 @@ extension JSONValue {
         return text.withUTF8Buffer { Names.matches(entry, text: document.text, UnsafeRawBufferPointer($0)) }
     }
 
-    /// The element at `index`, from 0; nil if it does not exist or the value is not an array.
+    /// The element at `index`, counted from 0; nil if there is no such element or the value is not an array.
     ///
     /// Takes constant time if all elements are scalars, otherwise time proportional to `index`. Use ``elements`` to
     /// visit many elements.
@@ -255,7 +256,8 @@ extension JSONValue {
 }
 
 extension JSONValue {
-    /// The position of a path in the text that a value was parsed from, for error messages.
+    /// The position to which a path, or its longest existing prefix, leads in the text that a value was parsed from.
+    /// Used in error messages.
     public struct Place: Sendable, Hashable {
         /// The line, from 1, of the last name or element that was found.
         public let line: Int
@@ -264,8 +266,9 @@ extension JSONValue {
         public let depth: Int
     }
 
-    /// The position, in the original text, of the value at a path. If there is no value, the position of the value at
-    /// the longest prefix of the path that has one. If a member is duplicated, the position of the last one.
+    /// The position, in the original text, of the member name or array element that a path ends at. If there is no
+    /// value at the path, the position for the longest prefix of the path that has a value. If a member is duplicated,
+    /// the position of its last occurrence.
     ///
     /// Lines end with LF. A value that was built by a program or copied by ``detached()`` is a single line.
     public func place(of path: JSONPath) -> Place {
@@ -349,8 +352,9 @@ extension JSONValue {
     }
 }
 
-// There is no nil literal on purpose. With one, `found ? value : nil` would yield a JSON `null` instead of an absent
-// value, because the compiler prefers the type that is not optional. Write `.null` for `null`.
+// `JSONValue` is not expressible by a nil literal, on purpose. If it were, `found ? value : nil` would yield a JSON
+// `null` instead of an absent value, because the compiler prefers the type that is not optional. Write `.null` for
+// `null`.
 extension JSONValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
     ExpressibleByStringLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {

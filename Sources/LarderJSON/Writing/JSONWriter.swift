@@ -212,7 +212,7 @@ extension JSONWriter {
     }
 }
 
-// Each of these methods reserves room once and then writes directly into the array.
+// The methods below that call `append(upTo:_:)` reserve room once and then write directly into the array.
 extension JSONWriter {
     /// Writes the name of the next member, copied from a name node of a document.
     mutating func name(_ document: Document, _ node: Int) {
@@ -267,7 +267,7 @@ extension JSONWriter {
         assert(
             name.withUTF8Buffer { !$0.contains(where: PlainText.isEscaped) },
             "the name contains characters that JSON escapes")
-        // The comma is always written. If none is needed, the quotation mark overwrites it.
+        // Always write the comma. If no comma is needed, the quotation mark overwrites it.
         output[0] = UInt8(ascii: ",")
         let start = comma ? output + 1 : output
         start[0] = UInt8(ascii: "\"")
@@ -352,7 +352,8 @@ extension JSONWriter {
         }
     }
 
-    /// Appends up to `capacity` bytes, which `body` writes and counts. Returns false if `body` wrote nothing.
+    /// Appends up to `capacity` bytes. `body` writes them and returns their number. Returns false if `body` wrote
+    /// nothing.
     @inline(__always) @discardableResult
     private mutating func append(upTo capacity: Int, _ body: (UnsafeMutablePointer<UInt8>) -> Int) -> Bool {
         var written = 0

@@ -33,7 +33,8 @@ enum PlainText {
                 found |= word(text, index, to: output)
                 index += 8
             }
-            // The last word overlaps the previous one, unless the size is a multiple of eight.
+            // The last eight bytes are copied as one more word. It overlaps the previous word, and is the same word if
+            // the size is a multiple of eight.
             return found | word(text, count - 8, to: output) == 0
         }
         if count >= 4 {
