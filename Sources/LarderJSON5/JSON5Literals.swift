@@ -1,7 +1,7 @@
 import LarderJSON
 
 /// Parses strings and numbers. Both have the syntax of JSON (RFC 8259), except that a string may be in single quotation
-/// marks.
+/// marks, and may contain the escape `\'`.
 extension JSON5Text {
     /// Parses a string in single or double quotation marks.
     mutating func string() throws(JSON5Error) -> String {
@@ -39,8 +39,8 @@ extension JSON5Text {
         }
     }
 
-    /// Parses the rest of an escape after `\u`: four hexadecimal digits, and a second such escape if they are half of a
-    /// surrogate pair.
+    /// Parses the rest of an escape, after `\u`: four hexadecimal digits and, if they denote the first half of a
+    /// surrogate pair, the `\u` escape of the second half.
     private mutating func codePoint(from start: Int) throws(JSON5Error) -> Unicode.Scalar {
         let first = try hexadecimal(from: start)
         if let scalar = Unicode.Scalar(first) { return scalar }
@@ -67,8 +67,8 @@ extension JSON5Text {
         return value
     }
 
-    /// Parses a number. All characters up to the next one that cannot be part of a number or a word count as the
-    /// number, so `1_000` and `5s` are errors.
+    /// Parses a number. The number extends to the next character that cannot be part of a number or a word, so `1_000`
+    /// and `5s` are errors.
     mutating func number() throws(JSON5Error) -> JSON5Value.Content {
         let start = offset
         while let scalar = peek, Self.continuesNumber(scalar) { advance() }

@@ -10,7 +10,7 @@ package struct JSON5Parser {
     package static let maximumDepth = 64
 
     private var text: JSON5Text
-    /// An error for each member whose name has already occurred in the same object.
+    /// An error for each member whose name occurs earlier in the same object.
     private var duplicates: [JSON5Error] = []
 
     private init(_ scalars: [Unicode.Scalar]) {

@@ -9,7 +9,7 @@ package enum JSON5Shown {
         return "\"\(shown)\(text.unicodeScalars.count > 60 ? "…" : "")\""
     }
 
-    /// The character; its code point as text if the character is invisible or would break the line.
+    /// The character, or its code point as text if the character is invisible or would break the line.
     package static func printable(_ scalar: Unicode.Scalar) -> String {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .unassigned, .privateUse, .surrogate:

@@ -24,7 +24,8 @@ package struct JSON5Value {
     /// The position of the value in the text, in Unicode scalars.
     package let offset: Int
 
-    /// The value for an error message: a short scalar as text, any other value as the name of its type.
+    /// The value for an error message. An array, an object or a number of more than 40 characters is shown as the name
+    /// of its type. Any other value is shown as text, which is truncated if it is a long string.
     package var shown: String {
         switch content {
         case .null: "null"
