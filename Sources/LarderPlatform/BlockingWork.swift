@@ -1,7 +1,7 @@
 internal import Dispatch
 package import NIOPosix
 
-/// Runs system calls that may wait for a disk on a thread pool, so that they do not block tasks or event loops.
+/// Runs system calls on a thread pool if they may wait for a disk, so that they do not block tasks or event loops.
 package struct BlockingWork: Sendable {
     private let threads: NIOThreadPool
 
@@ -11,8 +11,8 @@ package struct BlockingWork: Sendable {
 
     /// Runs a body on the pool and returns its result.
     ///
-    /// The body runs on the pool even if the task is canceled, because it may clean up or finish a write. A caller that
-    /// does not need this checks for cancellation before it calls this method.
+    /// The body runs on the pool even if the task is canceled, because it may clean up or finish a write. A caller
+    /// whose body need not run after a cancellation checks for it before calling this method.
     package func run<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {

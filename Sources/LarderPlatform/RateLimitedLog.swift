@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// A log that limits bursts of events. The first `burst` events of a key in each interval are logged at once. Further
 /// events of that interval are combined into one line, which is logged at the end of the interval and counts towards
-/// the `burst` of the next one. The log forgets a key after an interval in which no event of the key was combined.
+/// the `burst` of the next interval. The log forgets a key after an interval in which no event of the key was combined.
 package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: Sendable {
     private struct Window {
         var lines = 0
@@ -20,7 +20,8 @@ package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: S
 
     /// - Parameters:
     ///   - interval: the length of an interval, which is the time between two combined lines of a key
-    ///   - burst: the number of lines per key and interval that are logged at once
+    ///   - burst: the maximum number of lines per key and interval. The first events are logged at once until this
+    ///     number is reached
     ///   - write: logs an entry that stands for the given number of events; called on any thread
     package init(
         every interval: Duration, burst: Int = 1, clock: any Clock<Duration> = ContinuousClock(),

@@ -27,8 +27,8 @@ package final class Signal: Sendable {
         if !isRaised.exchange(true, ordering: .acquiringAndReleasing) { wake(self) }
     }
 
-    /// Resets the signal. The receiver calls this before it reads the state that the events change, so that it misses
-    /// no event.
+    /// Resets the signal. The receiver calls this before it reads the state that the events change. Otherwise it could
+    /// miss an event.
     /// - Returns: whether the signal was raised since the last call of this method
     @discardableResult
     package func take() -> Bool { isRaised.exchange(false, ordering: .acquiringAndReleasing) }

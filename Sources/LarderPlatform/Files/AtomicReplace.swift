@@ -2,8 +2,8 @@ import Glibc
 
 /// Replaces a file in one step: readers see either the complete previous content or the complete new content.
 ///
-/// Write the content, then call ``replace(synchronizing:)``. If the file has not been replaced when this value is
-/// destroyed, the new file is removed.
+/// Write the content, then call ``replace(synchronizing:)``. If this value is destroyed before that call has succeeded,
+/// the new file is removed and the previous file stays.
 package struct AtomicReplace: ~Copyable {
     /// A step that failed.
     package struct Failure: Error {

@@ -14,7 +14,7 @@ package final class FileLock: Sendable {
 
     package let descriptor: CInt
 
-    /// Acquires the lock without waiting. Takes ownership of the descriptor and closes it if this throws.
+    /// Acquires the lock without waiting. Takes ownership of the descriptor, and closes it if this initializer throws.
     package init(_ descriptor: CInt) throws(Failure) {
         guard uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 else {
             let error = Errno.current
@@ -31,8 +31,8 @@ package final class FileLock: Sendable {
 
     /// Releases the lock. The file stays open.
     package func unlock() {
-        // Closing the descriptor alone would not release the lock if a child process between fork(2) and execve(2) has
-        // a copy.
+        // Closing the descriptor alone would not release the lock while a child process between fork(2) and execve(2)
+        // has a copy of the descriptor.
         flock(descriptor, LOCK_UN)
     }
 
