@@ -1,6 +1,6 @@
 import LarderJSON
 
-// How the generated messages read and write member types that JSON itself does not have.
+// How the generated messages read and write members whose types JSON itself does not have, such as times and digests.
 
 /// The namespace that always exists. A request without `namespace` refers to it.
 public let defaultNamespace = "default"
@@ -13,8 +13,8 @@ extension MemberReader {
     /// Reads `namespace`; the default namespace if the member is absent or null.
     func namespace() throws(WireError) -> String { try string("namespace") ?? defaultNamespace }
 
-    /// Reads a member that confirms a change of the whole document. An empty path alone does not confirm the change,
-    /// because it may be a mistake.
+    /// Reads the boolean member `name`, with which a client confirms that it wants to change the whole document. An
+    /// empty path alone does not confirm the change, because it may be a mistake.
     /// - Parameter effect: the part of the error text that describes the change: "setting the whole document replaces
     ///   all overrides"
     /// - Throws: `invalidParams` if the path is the whole document and the member is not true, or if the member is true
@@ -170,7 +170,7 @@ enum WireInteger {
 private let maxSeconds: Double = 10 * 366 * 86_400
 
 extension JSONWriter {
-    /// Writes a number member; a whole number without a fraction. Writes no member for nil.
+    /// Writes a number member. A whole number is written without a fraction. Writes no member for nil.
     mutating func member(_ name: StaticString, _ number: Double?) {
         guard let number else { return }
         self.name(name)

@@ -9,8 +9,8 @@ public struct ConfigEvent: Sendable, Equatable {
     /// The method of the notification.
     public static let method = "config.event"
 
-    /// Why an event was sent with the whole value, or why the subscription ended. A reason that this version does not
-    /// know is kept as received.
+    /// Why an event was sent with the whole value or with a revision only, or why the subscription ended. A reason that
+    /// this version does not know is kept as received.
     public struct Reason: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -109,7 +109,7 @@ public struct ConfigEvent: Sendable, Equatable {
 
     /// Appends a complete event: the head for one subscription, and the shared body.
     /// - Parameter body: the result of ``body(namespace:epoch:revision:state:content:)``, or empty if the caller writes
-    ///   it
+    ///   the body itself
     public static func append(
         subscription: Int, sequence: Int, skipped: Int, body: UnsafeRawBufferPointer, to writer: inout JSONWriter
     ) {
@@ -151,8 +151,8 @@ public struct ConfigEvent: Sendable, Equatable {
             writer.member("reason", reason.rawValue)
         }
         writer.endObject()
-        // The head contains the opening brace of `params`, so a comma replaces the brace here. The closing brace of the
-        // notification and the LF follow.
+        // The head contains the opening brace of `params`, so a comma replaces the brace at the start of the body. The
+        // closing brace of the notification and the LF are added at the end.
         var bytes = writer.bytes
         bytes[0] = UInt8(ascii: ",")
         bytes.append(UInt8(ascii: "}"))

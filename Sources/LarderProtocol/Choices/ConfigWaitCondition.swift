@@ -31,7 +31,7 @@ extension ConfigWait {
             self = conditions[0]
         }
 
-        /// Writes the members into the object that the writer has begun.
+        /// Writes the parameters of the condition into the object that was begun with `writer`.
         func writeMembers(to writer: inout JSONWriter) {
             switch self {
             case .equals(let value): writer.member("equals", value)

@@ -4,7 +4,8 @@ extension ImagePrefetch {
     /// An image to prefetch. On the wire it is a URL, or an object with `url`.
     public struct Item: Sendable, Hashable {
         public var image: ImageReference
-        /// The digest that the image must have. An image with another digest is rejected.
+        /// The digest that the image must have. If the cached or downloaded image has another digest, it is not used.
+        /// Nil to accept any image.
         public var expectedDigest: WireDigest?
 
         public init(_ image: ImageReference, expectedDigest: WireDigest? = nil) {

@@ -1,7 +1,7 @@
 import LarderJSON
 
 extension ImagePut.Parameters {
-    /// How the content of the file is sent.
+    /// How a client sends the bytes of the image to store.
     public enum Content: Sendable, Hashable {
         /// As base64 in the request itself.
         case inline([UInt8])
@@ -27,7 +27,7 @@ extension ImagePut.Parameters {
             self = .descriptor
         }
 
-        /// Writes the member into the object that the writer has begun.
+        /// Writes `data` or `descriptor` into the object that was begun with `writer`.
         func writeMembers(to writer: inout JSONWriter) {
             switch self {
             case .inline(let bytes): writer.member("data", InlineBytes.text(of: bytes))

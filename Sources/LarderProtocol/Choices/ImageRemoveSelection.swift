@@ -4,7 +4,8 @@ extension ImageRemove {
     /// The images to remove.
     public enum Selection: Sendable, Hashable {
         case image(ImageReference)
-        /// All images whose URL begins with this text, which is an origin, or an origin and the beginning of a path.
+        /// All images whose URL begins with this text, which is an origin, or an origin and the beginning of a path and
+        /// query.
         case prefix(String)
 
         /// The URL of the image, or the prefix.
@@ -26,7 +27,7 @@ extension ImageRemove {
             }
         }
 
-        /// Writes the members into the object that the writer has begun.
+        /// Writes the parameters of the selection into the object that was begun with `writer`.
         func writeMembers(to writer: inout JSONWriter) {
             switch self {
             case .image(let image): image.writeMembers(to: &writer)
