@@ -47,8 +47,8 @@ package struct AccessRules: Sendable, Equatable {
         return rules
     }
 
-    /// The permission bits of a namespace's plain copy (``SnapshotExporter``). They are the bits from the settings. The
-    /// group bits are removed if the group may not read the namespace. The bits for others are removed if not every
+    /// The permission bits of a namespace's plain copy (``SnapshotExporter``). They are the bits in the settings,
+    /// without the group bits if the group may not read the namespace, and without the bits for others unless every
     /// user may read the namespace.
     /// - Parameters:
     ///   - mode: the permission bits from the settings (`current.mode`)

@@ -16,13 +16,13 @@ struct Denial {
 /// reply. After a change of the rules, it decides again on pending requests and subscriptions.
 struct Authorizer: Sendable {
     let namespaces: ConfigNamespaces
-    /// Nil if the agent runs without an image cache. Requests for images are then permitted here, and fail later.
+    /// The image cache; nil if the agent runs without one. Requests for images are then permitted here, and fail later.
     let images: ImageService?
 
     /// Returns the reason to deny a request; nil if the request is permitted.
     @inline(__always)
     func decide(_ requirement: Requirement, _ rights: PeerRights) -> Denial? {
-        // The common case for cached replies.
+        // A shortcut for most cached replies: the peer may read every namespace, and the request reads one.
         if rights.readsEverything, case .inNamespace(.read, _) = requirement { return nil }
         return decideAnyCase(requirement, rights)
     }

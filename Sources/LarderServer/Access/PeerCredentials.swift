@@ -60,7 +60,8 @@ struct PeerCredentials: Sendable, Hashable {
                 found = larder_peer_groups(descriptor, buffer.baseAddress, buffer.count)
                 count = found <= buffer.count ? max(0, found) : 0
             }
-            // The kernel recorded the groups at connect(2), so the second call finds the same number.
+            // If the buffer was too small, the loop repeats once with a buffer of the size that the kernel reported.
+            // The number of groups cannot change in between, because the kernel recorded the groups at connect(2).
             guard found > capacity else { return groups }
             capacity = found
         }

@@ -11,11 +11,11 @@ final class PeerRights: Sendable {
     let general: Rights
     /// Whether the peer may read every namespace.
     let readsEverything: Bool
-    /// Whether there may be namespaces that are hidden from the peer.
+    /// Whether there may be namespaces in which the peer has no right, and whose existence is therefore hidden from it.
     let mayHaveHiddenNamespaces: Bool
     /// The rights in namespaces whose settings have an `access` member.
     private let own: [String: Rights]
-    /// The rights in all other namespaces.
+    /// The rights in namespaces whose settings have no `access` member.
     private let defaultRights: Rights
     private let isTrusted: Bool
     let user: UInt32
@@ -50,7 +50,7 @@ final class PeerRights: Sendable {
 
     func hasAnywhere(_ right: Right) -> Bool { general.contains(right) || own.values.contains { $0.contains(right) } }
 
-    /// Whether the peer may know that the namespace exists, because it has a right in it.
+    /// Whether the peer may know that the namespace exists: true if the peer has a right in the namespace.
     func mayKnow(of namespace: String) -> Bool { !rights(in: namespace).isEmpty }
 
     /// The peer's rights in those of `namespaces` whose settings have an `access` member. Omits namespaces in which the

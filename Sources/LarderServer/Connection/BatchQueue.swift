@@ -9,7 +9,7 @@ struct BatchQueue {
     /// The number of bytes buffered for batches: replies, and the line of the waiting batch.
     var chargedBytes: Int { replyBytes + (waiting?.lineBytes ?? 0) }
 
-    /// Brings ``replyBytes`` up to date with the size of a batch's replies.
+    /// Updates ``replyBytes`` after replies have been added to a batch.
     mutating func update(_ batch: BatchReply) {
         replyBytes += batch.chargedBytes - batch.countedBytes
         batch.countedBytes = batch.chargedBytes

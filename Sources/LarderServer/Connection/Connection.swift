@@ -122,8 +122,8 @@ final class Connection: EpollTarget {
         close()
     }
 
-    /// Closes the connection immediately. The remaining requests of a waiting batch are started first, because the
-    /// batch was received as a whole. Uncommitted requests are cancelled after that.
+    /// Closes the connection immediately. Then starts the remaining requests of a waiting batch that have the lifetime
+    /// `committed`, because the batch was received as a whole, and cancels all pending requests with another lifetime.
     func close() {
         if state.phase == .closed { return }
         state.phase = .closed
@@ -177,7 +177,8 @@ final class Connection: EpollTarget {
         for ticket in state.pending.tickets(.connection) { state.pending[ticket]?.cancel(reason) }
     }
 
-    /// Called when all queued output was written: lagging subscriptions get the newest snapshot, and reading resumes.
+    /// Called when all queued output was written. Subscriptions that missed a snapshot get the newest one, and reading
+    /// resumes.
     func outputDrained() {
         chargeBufferedBytes()
         for subscription in state.subscriptions.takeLagging() { subscription.catchUp() }
@@ -195,8 +196,8 @@ final class Connection: EpollTarget {
         state.usage.update(chargedBytes: bytes)
     }
 
-    /// Returns an error if no more large buffers are granted to the user at present; otherwise nil. Counts and logs a
-    /// refusal.
+    /// Returns the error for work that needs a buffer of more than ``UserUsage/largeBytes``, if the user's buffered
+    /// bytes exceed the limit; otherwise nil. Counts and logs the refusal.
     func refusalOfLargeWork() -> WireError? {
         state.usage.refusalOfLargeWork().map { loop.count($0, of: state.principal.credentials) }
     }

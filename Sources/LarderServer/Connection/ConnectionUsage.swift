@@ -37,14 +37,16 @@ struct ConnectionUsage {
         chargedBytes = bytes
     }
 
-    /// The refusal if no more large buffers are granted to the user at present; otherwise nil.
+    /// The refusal of work that needs a buffer of more than ``UserUsage/largeBytes``, if the user's buffered bytes
+    /// exceed the limit; otherwise nil.
     func refusalOfLargeWork() -> UsageRefusal? {
         user.exceedsQueuedBytes(limits)
             ? UsageRefusal(limit: .queuedBytes, error: user.queuedBytesExceeded(limits)) : nil
     }
 
     /// Reserves a place for a pending request.
-    /// - Returns: the number of bytes of the request's line that are charged until the request completes
+    /// - Returns: the number of bytes of the request's line that are charged until the request completes; 0 if the line
+    ///   is short, or already charged with an earlier request of its batch
     mutating func admitRequest() throws(UsageRefusal) -> Int {
         let bytes = lineBytes > UserUsage.largeBytes ? lineBytes : 0
         if bytes > 0, let refusal = refusalOfLargeWork() { throw refusal }
@@ -58,10 +60,10 @@ struct ConnectionUsage {
         return bytes
     }
 
-    /// Reserves a place for a committed request whose connection has closed.
+    /// Reserves a place for a committed request that starts after its connection has closed. The limit does not apply.
     func admitOrphan() { user.addOrphanedRequest() }
 
-    /// Releases the places of pending requests.
+    /// Releases the places of `count` pending requests, and the bytes of their lines that were charged.
     func removeRequests(_ count: Int, chargedBytes bytes: Int) {
         for _ in 0..<count { user.removeRequest() }
         if bytes > 0 { user.charge(-bytes) }
@@ -69,7 +71,7 @@ struct ConnectionUsage {
 
     /// Reserves a place for a subscription, and memory for its path.
     /// - Parameter open: the number of subscriptions that the connection has
-    /// - Returns: the number of bytes of the path that are charged while the subscription is open
+    /// - Returns: the number of bytes of the path that are charged while the subscription is open; 0 for a short path
     func admitSubscription(to path: JSONPath, open: Int) throws(UsageRefusal) -> Int {
         let length = path.segments.reduce(0) { $0 + $1.utf8.count }
         let bytes = length > Self.longPathBytes ? length : 0

@@ -16,7 +16,8 @@ struct OutboundQueue {
         case writeNext
         /// Continue when the socket has room.
         case waitUntilWritable
-        /// Continue after a delay.
+        /// Continue after a delay, because too many descriptors are in flight or memory is short. The kernel does not
+        /// report when either condition ends.
         case retry(after: TimeAmount)
         /// Notify the connection that the last queued piece was written.
         case drained
@@ -48,9 +49,9 @@ struct OutboundQueue {
     /// quarter of the connections, each with up to four descriptors in flight, so no more descriptors than the maximum
     /// number of connections. A user who does not read therefore cannot prevent others from receiving descriptors.
     static let maxDescriptorsInFlight = 4
-    /// A smaller number of unread bytes counts as zero. The kernel adds more than this many bytes of overhead to each
-    /// unread piece. A smaller number therefore means that the client has read all pieces, and that the kernel has not
-    /// finished subtracting the last one.
+    /// If the kernel reports fewer unread bytes than this, the client has read everything. The kernel adds more than
+    /// this many bytes of overhead to each unread piece. A smaller number, if not zero, only means that the kernel has
+    /// not finished subtracting the last piece.
     private static let minUnreadBytes = 256
     private static let minRetryDelay = TimeAmount.milliseconds(1)
     private static let maxRetryDelay = TimeAmount.milliseconds(64)
@@ -63,7 +64,7 @@ struct OutboundQueue {
     /// The number of descriptors sent since the client was last found to have read everything.
     private var descriptorsInFlight = 0
     private var lastProgress = Progress(accepted: 0, unread: 0, at: .uptimeNanoseconds(0))
-    /// The delay before the next retry.
+    /// The delay before the next write after the action ``Action/retry(after:)``. It doubles with each retry.
     private var retryDelay = Self.minRetryDelay
     /// Whether a write failed because the peer has disconnected. Later output is dropped.
     private(set) var isBroken = false
@@ -134,7 +135,7 @@ struct OutboundQueue {
         }
         if result.sent > 0 {
             pieces[0].bytes.moveReaderIndex(forwardBy: result.sent)
-            // The descriptor was sent with the first byte.
+            // The descriptor was sent with the first byte, so it is not sent again with the rest of the piece.
             pieces[0].file = nil
         }
         return result.status == .broken ? breakOff() : wait(result.status)

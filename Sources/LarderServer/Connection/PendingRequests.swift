@@ -57,7 +57,7 @@ struct PendingRequests {
     enum Lifetime {
         /// The request is cancelled.
         case connection
-        /// The request runs to its end and counts towards the user's limit until then.
+        /// The request runs to its end. Until then it counts towards the user's limit on unanswered requests.
         case committed
     }
 
@@ -65,7 +65,7 @@ struct PendingRequests {
     enum Completion {
         /// Write the reply.
         case answer(PendingRequest)
-        /// Release the place of a request whose connection is closed.
+        /// Write no reply, because the connection of the request is closed; only release the place of the request.
         case orphaned
         /// Do nothing: the request was completed before.
         case unknown
@@ -73,7 +73,7 @@ struct PendingRequests {
 
     private var requests: [Ticket: PendingRequest] = [:]
     private var lastTicket = 0
-    /// The committed requests, after the connection has closed.
+    /// The committed requests that were pending when the connection closed, and have no result yet.
     private var orphaned: Set<Ticket> = []
 
     var count: Int { requests.count }

@@ -46,7 +46,8 @@ final class ReceivedDescriptors {
     /// took it.
     func endLine() { ofUnfinishedLine = nil }
 
-    /// Called after all complete lines of an input were served.
+    /// Called after all complete lines of an input were served. Closes descriptors that no request took, except the one
+    /// of an unfinished line.
     func endInput(hasUnfinishedLine: Bool) {
         // If several descriptors arrive with one line, the first one counts.
         ofUnfinishedLine = hasUnfinishedLine ? ofUnfinishedLine ?? ofInput : nil
@@ -58,7 +59,7 @@ final class ReceivedDescriptors {
 
 /// Counts the open descriptors that were received over a connection, and charges them to the user as open files.
 final class OpenFiles: Sendable {
-    /// The maximum number per connection, including descriptors that wait to be closed.
+    /// The maximum number of received descriptors that are open per connection, including those that wait to be closed.
     private static let limit = 4
 
     private let usage: UserUsage

@@ -66,7 +66,7 @@ struct ReplyWriter {
         if let batch = request.slot?.batch { writeIfComplete(batch) }
     }
 
-    /// Writes a reply whose body may throw.
+    /// Writes the reply that `body` encodes, and rethrows the error of `body`.
     func write<Failure: Error>(
         in slot: BatchSlot?, _ body: (inout JSONWriter) throws(Failure) -> Void
     ) throws(Failure) {
@@ -89,8 +89,8 @@ struct ReplyWriter {
         reply(id: id, error, in: nil)
     }
 
-    /// Counts the replies that a batch has gained. If they are large, they are charged to the user immediately, because
-    /// the last request of the batch may take arbitrarily long.
+    /// Counts the replies that a batch has gained. Large replies are charged to the user immediately, because they stay
+    /// buffered until the last request of the batch has its reply, which may take arbitrarily long.
     private func countReplies(of batch: BatchReply) {
         connection.state.batches.update(batch)
         if batch.chargedBytes > UserUsage.largeBytes { connection.chargeBufferedBytes() }
@@ -127,7 +127,7 @@ struct ReplyWriter {
         if loop.output.writer.bytes.count >= Self.largeOutputBytes { flush() }
     }
 
-    /// Sends the output followed by a body, which is not copied.
+    /// Sends the buffered output and then `body`, whose bytes are not copied.
     func flush(then body: ByteBuffer) { send(then: body) }
 
     /// Sends a descriptor with the next byte of output.

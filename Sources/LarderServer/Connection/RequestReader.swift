@@ -29,7 +29,8 @@ struct RequestReader {
     /// The steps that must wait until the other connections of the loop have been served.
     private enum Deferral { case nothing, reading, everything }
 
-    /// The maximum size of one read, except for long lines. It limits the input that one time slice serves.
+    /// The maximum number of bytes of one read, except within a long line. This maximum also limits how much input one
+    /// time slice serves.
     static let sliceBytes = 8 * 1024
     /// The size of the read buffer, and the maximum size of a read within a long line.
     static let bufferBytes = 64 * 1024
@@ -134,7 +135,8 @@ struct RequestReader {
         deferral = .nothing
     }
 
-    /// Records that waiting requests may be started. More input is read only after other connections have been served.
+    /// Records that the gate has opened, so that requests that have been received may be started. More input is read
+    /// only after other connections have been served.
     mutating func gateOpened() { deferral = .reading }
 
     // MARK: Lines

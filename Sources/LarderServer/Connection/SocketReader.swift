@@ -97,8 +97,8 @@ struct SocketReader {
                 keep(ByteBuffer(bytes: UnsafeRawBufferPointer(rebasing: bytes[served...])))
             }
             connection.state.reader.endInputOfDescriptors()
-            // The kernel reports only input that arrives after this read, so the reader records whether there may be
-            // more now.
+            // The kernel reports only input that arrives after this read, not input that is already in the socket. The
+            // reader therefore records whether the socket may have more now.
             connection.state.reader.didRead(mayHaveMore: count == buffer.count || hasPassed)
         case 0: connection.state.reader.inputEnded()
         default: readFailed(errno)
@@ -172,7 +172,8 @@ struct SocketReader {
         return offset
     }
 
-    /// Runs `body`. A request that completes during it neither resumes reading nor closes the connection.
+    /// Runs `body`, which serves lines. A request that completes while `body` runs neither resumes reading nor closes
+    /// the connection.
     private func serving(_ body: () -> Void) {
         connection.state.reader.isServing = true
         body()
@@ -190,7 +191,7 @@ struct SocketReader {
     }
 
     /// Serves a line.
-    /// - Returns: whether serving the line took longer than a cached reply does
+    /// - Returns: whether serving the line took longer than sending a cached reply
     @discardableResult
     private func serve(_ line: consuming LineFramer.Line) -> Bool {
         defer { connection.output.flushIfLarge() }

@@ -12,8 +12,8 @@ struct SocketWriter {
             case complete
             /// The socket has no room for the remaining bytes.
             case wouldBlock
-            /// Too many descriptors are in flight to clients that do not read (unix(7), ETOOMANYREFS). The kernel does
-            /// not report when the number drops.
+            /// Too many descriptors are in flight to clients that do not read (unix(7), ETOOMANYREFS), or the kernel
+            /// has no memory. The kernel does not report when either condition ends.
             case outOfDescriptors
             /// The peer has disconnected, or the socket failed.
             case broken
@@ -83,7 +83,7 @@ struct SocketWriter {
 /// stays open while this object is referenced, at least until the descriptor has been sent.
 final class PassedFile: Sendable {
     let descriptor: CInt
-    /// Keeps the descriptor open.
+    /// The object that owns the descriptor. A reference to it keeps the descriptor open.
     private let owner: any Sendable
     /// The user that the open file is charged to; nil for a file that all clients share.
     private let usage: UserUsage?

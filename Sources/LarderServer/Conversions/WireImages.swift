@@ -10,7 +10,7 @@ extension ImageRequest {
     /// The request to the image cache for an `image.get`.
     init(_ parameters: ImageGet.Parameters) {
         self.init(parameters.image, policy: parameters.policy, maximumAge: parameters.maximumAgeSeconds)
-        // The text was validated as a digest when the request was read.
+        // The conversion cannot fail, because the digits were validated when the request was read.
         expectedDigest = parameters.expectedDigest.flatMap { BlobDigest(hex: $0.hex) }
         priority =
             switch parameters.priority {
