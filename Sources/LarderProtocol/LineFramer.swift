@@ -14,7 +14,8 @@ public struct LineFramer: Sendable {
     public enum Line {
         /// A part of the input. The pointer is valid as long as the memory of the input.
         case whole(UnsafeRawBufferPointer)
-        /// A line that spanned several pieces of input. ``reuse(_:)`` takes its memory for another line.
+        /// A line that spanned several pieces of input. After use, pass the array to ``reuse(_:)``, so that a later
+        /// line can use its memory.
         case assembled([UInt8])
         /// A line that is longer than the limit. Its remaining bytes are dropped.
         case tooLong
@@ -24,7 +25,7 @@ public struct LineFramer: Sendable {
     /// bytes, so that it rarely grows again. Memory that is reserved but not written is not resident.
     private static let longLineBytes = 32 * 1024
     private static let roomForLongLine = 1 << 20
-    /// Buffers with a larger capacity are freed instead of reused.
+    /// Buffers whose capacity exceeds this number of bytes are freed instead of reused.
     private static let maxReusedBytes = 4096
 
     /// The maximum length of a line in bytes, without its line end.
@@ -119,12 +120,13 @@ public struct LineFramer: Sendable {
     /// Buffers a piece of an incomplete line.
     private mutating func hold(_ piece: UnsafeRawBufferPointer) -> Line? {
         if isSkipping { return nil }
-        // The byte that exceeds the limit may be the CR of CRLF.
+        // One byte more than the limit is accepted if it is a CR, because the CR may belong to the line end (CRLF).
         let total = partial.count + piece.count
         let isOver = total > maximumLineBytes + 1 || (total == maximumLineBytes + 1 && piece.last != UInt8(ascii: "\r"))
         guard isOver else {
             if total > partial.capacity, total > Self.longLineBytes {
-                // Doubling the capacity each time would copy a long line repeatedly.
+                // The capacity grows to at least four times the size, because a long line would be copied more often if
+                // it only doubled.
                 partial.reserveCapacity(min(maximumLineBytes + 2, max(total * 4, Self.roomForLongLine)))
             }
             partial.append(contentsOf: piece)

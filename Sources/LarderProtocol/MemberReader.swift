@@ -8,8 +8,8 @@ public struct MemberReader {
     private let value: JSONValue?
     /// The members' names in the order of the array elements; empty unless the parameters are an array.
     private let positional: [String]
-    /// The lengths of the members' names, as a bit set. Most lookups are for absent members, and this check usually
-    /// ends them.
+    /// The lengths of the names of all members, as a bit set. Most lookups are for absent members, and the bit set
+    /// usually shows without a comparison of names that the member is absent.
     private let nameLengths: UInt64
 
     /// Reads parameters.

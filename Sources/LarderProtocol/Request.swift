@@ -28,7 +28,7 @@ public struct Request: Sendable {
         }
         guard let method else { throw Invalid(id: id, "\"method\" is missing") }
         guard method.kind == .string else { throw Invalid(id: id, "\"method\" must be a string") }
-        // Some libraries write null if a call has no parameters.
+        // Null counts as absent, because some libraries write null if a call has no parameters.
         let params = givenParams.flatMap { $0.isNull ? nil : $0 }
         if let kind = params?.kind, kind != .object, kind != .array {
             throw Invalid(id: id, "\"params\" must be an object or an array, or be left out")
@@ -115,7 +115,7 @@ public struct RequestID: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Creates an id from JSON text. The caller has checked that it is a whole number or a string.
+    /// Creates an id from JSON text. The caller must have checked that the text is a whole number, a string or null.
     public init(text: String) { self.text = text }
 
     /// The id of the reply to a message whose id could not be read.

@@ -91,8 +91,8 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 extension WireError.Code {
-    /// Returns the kind of error with a name. For a name that this version does not know, returns a kind with that name
-    /// that is not retryable.
+    /// Returns the kind of error with the given name. If this version does not know the name, returns a new kind that
+    /// has the name and is not retryable.
     init(name: String) { self = Self.byName[name] ?? Self(0, name, name) }
 
     init(_ number: Int, _ name: String, _ message: String, retryable: Bool = false) {

@@ -1,7 +1,7 @@
 public import LarderJSON
 
-// The agent writes the result of a cache hit in two parts, because it stores the text of the first part for the next
-// hit.
+// The agent writes the result of a cache hit in two parts, because it stores the text of the first part and copies it
+// into later results for the same image.
 
 extension ImageGet.Result {
     public func write(to writer: inout JSONWriter) {
