@@ -22,8 +22,8 @@ package enum NearestName {
     /// The restricted Damerau-Levenshtein distance (optimal string alignment): the number of insertions, deletions,
     /// replacements and swaps of neighboring characters. No character takes part in two of these edits.
     package static func distance(_ first: String, _ second: String) -> Int {
-        // The name comes from the file and can have any length. Only 100 characters are compared, because a longer name
-        // is far from every setting.
+        // A name in the settings file can have any length. Only its first 100 characters are compared, because a longer
+        // name is far from every setting.
         let a = Array(first.unicodeScalars.prefix(100)), b = Array(second.unicodeScalars.prefix(100))
         var beforeLast: [Int] = []
         var last = Array(0...b.count)

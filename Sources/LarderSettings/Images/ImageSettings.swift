@@ -8,7 +8,7 @@ package import Logging
 
 /// `images`: the limits, networks, origins and users of the image cache.
 ///
-/// It does not include the directory of the images, which is `images` below `cache.directory`.
+/// The directory of the images is not part of these settings. It is `images` below `cache.directory`.
 package struct ImageSettings: Sendable, Equatable {
     /// `enabled`: whether there is an image cache. Default: true.
     package var isEnabled = true
@@ -24,11 +24,12 @@ package struct ImageSettings: Sendable, Equatable {
     /// `allowNetworks`: addresses and address blocks from which images may be fetched although they are not globally
     /// routable. Default: none.
     package var allowedNetworks: [AddressRange] = []
-    /// `concurrency`, `concurrencyPerOrigin` and `concurrencyPerUser`: the maximum number of concurrent downloads, from
-    /// 1 to 256. `minimumBytesPerSecond` and `minimumBytesPerSecondWhileAwaited`: the minimum rate of a download in
-    /// bytes per second, 1 to 1,000,000,000.
+    /// `concurrency`, `concurrencyPerOrigin` and `concurrencyPerUser`: the maximum number of concurrent downloads in
+    /// total, from one origin and for one user, each from 1 to 256. `minimumBytesPerSecond` and
+    /// `minimumBytesPerSecondWhileAwaited`: the minimum rate of a download in bytes per second, at any time and while
+    /// another user waits for its slot, each from 1 to 1,000,000,000.
     package var flights = DownloadLimits()
-    /// `failures`: how long failed requests are remembered, by kind of failure, 0 s to a day.
+    /// `failures`: how long the cache remembers that a download failed, by kind of failure, 0 s (not at all) to a day.
     package var failures = FailureLifetimes()
     /// `leaseSeconds`: how long a lease lasts if the client does not specify it, 1 s to a day. Default: 300.
     package var leaseSeconds = 300
@@ -106,8 +107,8 @@ extension ImageSettings {
 }
 
 extension ImageSettings {
-    /// Converts the settings to those of the cache. Names of accounts become IDs. Files with credentials are read only
-    /// when the credentials are used.
+    /// Converts the settings to those of the cache. Names of accounts become IDs. A file with a credential is not read
+    /// here, but when the agent sends the credential.
     ///
     /// An account that does not exist on this host is logged and ignored.
     ///

@@ -32,8 +32,8 @@ package struct DefaultPaths: Sendable, Equatable {
         get throws(SettingsError) {
             if let directory = fromSystemd("RUNTIME_DIRECTORY") { return "\(directory)/larder.sock" }
             if isRoot { return "/run/larder/larder.sock" }
-            // The XDG specification has no default for XDG_RUNTIME_DIR, and in a directory such as /tmp any user could
-            // create a file at the path first.
+            // There is no fallback: the XDG specification has no default for XDG_RUNTIME_DIR, and in a directory such
+            // as /tmp any user could create a file at the path of the socket first.
             guard let directory = absolute("XDG_RUNTIME_DIR") else {
                 throw SettingsError(
                     .noDefaultPath,

@@ -26,7 +26,7 @@ struct SettingsReader {
                 "\(member) is not a setting; \(NearestName.advice(for: unknownMember.name, among: known))",
                 member: member, offset: unknownMember.offset)
         }
-        // Names are distinct, because the parser rejects duplicates.
+        // The closure is never called: the names are distinct, because the parser rejects duplicates.
         self.members = Dictionary(members.map { ($0.name, $0) }) { first, _ in first }
         self.path = path
         self.offset = value.offset
@@ -48,7 +48,8 @@ struct SettingsReader {
         return value
     }
 
-    /// Reads a member with a function for its type.
+    /// Reads a member with the function `read`, which gets the value and path of the member. Returns nil if the member
+    /// is missing or `null`.
     func section<Section>(
         _ name: String, _ read: (SettingsValue, SettingsPath) throws(SettingsError) -> Section
     ) throws(SettingsError) -> Section? {

@@ -35,8 +35,8 @@ extension HTTPAccess {
         return headers
     }
 
-    /// The value of a header field. It is checked here, because the errors of the reader's own checks would show the
-    /// value, which may be a secret.
+    /// The value of a header field. The methods of the reader that check a string are not used, because their errors
+    /// would show the value, which may be a secret.
     private static func headerValue(_ name: String, _ reader: SettingsReader) throws(SettingsError) -> String {
         guard let value = reader.unshownString(name) else { throw reader.failure(name, "must be a string in quotes") }
         guard HTTPURLCheck.isHeaderValue(value) else {

@@ -14,7 +14,7 @@ package struct AccessSettings: Sendable, Equatable {
     /// `others`: the rights of every user who can connect. Default: none.
     package var others: Set<Right> = []
 
-    /// No rights for any account.
+    /// Creates settings that grant no rights to any account.
     package init() {}
 }
 
