@@ -11,8 +11,8 @@ struct AccessReview {
         for subscription in connection.state.subscriptions.sorted {
             let name = subscription.topic.channel.publication.namespace
             let denial = connection.denial(of: Admission(ConfigSubscribe.name, .inNamespace(.read, name)))
-            // A subscription with the denial `unknownNamespace` is left alone here: its namespace was removed, and the
-            // removal ends the subscription.
+            // The denial `unknownNamespace` means that the namespace was removed. The removal itself ends the
+            // subscription.
             if let denial, denial.isDenied { subscription.end(.denied) }
         }
         for ticket in connection.state.pending.tickets(.connection) {

@@ -64,7 +64,8 @@ struct OutboundQueue {
     /// The number of descriptors sent since the client was last found to have read everything.
     private var descriptorsInFlight = 0
     private var lastProgress = Progress(accepted: 0, unread: 0, at: .uptimeNanoseconds(0))
-    /// The delay before the next write after the action ``Action/retry(after:)``. It doubles with each retry.
+    /// The delay before the next write after the action ``Action/retry(after:)``. It doubles with each retry, up to
+    /// ``maxRetryDelay``.
     private var retryDelay = Self.minRetryDelay
     /// Whether a write failed because the peer has disconnected. Later output is dropped.
     private(set) var isBroken = false

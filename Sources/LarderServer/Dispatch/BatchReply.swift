@@ -13,7 +13,7 @@ final class BatchReply {
     let lineBytes: Int
     private var requests: ArraySlice<JSONValue>
     private let count: Int
-    /// The number of slots that have a reply or stay empty.
+    /// The number of slots that are settled: they have a reply, or stay empty because the request is a notification.
     private var settled = 0
     /// The JSON array of the replies in all slots before ``nextJoined``.
     private var joined = JSONWriter()
@@ -43,13 +43,13 @@ final class BatchReply {
     /// Whether all requests have been started.
     var isStarted: Bool { requests.isEmpty }
 
-    /// Whether the line can be written.
+    /// Whether all slots are settled, so that the line with the replies can be written.
     var isComplete: Bool { settled == count }
 
     /// Whether at least two requests that were started have no reply yet.
     var isWaiting: Bool { count - requests.count - settled > 1 }
 
-    /// Whether there is no room for more results.
+    /// Whether the replies are so large that no further results are added.
     var isFull: Bool { chargedBytes > Self.maxBytes }
 
     /// The number of bytes of the replies so far.

@@ -13,8 +13,8 @@ protocol Method: AuthorizedMethod {
     static var needsReply: Bool { get }
     /// Carries out a request that was admitted.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result>
-    /// The length in bytes of a result that a batch encodes only after its other replies are known; nil to encode the
-    /// result immediately.
+    /// The length in bytes of a result, if a batch is to encode the result only after its other replies are known; nil
+    /// to encode the result immediately.
     static func lateBytes(of result: Result) -> Int?
 }
 
@@ -28,7 +28,7 @@ extension Method {
 enum Outcome<Result: WireResult> {
     /// The reply is written on the event loop.
     /// - source: the snapshot that the reply was read from. While that snapshot is current, the reply cache sends this
-    ///   reply to lines with the same template. Nil if the reply must not be cached.
+    ///   reply to lines that differ only in their id (``RequestTemplate``). Nil if the reply must not be cached.
     /// - afterReply: runs after the reply was written, even if the reply has to wait for its batch
     case now(Result, source: SnapshotSource? = nil, afterReply: (() -> Void)? = nil)
     /// A task computes the reply.

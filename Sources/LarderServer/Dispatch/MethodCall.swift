@@ -8,7 +8,8 @@ struct MethodCall<Method: AuthorizedMethod> {
     /// Nil for a notification.
     let id: RequestID?
     let isInBatch: Bool
-    /// The template of the line; nil unless the id in the template is confirmed as the id of the request.
+    /// The template of the request's line; nil if the line has none or is a batch, or if the id that the template found
+    /// is not the id of the request.
     let template: RequestTemplate?
     let connection: Connection
 

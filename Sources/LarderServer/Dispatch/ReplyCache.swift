@@ -11,7 +11,7 @@ struct ReplyCache {
     struct CachedReply {
         let publication: ConfigPublication
         let version: Int
-        /// The rights that the request requires.
+        /// The rights that a peer needs for the request. They are checked each time the cached reply is used.
         let requirement: Requirement
         /// The text of a large reply; nil for a small reply, whose text is the payload of its entry.
         let body: ByteBuffer?
@@ -66,7 +66,7 @@ struct ReplyCache {
     }
 
     /// Caches a reply of at most ``maxLargeBytes``. A namespace whose removal has begun gets no cached replies: its
-    /// version never changes again, so they would stay valid.
+    /// version never changes again, so the replies would count as valid even after the removal.
     /// - Parameter tail: the part of the reply that follows ``appendHead(id:to:)``
     mutating func keep(
         _ tail: ArraySlice<UInt8>, for template: RequestTemplate, requiring requirement: Requirement,

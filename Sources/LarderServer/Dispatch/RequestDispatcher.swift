@@ -17,7 +17,7 @@ struct RequestDispatcher {
     // MARK: Lines
 
     /// Serves a line: a request or a batch of them.
-    /// - Returns: whether serving the line took longer than a cached reply does
+    /// - Returns: whether serving the line took longer than sending a cached reply
     func dispatch(_ line: UnsafeRawBufferPointer) -> Bool {
         let template = RequestTemplate(line)
         if let template, writeCachedReply(template) || CachedImageReply(connection: connection).write(for: template) {
@@ -79,7 +79,8 @@ struct RequestDispatcher {
         let isLong = lineBytes > UserUsage.largeBytes
         connection.state.batches.waiting = BatchReply(Array(message.elements), lineBytes: isLong ? lineBytes : 0)
         startBatch()
-        // The batch is no longer waiting if all its requests were started, or refused because too much is buffered.
+        // The line is charged only while the batch waits. The batch no longer waits if all its requests were started,
+        // or refused because too much is buffered.
         if isLong, connection.state.batches.waiting != nil { connection.chargeBufferedBytes() }
     }
 
@@ -90,7 +91,9 @@ struct RequestDispatcher {
         if connection.state.batches.waiting != nil, connection.hasRoomForRequest { connection.input.deferRest() }
     }
 
-    /// Starts all remaining requests of the waiting batch, because the connection or the agent is stopping.
+    /// Completes the waiting batch, because the connection or the agent is stopping. If the connection is closed, only
+    /// the remaining requests with the lifetime `committed` are started. If the agent is stopping, the remaining
+    /// requests are refused.
     func startRestOfBatch() { startBatch { true } }
 
     private func startBatch(while hasRoom: () -> Bool) {
@@ -103,7 +106,8 @@ struct RequestDispatcher {
     }
 
     /// Returns the error if a request of a batch is refused; nil if the request may be executed. A request is refused
-    /// if the agent is stopping, if too much is buffered for the user, or if the batch has no room for the result.
+    /// if the agent is stopping, if too much is buffered for the user, or if the batch has no room for the result. The
+    /// last two reasons do not apply to a notification, which has no result.
     private func refusal(of request: Request, in batch: BatchReply) -> WireError? {
         if connection.state.phase == .draining {
             return WireError(.shuttingDown, "the agent is stopping; retry after it has restarted")
@@ -146,7 +150,8 @@ struct RequestDispatcher {
     }
 
     /// Executes a request of a method.
-    /// - Parameter template: the template of the line; nil unless its id is confirmed as the id of the request
+    /// - Parameter template: the template of the line; nil if the line has none or is a batch, or if the id that the
+    ///   template found is not the id of the request
     func call<M: Method>(
         _ method: M.Type, _ request: Request, in slot: BatchSlot?, _ template: RequestTemplate?
     ) throws(WireError) {
@@ -174,7 +179,7 @@ struct RequestDispatcher {
             if let pending = connection.state.pending[ticket] {
                 pending.onCancel = cancellation
             } else if M.lifetime == .connection {
-                // The connection was closed while `begin` ran.
+                // The request is no longer pending, because the connection was closed while `begin` ran.
                 cancellation(.disconnected)
             }
             if let deadline { expire(ticket, deadline) }
@@ -283,7 +288,8 @@ struct RequestDispatcher {
         connection.state.pending[ticket]?.deadline = loop.eventLoop.assumeIsolated().scheduleTask(in: deadline.time) {
             [connection] in
             connection.state.pending[ticket]?.cancel(deadline.error)
-            // Deferred, because thousands of requests may have the same deadline.
+            // The reply is deferred, so that other connections are served first if thousands of requests have the same
+            // deadline.
             connection.loop.deferWork { connection.complete(ticket, .failure(deadline.error)) }
         }
     }

@@ -12,7 +12,7 @@ struct RequestTemplate {
     let rest: UnsafeRawBufferPointer
     private let hash: UInt64
 
-    /// Lines of more bytes have no template and are always parsed.
+    /// Lines with more bytes than this have no template and are always parsed.
     private static let maxLineBytes = 512
 
     /// Finds the first `"id":` in a line. Nil if it does not occur, or if neither a whole number nor a plain string
@@ -25,7 +25,8 @@ struct RequestTemplate {
         head = UnsafeRawBufferPointer(rebasing: line[..<start])
         id = UnsafeRawBufferPointer(rebasing: line[start..<end])
         rest = UnsafeRawBufferPointer(rebasing: line[end...])
-        // The id is near one end of most lines, so the longer part distinguishes them better.
+        // Only the longer one of the two parts around the id is hashed. The id is near one end of most lines, so the
+        // longer part is most of the line.
         hash = Self.hash(rest.count >= head.count ? rest : head)
     }
 
@@ -52,7 +53,8 @@ struct RequestTemplate {
         }
         if offset == bytes.count { return hash }
         if bytes.count >= 8 {
-            // The last eight bytes, some of which are already part of the hash.
+            // The remaining one to seven bytes are hashed as the end of the last eight bytes. The others of these eight
+            // are already part of the hash.
             let last = bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self)
             hash = (hash ^ last) &* 0x0000_0100_0000_01b3
             return hash ^ hash >> 29

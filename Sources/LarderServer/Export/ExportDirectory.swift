@@ -84,7 +84,8 @@ final class ExportDirectory: Sendable {
         var status = stat()
         guard fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return }
         if status.st_mode & S_IFMT == S_IFREG {
-            // The group bits apply to the copy's current group. If that is not `group`, they are removed.
+            // If the copy belongs to another group than `group`, its group bits are removed, because they permit access
+            // by that other group.
             let restricted = status.st_mode & 0o777 & (status.st_gid == group ? mode : mode & ~0o070)
             if restricted == status.st_mode & 0o777 || fchmodat(descriptor, name, restricted, 0) == 0 { return }
         }

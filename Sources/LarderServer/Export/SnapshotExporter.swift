@@ -21,7 +21,7 @@ package final class SnapshotExporter: Sendable {
         var group: gid_t?
     }
 
-    /// The state that a copy was written from.
+    /// The snapshot that a copy was written from, and the permission bits of the copy.
     private struct Position: Equatable {
         var epoch: String
         var revision: Int
@@ -99,8 +99,8 @@ package final class SnapshotExporter: Sendable {
     /// Writes new snapshots until the task is cancelled, then writes the last ones.
     package func run() async {
         for await _ in namespaces.changes() {
-            // After a failure one retry follows at once, because the directory may have been removed. Later retries
-            // wait.
+            // After a failure the first retry follows at once: if the directory was removed, the retry creates it
+            // again. Each further retry follows after a pause.
             if await !writeDifferences() {
                 while await !writeDifferences(), !Task.isCancelled {
                     try? await clock.sleep(for: Self.pauseAfterFailure)
@@ -177,8 +177,8 @@ package final class SnapshotExporter: Sendable {
         return directory
     }
 
-    /// The group of the socket file. When the agent stops, it removes that file before it writes the last copies. The
-    /// group that was found earlier is used then.
+    /// The group of the socket file. When the agent stops, it removes the socket file before it writes the last copies.
+    /// For these copies, the group that was found earlier is used.
     private func socketGroup() throws(ExportError) -> gid_t {
         var status = stat()
         if stat(socket, &status) == 0 {
@@ -210,8 +210,8 @@ package final class SnapshotExporter: Sendable {
                 text.append(UInt8(ascii: "\n"))
                 return text
             }
-            // A copy that this exporter wrote is outdated, because its position differs. A copy from an earlier agent
-            // may be up to date.
+            // If this exporter wrote the copy, the copy is outdated, because the position of the current snapshot
+            // differs. A copy that an earlier agent wrote may be up to date, so its content is compared.
             if written != nil || !directory.holds(text, of: name, mode: mode) {
                 try directory.write(text, of: name, mode: mode)
             }

@@ -3,7 +3,7 @@ import DequeModule
 import Glibc
 import Synchronization
 
-/// Closes descriptors that clients passed, unless their files are in memory.
+/// Closes descriptors that clients passed, except those of files in memory, which threads for disk work close.
 ///
 /// close(2) may wait indefinitely for the program or host that serves such a file (FUSE, NFS). It is therefore called
 /// neither on an event loop nor on a thread for disk work, but on a separate thread. That thread exists only while

@@ -14,7 +14,7 @@ struct ImageDelivery: Sendable {
 extension ImageService {
     /// Gets an image, from the network if necessary, and opens its file if requested.
     ///
-    /// - Parameter cached: a cache hit whose file is to be opened; nil to request the image
+    /// - Parameter cached: a cache hit whose file is to be opened; nil to request the image from the cache
     /// - Throws: the error for the reply to `image.get`. No reference to the blob remains then.
     func deliver(
         _ request: ImageRequest, cached: CachedImage?, opening wantsFile: Bool

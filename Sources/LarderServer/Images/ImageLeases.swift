@@ -4,8 +4,8 @@ import NIOCore
 /// The leases of one connection. Each lease keeps one reference to a blob.
 ///
 /// A connection has one lease per blob, however often it requests the blob. The lease counts the requests. It ends when
-/// it has been released as many times, when the latest of the requested expiry times has passed, or when the connection
-/// ends.
+/// the client has released it once for each request, when the latest of the requested expiry times has passed, or when
+/// the connection ends.
 struct ImageLeases {
     /// The maximum number of leases per connection.
     static let max = 4096
@@ -28,8 +28,8 @@ struct ImageLeases {
     /// Takes a lease on a blob that the caller has a reference to.
     ///
     /// - Parameter end: the expiry time; the distant future if the lease lasts until the connection ends
-    /// - Returns: the number of the lease, and whether the lease keeps the caller's reference. If not, the caller must
-    ///   release it.
+    /// - Returns: the number of the lease, and whether the lease keeps the caller's reference to the blob. If the lease
+    ///   does not, the caller must release the reference.
     mutating func take(_ digest: BlobDigest, until end: NIODeadline) -> (number: Int, takesReference: Bool) {
         if let number = numbers[digest], let lease = leases[number] {
             leases[number]?.uses = lease.uses + 1
@@ -42,7 +42,7 @@ struct ImageLeases {
         return (lastNumber, true)
     }
 
-    /// Releases one use of a lease.
+    /// Releases a lease for one of the requests that it counts. After the last release, the lease ends.
     ///
     /// - Returns: whether the lease exists, and the blob whose reference the caller must release, if any
     mutating func release(_ number: Int) -> (isFound: Bool, released: BlobDigest?) {
@@ -94,7 +94,8 @@ final class LeaseTimer {
     private var timer: Scheduled<Void>?
     private var next = NIODeadline.distantFuture
     private var last = NIODeadline.uptimeNanoseconds(0)
-    /// Ends the leases that have expired at a given time, and returns when the next one expires; nil if none does.
+    /// Ends the leases of all connections of the loop that have expired at the given time. Returns the time at which
+    /// the next lease expires; nil if none expires.
     var sweep: (NIODeadline) -> NIODeadline? = { _ in nil }
 
     init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }

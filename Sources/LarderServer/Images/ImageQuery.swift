@@ -17,7 +17,8 @@ final class ImageQuery {
     let restriction: ImageOrigin?
     /// The version of the settings that this query is based on.
     let settingsVersion: Int
-    /// The cached beginning of the result. It stays the same until the blob or its details change.
+    /// The beginning of the result for the image that was returned last. It can be reused until the digest or the
+    /// details of the image change.
     private var constant: (digest: BlobDigest, details: ImageDetails, bytes: [UInt8])?
 
     init(_ parameters: ImageGet.Parameters, _ images: ImageService) {

@@ -53,7 +53,7 @@ final class PrefetchProgress {
     }
 
     private func reportLater(_ now: NIODeadline) {
-        // If output is pending, it is checked again after the same interval.
+        // A report that is due while output is pending is tried again after another interval.
         let time = now >= next ? now + Self.interval : next
         timer = eventLoop.assumeIsolated().scheduleTask(deadline: time) {
             self.timer = nil

@@ -7,7 +7,9 @@ import Logging
 final class RefusalLogs: Sendable {
     private static let interval = Duration.seconds(10)
 
-    /// The key is true if the limit on open files is the cause. The entry is the maximum number of connections.
+    /// The log of connections that were refused because of a limit for the whole agent. The key of an entry is true if
+    /// the limit is the one on open files, and false if it is `limits.connections`. The entry is the maximum number of
+    /// connections.
     private let connections: RateLimitedLog<Bool, Int>
     private let usage: RateLimitedLog<ExceededLimit, RefusedClient>
     private let requests: RateLimitedLog<DeniedRight, DeniedClient>
@@ -44,8 +46,8 @@ final class RefusalLogs: Sendable {
     ///   - limit: the name of the setting
     func addUsage(_ error: WireError, _ limit: String, of peer: PeerCredentials) {
         usage.add(ExceededLimit(uid: peer.uid, limit: limit)) { client in
-            // Only the first client of a log line is recorded, because reading the command of a client takes three
-            // system calls.
+            // A log line stands for many refusals but names only the first client, because reading the command of a
+            // client takes three system calls.
             client = client ?? RefusedClient(error, peer)
         }
     }

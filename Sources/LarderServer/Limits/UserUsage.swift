@@ -95,15 +95,15 @@ final class UserUsage: Sendable {
 
     // MARK: Files
 
-    /// Counts a file that stays open until a client has received it.
+    /// Counts an open file that is in transit to a client, or whose descriptor a client has passed to the agent.
     func addFile() { files.add(1, ordering: .relaxed) }
 
-    /// Stops counting a file.
+    /// Stops counting a file that ``addFile()`` has counted.
     func removeFile() { files.subtract(1, ordering: .relaxed) }
 
-    /// Returns an error if the user has too many files that stay open until a client receives them; otherwise nil. The
-    /// limit is the maximum number of connections per user, because each file uses a descriptor of the agent as a
-    /// connection does.
+    /// Returns an error if too many files are open for the user's connections, in transit to a client or passed by one;
+    /// otherwise nil. The limit is the maximum number of connections per user, because each file uses a descriptor of
+    /// the agent, as a connection does.
     func refusalOfFile(_ limits: ConnectionLimits) -> WireError? {
         let limit = limits.effectiveConnectionsPerUser
         if isTrusted || files.load(ordering: .relaxed) < limit { return nil }

@@ -33,7 +33,8 @@ final class Acceptor: Sendable {
 
     /// Starts accepting connections.
     func start(_ socket: ListeningSocket, _ handler: Handler) async throws {
-        // Nonblocking: another process may accept the connection between epoll_wait(2) and accept(2).
+        // The socket must not block: another process may accept the connection between epoll_wait(2) and accept(2), and
+        // accept(2) would then wait for the next connection.
         _ = fcntl(socket.descriptor, F_SETFL, fcntl(socket.descriptor, F_GETFL) | O_NONBLOCK)
         let (loops, loads, box) = (loops, loads, listener)
         try await loops[0].submit {
@@ -67,9 +68,10 @@ final class Acceptor: Sendable {
 
 /// Accepts connections. Used on the loop that accepts.
 private final class Listener: EpollTarget {
-    /// A loop gets further connections until it has this many more than the loop with the fewest.
+    /// A loop gets all new connections until it has this many more connections than the loop with the fewest.
     private static let block = 64
-    /// The maximum number of connections that one loop iteration accepts. Connected clients wait during that time.
+    /// The maximum number of connections that one loop iteration accepts. Connected clients wait while connections are
+    /// accepted.
     private static let maxPerIteration = 32
     /// The pause in accepting after the system has run out of resources.
     private static let pause = TimeAmount.milliseconds(100)
@@ -100,7 +102,7 @@ private final class Listener: EpollTarget {
         isWatching = true
     }
 
-    /// Watches the socket. Retries after a pause if the kernel cannot watch another descriptor.
+    /// Watches the listening socket. Retries after a pause if the kernel cannot watch another descriptor.
     func watchOrRetry() {
         do { try watch() } catch { watchLater() }
     }
@@ -122,13 +124,14 @@ private final class Listener: EpollTarget {
     override func ready(_ events: EpollEvents) { loop.resumeAfterOthers(self) }
 
     override func resume() {
-        // The slice includes the first request of each new connection, which may be served immediately.
+        // The time slice includes serving the first request of each new connection, which is often there already.
         let slice = TimeSlice()
         for _ in 1...Self.maxPerIteration where isWatching {
             let connection = larder_accept(socket)
             if connection >= 0 {
                 assign(connection)
-                // The kernel reports the remaining connections again, because the socket is watched without `EPOLLET`.
+                // The loop may stop before all connections are accepted. The kernel reports the remaining ones again,
+                // because the socket is watched without `EPOLLET`.
                 if slice.isOver { return }
                 continue
             }

@@ -65,7 +65,7 @@ package final class AgentServer: Sendable {
                 "permissions": "\(socket.permissions)",
             ])
         await onReady()
-        // Returns only when the task is cancelled.
+        // The sleep ends only when the task is cancelled.
         try? await Task.sleep(for: .seconds(Int64.max / 2))
         await stop()
     }

@@ -25,8 +25,8 @@ final class ConnectionRegistry: Sendable {
     }
 
     /// Reserves an id for a new connection; nil if `limit` connections are open. A refused connection is never counted
-    /// as open. If it were, it would have to be subtracted again, and tasks that wait for an empty registry would have
-    /// to be resumed.
+    /// as open. Otherwise the refusal would have to correct the count and, if no connection is left, resume the tasks
+    /// that wait for an empty registry.
     func admit(limit: Int) -> Int? {
         var count = open.load(ordering: .relaxed)
         while count < limit {
@@ -130,7 +130,7 @@ final class ConnectionRegistry: Sendable {
     private func onEachLoop<Value: Sendable>(_ body: @escaping @Sendable (LoopContext) -> Value) async -> [Value] {
         var values: [Value] = []
         for loop in loops.withLock({ $0 }) {
-            // Fails only after the event loops have shut down. No connections exist then.
+            // `submit` fails only after the event loops have shut down. No connections exist then.
             if let value = try? await loop.eventLoop.submit({ body(loop.value) }).get() { values.append(value) }
         }
         return values

@@ -77,7 +77,8 @@ package final class ListeningSocket: Sendable {
 
     // MARK: Creation
 
-    /// The lock file is never removed. Otherwise two agents could hold locks on two files with the same name.
+    /// The lock file is never removed. Otherwise one agent could hold a lock on the removed file while another agent
+    /// holds a lock on a new file with the same name.
     private static func lock(_ lockPath: String, socket: String) throws(ServerError) -> FileLock {
         let descriptor = uninterrupted { open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
         guard descriptor >= 0 else { throw failure("open", lockPath) }

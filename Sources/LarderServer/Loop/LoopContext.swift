@@ -11,8 +11,8 @@ final class LoopContext {
     /// user.
     struct Caches {
         var replies = ReplyCache()
-        /// Separate from ``replies`` and larger, because a client with thousands of URLs would otherwise evict other
-        /// clients' replies.
+        /// A cache with more slots than ``replies``, and separate from it, because a client with thousands of URLs
+        /// would otherwise evict other clients' replies.
         var imageQueries = RequestCache<ImageQuery>(slots: 1024)
         var rights = RightsCache()
     }
@@ -30,7 +30,7 @@ final class LoopContext {
     let leaseTimer: LeaseTimer
     /// The buffer that input is read into.
     let input = UnsafeMutableRawBufferPointer.allocate(byteCount: RequestReader.bufferBytes, alignment: 64)
-    /// Shared by all requests, so that its memory is reused.
+    /// The parser for all requests of the loop. They share one, so that its memory is reused.
     var parser = JSONParser()
     // A release build does not check for overlapping accesses to the following four properties: every request uses
     // them, and each check takes 63 instructions. The checks are not needed: only the event loop uses the properties,
@@ -66,8 +66,8 @@ final class LoopContext {
         let table = ConnectionTable(load)
         self.table = table
         leaseTimer = LeaseTimer(eventLoop: load.eventLoop)
-        // Captures the table instead of a weak reference to this object: counting references to an object that has weak
-        // references takes twice the time.
+        // The closure captures the table instead of a weak reference to this object: counting references to an object
+        // that has weak references takes twice the time.
         leaseTimer.sweep = { now in
             for connection in table.connections.values {
                 for digest in connection.state.leases.expire(at: now) { server.images?.cache.release(digest) }
@@ -122,7 +122,7 @@ final class LoopContext {
     /// Begins to serve a connection with deferred work.
     func beginDeferredSlice() { slice.beginDeferred() }
 
-    /// Begins to serve requests that had to wait, which usually uses up a whole slice.
+    /// Begins a time slice for requests that had to wait. They usually use up a whole slice.
     func beginLongSlice() { slice.beginNow() }
 
     /// Whether the time slice of the connection being served is used up.

@@ -10,8 +10,9 @@ protocol ServerEventLoop: EventLoop {
     func deferWork(_ work: @escaping () -> Void)
 
     /// Creates an executor whose tasks run on the loop.
-    /// - Parameter runsInPlace: returns whether a step of such a task runs immediately, within the step of another task
-    ///   that made it ready, instead of after earlier work. Called on the loop.
+    /// - Parameter runsInPlace: called on the loop when the step of another task that runs on the loop makes a task of
+    ///   the executor ready. If it returns true, the ready task continues immediately, within the step of the other
+    ///   task; otherwise after the work that is already queued.
     func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor
 }
 

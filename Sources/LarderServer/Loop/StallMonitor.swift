@@ -2,9 +2,11 @@ import LarderProtocol
 import Logging
 import NIOCore
 
-/// Closes connections whose clients do not read. There may be thousands, so each sweep is divided into time slices.
+/// Closes connections whose clients do not read. A sweep checks all monitored connections. There may be thousands, so
+/// the sweep is divided into time slices.
 final class StallMonitor {
-    /// If too much is buffered for a user, a connection of that user is closed after this time without progress.
+    /// If too much is buffered for a user, a connection of that user is closed after this time without progress, or
+    /// after ``ConnectionLimits/stall`` if that is shorter.
     private static let maxStallOverLimit = TimeAmount.seconds(2)
 
     /// The monitored connections: those with pending output, and those whose output has drained since the last sweep.
@@ -43,8 +45,9 @@ final class StallMonitor {
         }
     }
 
-    /// Closes stalled connections of users who exceed their limit on buffered bytes, those with the most bytes first,
-    /// until each user is within the limit. Otherwise the other connections of these users would not be served.
+    /// Closes stalled connections of users who exceed their limit on buffered bytes, until each user is within the
+    /// limit. Begins with the connections that have the most bytes. Until a user is within the limit, large requests
+    /// and replies on the user's other connections are refused.
     private func closeOverLimit(
         _ swept: [Connection], at now: NIODeadline, on loop: LoopContext, andThen end: @escaping () -> Void
     ) {

@@ -14,8 +14,8 @@ struct TimeSlice {
     func isOver(at now: NIODeadline) -> Bool { now >= end }
 }
 
-/// The time slice of the connection that is being served. The slice begins with the first call of ``isOver()``, so
-/// cached replies need not read the clock.
+/// The time slice of the connection that is being served. The slice begins with the first call of ``isOver()``. It is
+/// not called after a cached reply, so serving cached replies does not read the clock.
 struct ServingSlice {
     private var slice: TimeSlice?
     /// The loop iteration in which the slice began.

@@ -13,7 +13,7 @@ struct OpenedSnapshot: Sendable {
 }
 
 /// The files of the current snapshots. A file is created for the first request and passed to all clients that request
-/// it. It is released at the next publication; clients may keep their descriptors indefinitely.
+/// it. The agent releases the file when a newer snapshot is published; clients may keep their descriptors indefinitely.
 final class SnapshotFiles: Sendable {
     /// Files of documents up to this size in bytes are created on the event loop, which takes about a millisecond.
     /// Larger ones are created by a task.
@@ -43,7 +43,7 @@ final class SnapshotFiles: Sendable {
     /// - Throws: `limitExceeded` if the file cannot be created
     func immediateFile(_ publication: ConfigPublication) throws(WireError) -> OpenedSnapshot? {
         let snapshot = publication.current.snapshot
-        // Created under the lock, so that only one of several loops creates it.
+        // The file is created under the lock, so that only one of several loops creates it.
         let (opened, isNew) = try states.withLock { states throws(WireError) -> (OpenedSnapshot?, Bool) in
             switch states[ObjectIdentifier(publication)] {
             case .created(let opened) where opened.revision >= snapshot.revision: return (opened, false)

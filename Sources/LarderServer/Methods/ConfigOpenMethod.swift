@@ -27,7 +27,8 @@ extension ConfigOpen: Method {
                 try await files.file(publication)
             } finish: { opened, request in
                 opened.flatMap { opened in
-                    // A client that has lost the right gets the denial, but not the descriptor.
+                    // If the client has lost the right, no descriptor is sent, and ``ReplyWriter`` replaces this error
+                    // with the denial.
                     guard let request, request.denial == nil, connection.output.pass(opened.file) else {
                         return .failure(.disconnected)
                     }

@@ -14,12 +14,13 @@ extension ConfigWait: Method {
         return .later(deadline: deadline) { completion in
             wait.begin { result in
                 hub.remove(wait)
-                // Deferred, because a publication may end thousands of waits while other connections are being served.
+                // The reply is deferred, so that other connections are served first if a publication ends thousands of
+                // waits.
                 completion.completeDeferred(result)
             }
             hub.add(wait)
-            // Checked again, because a snapshot may have been published after the first check and before the wait was
-            // added.
+            // The condition is checked again, because a snapshot may have been published after the first check and
+            // before the wait was added.
             wait.evaluate(at: publication.current)
             if publication.current.hasEnded { wait.fail(.namespaceRemoved) }
             return wait.fail

@@ -128,7 +128,8 @@ private struct ImageGetRequest {
             return .failure(error.code == .cancelled ? request?.cancellation ?? error : error)
         case .success(let delivery):
             let image = delivery.image
-            // If the request is no longer pending, its deadline has passed or the client has disconnected.
+            // `request` is nil if the request is no longer pending: its deadline has passed, or the client has
+            // disconnected.
             if let refusal = request.map({ refusal(of: delivery, to: $0) }) ?? .disconnected {
                 images.cache.release(image.digest)
                 return .failure(refusal)

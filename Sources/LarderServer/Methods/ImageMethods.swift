@@ -14,7 +14,7 @@ extension ImagePeek: Method {
                         try await images.cache.explain(request), images.cache, explains: parameters.explains,
                         now: images.clock.now)
                 }
-                // The users of the origin may have changed since the request was admitted.
+                // The list of users who may have images of the origin may have changed since the request was admitted.
                 if let denial = images.denial(of: request.url, to: rights) { throw denial.error }
                 return result
             })
@@ -96,7 +96,7 @@ extension ImageList: Method {
 }
 
 extension ImageRelease: Method {
-    /// Releases one use of a lease.
+    /// Releases a lease for one of the requests that it counts.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let cache = try call.server.imageService().cache
         let (isFound, released) = call.connection.state.leases.release(call.parameters.lease)
@@ -107,7 +107,8 @@ extension ImageRelease: Method {
 
 extension ImageService {
     /// Pins an image. Downloads it first if it is not cached.
-    /// - Throws: the errors of `image.get`; `denied` also if the users of the origin changed during the download
+    /// - Throws: the errors of `image.get`; `denied` also if the peer lost access to the images of the origin during
+    ///   the download
     fileprivate func pin(
         _ reference: ImageReference, for rights: PeerRights
     ) async throws(WireError) -> ImagePin.Result {
@@ -123,9 +124,9 @@ extension ImageService {
                 try await cache.pin(request, true)
             }
             if isPinned { return ImagePin.Result(image: WireImage(image)) }
-            // The cache has not kept the image, so it was not pinned. If the image came from the cache, it was removed
-            // in between, and the next attempt downloads it. A downloaded image is not downloaded again, because its
-            // origin may forbid caching it.
+            // The image was not pinned, because it is not in the cache. If it came from the cache, it was removed in
+            // between, and the next iteration downloads it. If it was downloaded, this method fails instead of
+            // downloading it again, because its origin may forbid caching it.
             if image.source != .hit { throw WireError(Self.notKept) }
         }
     }

@@ -21,7 +21,8 @@ extension ImagePrefetch: Method {
         return .task(
             TaskReply { () async throws(WireError) in
                 let prefetch = PrefetchJob(parameters.items, images, for: rights)
-                // Even a line that is too short to be charged can list images whose requests take 60 times its memory.
+                // The memory of the job is charged separately from the line: even a line that is too short to be
+                // charged can list so many images that their requests take 60 times the memory of the line.
                 let charged = try usage.chargeOrRefuse(prefetch.chargedBytes, limits)
                 defer { usage.charge(-charged) }
                 return await prefetch.run(concurrency: concurrency) { now in

@@ -21,8 +21,8 @@ extension ConfigSubscribe: Method {
         } catch {
             throw loop.count(error, of: call.peer)
         }
-        // Flushed first, because getting the topic may write events for other connections of this loop through the same
-        // output buffer.
+        // The output of this connection is flushed first, because getting the topic may write events for other
+        // connections of the loop through the same output buffer.
         connection.output.flush()
         let topic = loop.hub.topic(parameters.path, of: publication)
         // The flush, or an event for this connection, may find that the client has disconnected, and close the

@@ -6,13 +6,13 @@ struct Broadcast {
     enum Step {
         /// Offer the snapshot to a subscription of a topic whose value has changed.
         case offer(Subscription)
-        /// Do nothing: the step compared a topic with the snapshot.
+        /// Do nothing: this step only compared the value of a topic with the snapshot.
         case compared
         /// Check the condition of a wait.
         case check(SnapshotWait)
     }
 
-    /// The last snapshot that every subscription was offered.
+    /// The snapshot of the channel before ``current``.
     let previous: ConfigSnapshot
     let current: ConfigSnapshot
     private let topics: [Topic]

@@ -9,8 +9,8 @@ import NIOCore
 /// A task on the loop consumes the stream of snapshots and awaits nothing else. Work beyond a time slice is deferred.
 /// Of the snapshots that arrive before the deferred work is complete, only the newest is delivered.
 final class SnapshotChannel {
-    /// For delivery in place (``isQuick``), the maximum number of topics and waits together, and separately the maximum
-    /// number of subscriptions.
+    /// A snapshot is delivered in place (``isQuick``) only if the channel has at most this many topics and waits
+    /// together, and at most this many subscriptions.
     private static let maxInPlace = 4
     private static let smallBytes = 16 * 1024
     /// For small snapshots, the number of steps between two checks of the time slice.
@@ -25,8 +25,8 @@ final class SnapshotChannel {
     private var topics: [JSONPath: Topic] = [:]
     private var waits: [ObjectIdentifier: SnapshotWait] = [:]
     /// The delivery of ``snapshot``; nil when it is complete. A release build does not check for overlapping accesses,
-    /// which would add 63 instructions to each event. The check is not needed: a broadcast makes no calls to the
-    /// channel while it changes.
+    /// which would add 63 instructions to each event. The check is not needed: while the state of a broadcast changes,
+    /// the broadcast makes no calls to the channel.
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
@@ -73,8 +73,8 @@ final class SnapshotChannel {
 
     /// Whether delivering the current snapshot takes only microseconds. It is then delivered in place: within the step
     /// that publishes it, before the change is logged, acknowledged and flushed. Subscribers get it about 10,000
-    /// instructions earlier. Never true for a stopped consumer: its last step must not run in place, because the
-    /// cancellation of its task has not returned yet.
+    /// instructions earlier. False after ``stop()``: the last step of the consumer could otherwise run in place, within
+    /// the call that cancels its task.
     private var isQuick: Bool {
         consumer != nil && topics.count + waits.count <= Self.maxInPlace
             && topics.values.reduce(0) { $0 + $1.subscriptions.count } <= Self.maxInPlace

@@ -13,8 +13,8 @@ final class Subscription {
     let id: Int
     let topic: Topic
     let mode: ConfigSubscribe.Mode
-    /// A strong reference, because a weak one would slow down each use of the connection. The connection removes the
-    /// subscription when it closes.
+    /// A strong reference, because a weak one would slow down each use of the connection. The reference cycle ends when
+    /// the connection closes, because it then removes its subscriptions.
     private let connection: Connection
     /// The number of bytes of the path that are charged to the user; 0 for a short path.
     private let chargedBytes: Int
@@ -64,8 +64,8 @@ final class Subscription {
         perform(state.offer(current: topic.channel.snapshot.revision, previous: previous, canWrite: canWrite))
     }
 
-    /// Sends the newest snapshot if the subscription missed it while output was pending. Postpones it if output is
-    /// pending again.
+    /// Sends the newest snapshot if the subscription missed it while output was pending. Postpones the event if output
+    /// is pending again.
     func catchUp() {
         perform(
             state.outputDrained(

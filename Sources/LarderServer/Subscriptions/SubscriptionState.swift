@@ -53,7 +53,8 @@ extension Subscription {
         private var delivered: Int
         /// The number of events sent.
         private var sequence = 0
-        /// The first revision that the client has missed so far; nil if it has missed none.
+        /// The first revision that was not sent since the last event, because output was pending; nil if no event is
+        /// postponed.
         private var firstMissed: Int?
         /// Whether the subscription waits for pending output to drain.
         private var isLagging = false
@@ -93,8 +94,8 @@ extension Subscription {
             return send(current, after: previous, canWrite)
         }
 
-        /// Sends the newest snapshot if the subscription missed it while output was pending. Postpones it if output is
-        /// pending again.
+        /// Sends the newest snapshot if the subscription missed it while output was pending. Postpones the event if
+        /// output is pending again.
         mutating func outputDrained(current: Int, lastChanged: Int, canWrite: Bool) -> Action {
             guard case .active = phase else { return .none }
             guard canWrite else { return .postpone }

@@ -8,28 +8,31 @@ import Glibc
 /// All subscriptions of one event loop to one path of one namespace. They share encoded event bodies.
 final class Topic {
     let path: JSONPath
-    /// A strong reference. A write to a client may close its connection, which may remove the last subscription, the
-    /// topic and the channel. The reference cycle ends when the channel removes the topic.
+    /// A strong reference, so that the channel exists while the topic uses it: a write to a client may close its
+    /// connection, which may remove the last subscription, the topic and the channel. The reference cycle ends when the
+    /// channel removes the topic.
     let channel: SnapshotChannel
     /// In no particular order.
     private(set) var subscriptions: [Subscription] = []
     /// The last revision in which the value at the path changed.
     private(set) var lastChanged: Int
-    /// The snapshot before the change that is being delivered; nil at other times.
+    /// The snapshot that patches are relative to: the one before the change that is being delivered. Nil while no
+    /// change is being delivered.
     private var base: Base?
     private var bodies: [BodyKey: ByteBuffer] = [:]
     /// The body that was used last. It is tried first, because most subscriptions need the same body.
     private var lastBody: (key: BodyKey, body: ByteBuffer)?
-    /// The body of a change in the mode `snapshot`, which is needed most often.
+    /// The body of an ordinary change for subscriptions in the mode `snapshot`. This body is needed most often.
     private var changeBody: ByteBuffer?
     /// The version of the publication that the bodies were encoded from. The version changes also without a new
     /// snapshot, when the state of the namespace changes. The bodies include that state.
     private var bodiesVersion = 0
-    /// The revision that the bodies were encoded from. The version is not enough, because the channel advances to a
-    /// snapshot before each topic drops its bodies.
+    /// The revision that the bodies were encoded from. Comparing the version is not enough: the publication gets the
+    /// version of a new snapshot before the channel advances to that snapshot, and the channel advances before each
+    /// topic drops its bodies.
     private var bodiesRevision = 0
 
-    /// A snapshot, and the first revision with the same value at the path.
+    /// A snapshot, and the first revision whose value at the path is the same as in that snapshot.
     private struct Base {
         let snapshot: ConfigSnapshot
         let since: Int
@@ -59,8 +62,8 @@ final class Topic {
         last.place = subscription.place
     }
 
-    /// Advances to a new snapshot. If the value at the path has changed, the caller offers it to all subscriptions and
-    /// then calls ``forgetBase()``.
+    /// Advances to a new snapshot. If the value at the path has changed, the caller must offer the snapshot to all
+    /// subscriptions and then call ``forgetBase()``.
     /// - Returns: whether the value has changed
     func advance(from old: ConfigSnapshot, to new: ConfigSnapshot) -> Bool {
         forgetBodies()
@@ -71,8 +74,8 @@ final class Topic {
         return true
     }
 
-    /// Drops the patch base once all subscriptions have been offered the change, so that an idle topic retains no
-    /// document. Later patches require that the publication still retains the old snapshot.
+    /// Drops the snapshot that patches are relative to, once all subscriptions have been offered the change, so that an
+    /// idle topic retains no document. Later patches require that the publication still retains that snapshot.
     func forgetBase() { base = nil }
 
     /// Compares the revision that a client has with the current one.
