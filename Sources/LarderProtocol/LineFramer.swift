@@ -125,8 +125,8 @@ public struct LineFramer: Sendable {
         let isOver = total > maximumLineBytes + 1 || (total == maximumLineBytes + 1 && piece.last != UInt8(ascii: "\r"))
         guard isOver else {
             if total > partial.capacity, total > Self.longLineBytes {
-                // The capacity grows to at least four times the size, because a long line would be copied more often if
-                // it only doubled.
+                // The capacity grows to four times the size or more, up to the limit. If it only doubled, a long line
+                // would be copied more often.
                 partial.reserveCapacity(min(maximumLineBytes + 2, max(total * 4, Self.roomForLongLine)))
             }
             partial.append(contentsOf: piece)

@@ -91,9 +91,9 @@ struct RequestDispatcher {
         if connection.state.batches.waiting != nil, connection.hasRoomForRequest { connection.input.deferRest() }
     }
 
-    /// Completes the waiting batch, because the connection or the agent is stopping. If the connection is closed, only
-    /// the remaining requests with the lifetime `committed` are started. If the agent is stopping, the remaining
-    /// requests are refused.
+    /// Takes the remaining requests from the waiting batch, because the connection or the agent is stopping. If the
+    /// connection is closed, starts only those with the lifetime `committed`. If the agent is stopping, refuses all of
+    /// them.
     func startRestOfBatch() { startBatch { true } }
 
     private func startBatch(while hasRoom: () -> Bool) {
