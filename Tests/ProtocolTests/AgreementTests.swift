@@ -56,8 +56,9 @@ struct AgreementTests {
             #expect(rights.count == 1 || ["config.refresh", "image.put"].contains(method), "\(method)")
             let section = try Repository.text("README.md").components(separatedBy: "\n### \(method)\n\n")
             try #require(section.count == 2)
-            let sentence = right.map { "Needs the right `\($0)`" }
-            #expect(section[1].hasPrefix(sentence ?? "Needs") == (sentence != nil), "\(method)")
+            let sentence = section[1].prefix { $0 != "\n" }
+            #expect(sentence.hasPrefix("Needs the right") == (right != nil), "\(method)")
+            if let right { #expect(sentence.contains("`\(right)`"), "\(method)") }
         }
     }
 
@@ -122,7 +123,7 @@ enum Specification {
         for row in text[start.upperBound...].components(separatedBy: "\n").prefix(while: { $0.hasPrefix("|") }) {
             let cells = row.split(separator: "|")
             let right = cells[0].filter(\.isLetter)
-            for match in cells[1].matches(of: /`([a-z]+\.[a-zA-Z]+)`/) {
+            for match in cells[1].matches(of: /`((?:agent|config|image|request|rpc)\.[a-zA-Z]+)`/) {
                 rights[String(match.1), default: []].insert(String(right))
             }
         }

@@ -79,7 +79,7 @@ struct ConditionalCommandTests {
             try agent.call("config.set", ["path": "b", "value": 1])
             let script = """
                 case $STEP in
-                1) sed -i 's/"a": 1/"a": 2,,/' "$1" ;;
+                1) sed -i 's/"a": 1,/"a": 2,,/' "$1" ;;
                 2) grep -q '^// the text:' "$1" || exit 9
                    sed -i 's/,,/,/' "$1"
                    \(try Products.commandLine) set b 5 > /dev/null ;;

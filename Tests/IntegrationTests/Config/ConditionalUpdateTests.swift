@@ -15,7 +15,8 @@ extension Integration {
         func apply() async throws {
             try await AgentHome.with(starting: true) { (home) async throws in
                 let client = LarderClient(socket: home.socket)
-                let first = try await client.config.set("search", to: ["limit": 10, "hosts": ["a"]])
+                try await client.config.set("search.limit", to: 10)
+                let first = try await client.config.set("search.hosts", to: ["a"])
                 let applied = try await client.config.apply(reason: "new cluster") { change in
                     change.set("search.hosts", to: ["b"], ifValue: .equals(["a"]))
                     change.unset("search.limit")
