@@ -23,7 +23,8 @@ struct RenderedOutput: Sendable {
         let newest: String
     }
 
-    /// The command after a change failed. If the change had replaced a file, that file has been restored if possible.
+    /// The command after a change failed. If a new file had replaced the output, the previous file has been restored if
+    /// possible.
     struct ExecFailure: Error {
         let failure: Failure
     }
@@ -85,7 +86,7 @@ struct RenderedOutput: Sendable {
         return isReplaced
     }
 
-    /// Runs the command after a change again, although nothing changed.
+    /// Runs `exec` again, although the file has not changed.
     /// - Throws: ``ExecFailure`` if it fails.
     func repeatExec() async throws {
         do {
@@ -97,7 +98,8 @@ struct RenderedOutput: Sendable {
 
     private var file: RenderedFile { RenderedFile(path: path, mode: mode, owner: owner) }
 
-    /// Runs the commands for a new file that is in place; nil without such commands.
+    /// Runs the commands that must succeed after a new file has been put in place: `exec` and, with `--check-in-place`,
+    /// the check. Nil if there are no such commands.
     private var confirmation: (() async throws(RenderedFile.Rejection) -> Void)? {
         guard exec != nil || checksInPlace else { return nil }
         let path = file.path
@@ -107,8 +109,8 @@ struct RenderedOutput: Sendable {
         }
     }
 
-    /// Runs the commands for a file that is in place but has not been confirmed.
-    /// - Returns: whether there are any commands.
+    /// Runs the check and `exec` for a file that is in place, although they have not yet succeeded for it.
+    /// - Returns: whether there is a check or an `exec` command.
     private func confirmInPlace() async throws(RenderedFile.Rejection) -> Bool {
         guard check != nil || exec != nil else { return false }
         let path = file.path

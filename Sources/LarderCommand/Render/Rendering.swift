@@ -5,7 +5,7 @@ struct Rendering: Sendable {
     enum Form: Sendable {
         case json
         case environment(EnvironmentMapping)
-        /// With the template in the file at this path. The file is read for each rendering.
+        /// As text made with a template, from the file at this path. The file is read for each rendering.
         case template(String)
     }
 
@@ -47,7 +47,8 @@ struct RenderedConfiguration: Sendable {
     /// - Throws: ``Failure`` or ``RenderedOutput/ExecFailure``.
     func write(_ value: JSONValue, isExecDue: Bool = false) async throws -> Bool {
         let isReplaced = try await output.write(rendering.text(of: value)) {
-            // If the agent is unreachable or the newest value cannot be rendered, `value` is written.
+            // If the agent is unreachable or the newest value cannot be rendered, this closure returns nil, and `value`
+            // is written.
             let parameters = ConfigGet.Parameters(path: rendering.path, namespace: namespace)
             let newest = try? await client.call(ConfigGet.self, parameters, timeout: Self.requestTimeout).value
             return newest.flatMap { try? rendering.text(of: $0) }
@@ -57,13 +58,14 @@ struct RenderedConfiguration: Sendable {
     }
 
     /// Writes a snapshot repeatedly, with increasing delays, until the command after the change succeeds.
-    /// - Returns: a task that returns whether it succeeded. It also ends when it is cancelled or another error occurs.
+    /// - Returns: a task that returns true when the command has succeeded, and false when the task is cancelled or
+    ///   another error occurs.
     func retry(_ snapshot: ConfigSnapshot, _ value: JSONValue) -> Task<Bool, Never> {
         Task {
             let backoff = Backoff(base: Self.pause, cap: .seconds(60))
             var attempt = 0
             while true {
-                // The sleep ends early only if the task is cancelled.
+                // The sleep throws only if the task is cancelled, which the next line checks.
                 try? await Task.sleep(for: Self.pause + backoff.delay(beforeAttempt: attempt))
                 if Task.isCancelled { return false }
                 attempt += 1

@@ -53,7 +53,7 @@ final class UnconfirmedMarker: Sendable {
         self.lock = lock
     }
 
-    /// Makes ``Candidate`` remove the marker when the new file is confirmed or undone.
+    /// Makes ``Candidate`` remove the marker when the new file is accepted, or when the state before it is restored.
     func removeWithCandidate() { Candidate.mark(path) }
 
     /// Whether an output has a marker, which may belong to any process or user.
@@ -69,8 +69,8 @@ final class UnconfirmedMarker: Sendable {
         case none
         /// The previous file was restored, or the new file was removed because there was no previous file.
         case restored
-        /// The unconfirmed file stays in place with its marker, because the previous file cannot be restored for this
-        /// reason.
+        /// The unconfirmed file stays in place with its marker, because the previous file cannot be restored. `reason`
+        /// says why.
         case unconfirmed(UnconfirmedMarker, reason: String)
     }
 

@@ -26,8 +26,8 @@ struct BackupCommand: AsyncParsableCommand {
 
     @OptionGroup var agent: AgentOptions
 
-    /// A generous upper bound for a reply with a snapshot, which contains each document at most twice, as escaped text
-    /// in a JSON string.
+    /// A generous upper bound for the size of a reply with a snapshot, in bytes. Such a reply contains each document at
+    /// most twice, as escaped text in a JSON string.
     private static let maximumReplyBytes = 1 << 30
 
     func validate() throws {
@@ -68,7 +68,8 @@ struct BackupCommand: AsyncParsableCommand {
                 do throws(LarderClientError) {
                     saved.append(try await client.config.backup(revision: revision, namespace: namespace))
                 } catch {
-                    // The agent may remove an old snapshot from the history while the backup is being made.
+                    // The agent may remove an old snapshot from the history while the backup is being made. The backup
+                    // is then made without that snapshot.
                     if error.remoteError?.code != .notFound { throw error }
                 }
             }

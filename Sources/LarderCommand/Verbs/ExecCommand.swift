@@ -94,7 +94,7 @@ struct ExecCommand: AsyncParsableCommand {
     }
 
     /// Starts the program with the first snapshot, and reacts to each later one (``SupervisedProgram``). This process
-    /// ends with the program.
+    /// exits when the program ends.
     private func follow(_ client: LarderClient, _ path: JSONPath) async throws {
         let (words, continuation) = AsyncStream.makeStream(
             of: Acknowledgement.self, bufferingPolicy: .bufferingNewest(16))

@@ -63,8 +63,8 @@ enum StatusCheck {
 }
 
 extension ConfigStatus.Namespace {
-    /// The time for which the namespace has been in its state, in milliseconds. If polls of its source are failing, the
-    /// time since the last successful poll.
+    /// The time for which the namespace has been in its state, in milliseconds. If the namespace is stale or failed and
+    /// polls of its source are failing, this is the time since the last successful poll.
     func duration(at now: Timestamp) -> Int {
         guard state == .failed || state == .stale, let upstream, upstream.consecutiveFailures > 0,
             let success = upstream.lastSuccessAt
@@ -78,7 +78,7 @@ struct StatusReport {
     let style: Style
     /// The time that ages are relative to.
     let now: Timestamp
-    /// Creates the commands in the report.
+    /// Creates the commands that the report suggests.
     var hints = Hints()
 
     /// The report without a final line end.

@@ -41,7 +41,7 @@ struct ImageArgument: ParsableArguments {
 
 private let policies = ImagePolicy.allCases.map(\.rawValue).joined(separator: ", ")
 
-/// The options for the policy and the maximum age.
+/// The options for how a request uses the cache and for the maximum age of the image.
 struct ImagePolicyOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("How to use the cache and the network: \(policies).", valueName: "policy"),

@@ -68,7 +68,8 @@ struct ImageGetCommand: AsyncParsableCommand {
         let deadline = deadline ?? agent.connection.timeout
         let parameters = ImageGet.Parameters(
             image.reference, policy: policy.policy, maximumAgeSeconds: policy.maximumAgeSeconds, expectedDigest: digest,
-            // 0: the lease lasts until the connection ends, because a copy may take arbitrarily long.
+            // 0 lets the lease, which keeps the file of the image, last until the connection ends. Copying the file may
+            // take arbitrarily long.
             leaseSeconds: 0, deadlineMilliseconds: deadline.milliseconds)
         // The agent enforces the deadline. The client waits ten seconds longer, for an agent that does not respond at
         // all.

@@ -51,7 +51,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
         var end: CInt?
         try await agent.connection.withClient { client in
             let lineBytes = try await client.agent.info().limits.lineBytes
-            // Leave space for the envelope of the request.
+            // In a request line, 1,024 bytes are reserved for everything except the list, such as the method name.
             let portions = PrefetchList.portions(
                 list.items, maxItems: ImagePrefetch.Parameters.maxItems, maxBytes: lineBytes - 1024)
             let run = PrefetchRun(
@@ -61,8 +61,8 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
         if let end { Interruption.end(by: end) }
     }
 
-    /// Writes the refused lines or elements to standard error, up to the maximum number of failures that a result of
-    /// the agent lists.
+    /// Writes the refused lines or elements of the list to standard error. After as many as the agent would list in a
+    /// result, only the number of the others is written.
     private func report(_ refusals: [PrefetchList.Refusal], of unit: PrefetchList.Unit) {
         let (name, limit) = (PrefetchList.displayName(file), ImagePrefetch.Result.maxFailures)
         for refusal in refusals.prefix(limit) {
