@@ -7,7 +7,8 @@ import LarderUpstream
 /// Finds the source of the value that each layer has at a path.
 struct ConfigExplainer: Sendable {
     let configuration: NamespaceConfiguration
-    /// The remote source; nil for none. If it is a key-value store, it also provides the key of a path.
+    /// The remote source; nil for none. If the source is a key-value store, it provides the key from which the value at
+    /// a path comes.
     let source: (any ConfigSource)?
     let blocking: BlockingWork
 
@@ -35,7 +36,8 @@ struct ConfigExplainer: Sendable {
             layers: layers)
     }
 
-    /// Whether a rollback holds the layer's content at a path.
+    /// Whether a rollback holds the layer's content at a path. The experiment layer is not held itself, but its overlay
+    /// at the path may come from a held remote document.
     private func isHeld(_ layer: ConfigLayer, at path: [String], _ provenance: PathProvenance) -> Bool {
         guard let hold = provenance.hold else { return false }
         guard layer == .experiment else { return hold.holds(layer) }

@@ -14,7 +14,8 @@ struct SourceLog: Sendable {
         /// Whether an earlier document of the source is served.
         let isServed: Bool
         let code: ConfigError.Code
-        /// The error message without digits, because byte counts and versions differ from attempt to attempt.
+        /// The error message without digits, so that errors that differ only in byte counts or versions count as the
+        /// same failure.
         let reason: String
     }
 
@@ -28,7 +29,8 @@ struct SourceLog: Sendable {
     private var logged: Condition?
     /// When each failure of the current outage was last logged, in milliseconds since 1970.
     private var failuresLoggedAt: [Failure: Int] = [:]
-    /// The number of consecutive failures in the last status that was not skipped as a repetition.
+    /// The number of consecutive failures in the status of the previous call. If the number is the same in the next
+    /// status and is not 0, no other attempt has been made.
     private var comparedFailures = 0
     /// The beginning of the outage, in milliseconds since 1970; nil while the source responds.
     private var failingSince: Int?
@@ -47,7 +49,7 @@ struct SourceLog: Sendable {
     }
 
     private mutating func noteSource(_ status: NamespaceStatus, _ now: Int) {
-        // After a publication, this method is called although no new attempt to refresh was made.
+        // This method is also called after publications, and then no new attempt to refresh may have been made.
         if status.refreshes.consecutiveFailures > 0, status.refreshes.consecutiveFailures == comparedFailures { return }
         comparedFailures = status.refreshes.consecutiveFailures
         guard let source = status.source, let condition = Self.condition(status), condition != logged else { return }

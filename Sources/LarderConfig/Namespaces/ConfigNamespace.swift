@@ -156,8 +156,8 @@ package final class ConfigNamespace: Sendable {
     /// Reads a layer's files after each change. The status and the log report failures.
     private func follow(_ layer: FileLayer, at path: String?, _ files: FileLayerRefresher) async {
         guard let path else {
-            // Without a path, the read returns no content, which empties the layer. The refresher waits for reads of
-            // the previous files before it begins this read.
+            // If the settings name no path, this read returns no content, and the layer becomes empty. If files of the
+            // previous settings are still being read, the refresher begins this read afterwards.
             _ = try? await files.refresh()
             return
         }
@@ -190,7 +190,7 @@ package final class ConfigNamespace: Sendable {
         do throws(ConfigError) {
             return try await files.refresh()
         } catch {
-            // New settings may have replaced the refresher in the meantime.
+            // If new settings have replaced the refresher during the read, the current refresher repeats the read.
             let current = state.withLock { $0.files[layer] }
             guard error.code == .stopped, current !== files else { throw error }
             return try await current.refresh()

@@ -10,7 +10,7 @@ import Synchronization
 /// All namespaces of the agent, by name. A lookup never suspends.
 package final class ConfigNamespaces: Sendable {
     private let environment: NamespaceEnvironment
-    /// Yields an element each time the environment's signal is raised.
+    /// Yields an element each time ``NamespaceEnvironment/changes`` is raised.
     private let wakeUps: AsyncStream<Void>
     private let namespaces: Mutex<NamedNamespaces>
     /// Holds the lock on the state directory.

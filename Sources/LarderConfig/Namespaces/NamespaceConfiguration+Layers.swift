@@ -2,7 +2,7 @@ import LarderConfigModel
 package import LarderConfigSources
 import LarderJSON
 
-// Converts the settings to the types of the store, the layers and the status.
+// Converts the settings of a namespace to the types that the store, the layers and the status use.
 
 extension NamespaceConfiguration {
     /// The locks and experiments for a host.
@@ -68,7 +68,7 @@ extension NamespaceConfiguration {
     /// there is a lower layer.
     func keepsNulls(_ layer: FileLayer) -> Bool { layer == .host && defaultsPath != nil }
 
-    /// Whether other settings read a file layer from the same files, in the same way.
+    /// Whether a file layer is read from the same files and in the same way under the settings `other`.
     func hasSameFiles(_ layer: FileLayer, as other: NamespaceConfiguration) -> Bool {
         guard keepsNulls(layer) == other.keepsNulls(layer) else { return false }
         return switch layer {

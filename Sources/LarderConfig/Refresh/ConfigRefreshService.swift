@@ -189,7 +189,8 @@ package actor ConfigRefreshService {
         return unchanged
     }
 
-    /// The outcome of a commit. Must be called before the next command begins.
+    /// The outcome of a command with this commit. Must be called before the next command begins, because it reads the
+    /// current freshness and version.
     private nonisolated func outcome(_ commit: CommitOutcome, notModified: Bool) -> Outcome {
         Outcome(
             commit: commit, notModified: notModified, freshness: store.publication.current.freshness,
@@ -210,7 +211,8 @@ package actor ConfigRefreshService {
             let validator = force ? nil : await store.validator(ofOrigin: source.location)
             let answer = try await request(source, ifChangedFrom: validator, on: occasion)
             await sourceAnswered()
-            // Nothing is written for a caller that has left by now.
+            // The task is cancelled when its last caller leaves, when the source is replaced and when the service
+            // stops. The response is then discarded.
             if Task.isCancelled { throw Self.cancelled }
             switch answer {
             case .notModified:
@@ -233,8 +235,8 @@ package actor ConfigRefreshService {
 
     private func sourceAnswered() { queue.sourceAnswered() }
 
-    /// Sends the request. If the response is not a valid document, the status reports that. The store checks valid
-    /// documents and reports its own rejections.
+    /// Sends a request to the source. If the response is not a valid document, this method records that in the status.
+    /// A valid document may still be rejected by the store, which records its own rejections.
     private nonisolated func request(
         _ source: any ConfigSource, ifChangedFrom validator: Validator?, on occasion: FetchOccasion
     ) async throws(ConfigError) -> SourceAnswer {

@@ -13,9 +13,10 @@ actor FileLayerRefresher {
     private let layer: FileLayer
     private let store: ConfigStore
     private let read: @Sendable () async -> Result<ComposedPatch, FileReadError>
-    /// Returns when the last requested read has ended.
+    /// Waits until the last requested read has ended. Before the first request, waits for the refresher that this one
+    /// replaces. Nil if there is nothing to wait for.
     private var last: (@Sendable () async -> Void)?
-    /// The next read, until it begins.
+    /// A read that was requested and has not begun; nil for none.
     private var next: Task<Outcome, Never>?
     private var isFinished = false
 

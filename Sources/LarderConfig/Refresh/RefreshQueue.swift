@@ -33,7 +33,7 @@ enum RefreshCommand: Sendable {
         }
     }
 
-    /// Whether the command ends as soon as another one waits.
+    /// Whether the command is cancelled as soon as another command waits. Only a long poll is.
     fileprivate var yields: Bool { occasion == .awaiting }
 }
 

@@ -32,14 +32,14 @@ struct SourcePoller: Sendable {
                     event = isAwaiting ? .waited : .answered
                 }
             } catch {
-                // The long poll gave way to another command.
+                // Another command has cancelled the long poll, which is not a failure.
                 if isAwaiting, error.code == .cancelled {
                     event = .waited
                     continue
                 }
                 isAwaiting = false
-                // If this is the first of consecutive failures, a refresh by another caller may have succeeded since
-                // the last poll.
+                // If the status counts only one consecutive failure, a refresh by another caller may have succeeded
+                // since the previous failed poll. Earlier failures then no longer increase the delay.
                 if store.publication.status.upstream?.consecutiveFailures == 1 { plan.forgetFailures() }
                 event =
                     source.reconnects
@@ -52,8 +52,8 @@ struct SourcePoller: Sendable {
     /// Polls after each signal until the task is cancelled. Returns at once if the source does not signal changes.
     /// - Parameter start: the reason of the first poll
     func follow(after start: PollPlan.Event) async {
-        // A source that signals changes over a connection connects after this delay, which spreads the connections of
-        // many hosts like their first polls.
+        // A source that signals changes over a connection connects only after this delay. As with first polls, the
+        // delay spreads the connections of many hosts over time.
         if source.reconnects {
             do { try await clock.sleep(for: schedule.connectionDelay(after: start)) } catch { return }
         }

@@ -126,8 +126,9 @@ package struct ConfigStatusReport: Sendable {
     package var hold: Hold?
     /// The remote source; nil for none.
     package var upstream: Upstream?
-    /// When the remote document was last known to be current: the time of the last successful request. If no request
-    /// has succeeded since the start, the time at which the document last changed.
+    /// When the remote document was last known to be current: the time of the last successful request or, for a long
+    /// poll, of its response. If no request has succeeded since the start, the time at which the document last changed.
+    /// The latter time is not used for a document of another origin, such as a push. Nil if no time is known.
     package var confirmedAt: Int?
     /// The upstream version of the remote document; nil for none.
     package var upstreamVersion: String?

@@ -10,8 +10,8 @@ struct NamespaceStatus: Sendable {
     var source: (kind: String, location: String)?
     /// The locations of the file layers that the namespace has.
     var files: [FileLayer: String]
-    /// How long after the last confirmation of the remote document a failed refresh makes the namespace `stale`. A
-    /// later failure makes it `failed`. Nil for no limit.
+    /// The time after the last confirmation of the remote document during which a failed refresh makes the namespace
+    /// only `stale`. After this time, a failed refresh makes the namespace `failed`. Nil for no limit.
     private var staleIfError: Duration?
     /// Why the last read of a file layer failed.
     private(set) var fileProblems: [FileLayer: String] = [:]
@@ -132,7 +132,7 @@ struct NamespaceStatus: Sendable {
         change(now) { $0.fileProblems[layer] = problem }
     }
 
-    /// Applies a change and updates ``settledSince``.
+    /// Applies a change. If it changes ``freshnessAtRest``, also updates ``settledSince``.
     private mutating func change(_ now: Int, _ body: (inout NamespaceStatus) -> Void) {
         let before = freshnessAtRest
         body(&self)
@@ -198,8 +198,8 @@ struct NamespaceStatus: Sendable {
     }
 }
 
-/// The status of a namespace and the number of its publications. Copies share the status until it changes, because
-/// every publication keeps a copy.
+/// The status of a namespace and the number of its publications. Copies share the status until one of them changes it.
+/// Every publication keeps a copy, so a copy must be cheap.
 struct SharedStatus: Sendable {
     private final class Box: Sendable {
         let status: NamespaceStatus

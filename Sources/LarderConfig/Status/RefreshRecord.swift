@@ -7,7 +7,8 @@ struct RefreshRecord: Sendable {
     /// The last refused document; nil once another document is accepted.
     private(set) var refused: ConfigStatusReport.Refusal?
     private(set) var quarantine: ConfigStatusReport.Quarantine?
-    /// The time at which the document was current according to the last successful refresh.
+    /// The latest time at which the document was current, as the last successful refresh has shown; nil before the
+    /// first one.
     private(set) var confirmedAt: Int?
     private(set) var lastAttemptAt: Int?
     private(set) var lastSuccessAt: Int?

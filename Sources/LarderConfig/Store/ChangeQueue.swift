@@ -75,7 +75,7 @@ final class ChangeQueue: Sendable {
         isolation?.preconditionIsolated()
         if Task.isCancelled { return continuation.resume(returning: .failure(Self.cancelled)) }
         if add(change, id: id, { continuation.resume(returning: $0) }) { start() }
-        // The cancellation handler may have run before the change was in the queue.
+        // If the cancellation handler has run before the change was in the queue, it has cancelled nothing.
         if Task.isCancelled { cancel(id) }
     }
 

@@ -19,7 +19,7 @@ package final class ConfigPublication: Sendable {
         package var hasEnded = false
         /// Whether the removal of the namespace has begun. Replies that are made from this snapshot must not be cached.
         package var isWithdrawn = false
-        /// Incremented with every change of the other members.
+        /// Incremented whenever another property of this struct changes.
         package fileprivate(set) var version = 0
     }
 
@@ -27,7 +27,7 @@ package final class ConfigPublication: Sendable {
         var current: Current
         var status: StatusRecord
         var history: RecentSnapshots
-        /// One for each stream of snapshots.
+        /// The buffers of the streams that ``snapshots()`` has returned, one per stream.
         var slots: [SnapshotSlot] = []
         /// Raised at each publication, and when the namespace ends.
         var changes: Signal?
@@ -71,7 +71,7 @@ package final class ConfigPublication: Sendable {
 
     package var status: ConfigStatusReport { state.withLock { $0.status }.report }
 
-    /// A recent snapshot, as the base of a patch; nil if it is no longer retained.
+    /// The snapshot with a revision, as the base of a merge patch; nil if the snapshot is not among the retained ones.
     package func recent(revision: Int) -> ConfigSnapshot? { state.withLock { $0.history[revision] } }
 
     /// Yields the current snapshot and then every later one. A slow consumer skips to the newest. The stream finishes
@@ -121,13 +121,15 @@ package final class ConfigPublication: Sendable {
             changed(&state)
             return (state.slots, state.changes, freshnessObservers)
         }
-        // Outside the lock, because `put` may run a consumer synchronously, and the consumer takes the lock.
+        // `put` is called outside the lock, because it may run a consumer synchronously, and the consumer takes the
+        // lock.
         for slot in slots { slot.put(snapshot) }
         changes?.raise()
         for report in freshnessObservers { report(status.freshness) }
     }
 
-    /// Replaces the status. The streams do not report it.
+    /// Replaces the status, and reports a change of the freshness to its observers. The streams of snapshots yield
+    /// nothing.
     func update(_ status: StatusRecord) {
         let observers = state.withLock { state -> [@Sendable (Freshness) -> Void] in
             let previous = state.current.freshness

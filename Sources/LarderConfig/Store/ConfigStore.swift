@@ -51,8 +51,8 @@ package actor ConfigStore {
         self.clocks = clocks
     }
 
-    /// Opens a store and reserves revisions on disk. If the reservation fails, the store uses an epoch that ends with
-    /// the process.
+    /// Opens a store and, if necessary, reserves revisions on disk. If the reservation fails, the store uses an epoch
+    /// that ends with the process. Its revisions are then not comparable with those of other processes.
     static func open(
         _ recovered: RecoveredState, storage: NamespaceStorage, rules: LayerRules = LayerRules(), limits: StoreLimits,
         status: NamespaceStatus, clocks: StoreClocks, logger: Logger
@@ -117,7 +117,8 @@ package actor ConfigStore {
         return ChangeHandle(queue: changes, id: id)
     }
 
-    /// Commits a change and waits for the result. A small commit that needs no disk write runs without a thread switch.
+    /// Commits a change and waits for the result. If the configuration is small and the commit needs no disk write,
+    /// there is no thread switch.
     package func commit(_ change: LayerChange) async throws(ConfigError) -> CommitOutcome {
         try await changes.add(change) { Task.immediate { await self.runCommitter() } }
     }
@@ -155,8 +156,8 @@ package actor ConfigStore {
         await commit(.rules(rules), orLog: "cannot apply the locks and experiments of the new settings")
     }
 
-    /// Removes the remote document, unless it was pushed. Does nothing if the settings have a remote source, at
-    /// `location`.
+    /// Removes the remote document, unless it was pushed or the settings have a remote source.
+    /// - Parameter location: the location of that source; nil if the settings have none
     func dropRemote(unlessFrom location: String?) async {
         guard let origin = core.layers.remote?.origin, origin != SourceOrigin.push, location == nil else { return }
         await commit(.dropRemote, orLog: "cannot remove the remote layer")
@@ -175,7 +176,8 @@ package actor ConfigStore {
 
     // MARK: Committer
 
-    /// Commits all waiting changes. It suspends only for the disk, for a large configuration and after a full batch.
+    /// Commits all waiting changes. It suspends only to write to disk, to resolve a large configuration, and after each
+    /// batch of the maximum size.
     private func runCommitter() async {
         while true {
             let maxChanges = limits.maxChanges(isExpensive: core.isExpensive)
@@ -294,7 +296,8 @@ package actor ConfigStore {
         let isKnown = revision.map { core.history[$0] != nil } ?? false
         if !isKnown, let reading = olderGenerations.read(before: core.history, from: storage) {
             let older = await reading.value
-            // Several callers may have waited. Only the first one adds the generations.
+            // Several callers may have waited for the same read. Only the first of them adds the generations to the
+            // history.
             if olderGenerations.end() { core.prepend(older) }
         }
         return SnapshotHistory(
@@ -347,7 +350,7 @@ package actor ConfigStore {
     /// The validator of the remote document; nil if the document has another origin, such as a push.
     func validator(ofOrigin origin: String) -> Validator? { core.layers.validator(ofOrigin: origin) }
 
-    /// - Parameter isLongPoll: whether the request is a long poll, during which the freshness stays the same
+    /// - Parameter isLongPoll: whether the request is a long poll, which does not make the namespace `refreshing`
     func refreshBegan(isLongPoll: Bool) { report { $0.refreshBegan(isLongPoll: isLongPoll, now: $1) } }
 
     /// Records that the source has confirmed the current document.

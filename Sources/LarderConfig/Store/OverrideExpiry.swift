@@ -40,7 +40,7 @@ struct OverrideExpiry {
 
     /// Returns the time for which to set the timer: when the next override expires or, after a failure, the next
     /// attempt. Cancels a timer that is set for any other time.
-    /// - Returns: nil if no timer is needed, or if it is already set
+    /// - Returns: nil if no timer is needed, or if the timer is already set for this time
     mutating func next(in overrides: OverrideLayer, isStopping: Bool) -> ExpiryQueue.Moment? {
         queue.dropStale(comparedTo: overrides)
         let next = isStopping ? nil : queue.next.map { retry ?? $0 }

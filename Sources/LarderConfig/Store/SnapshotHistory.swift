@@ -76,8 +76,9 @@ package struct SnapshotHistory: Sendable {
         }
     }
 
-    /// Encodes a snapshot for a backup. An agent can start from a state directory that contains only this file.
-    /// Therefore the file does not refer to the journal and the reserved revisions of the current directory.
+    /// Encodes a snapshot as a file for a backup. An agent must be able to start from a state directory that contains
+    /// only this file. Therefore the file does not refer to the journal and the reserved revisions of the current
+    /// directory.
     /// - Parameter revision: nil for the current one
     /// - Throws: `notFound`, naming the revisions that are known.
     package func saved(revision: Int?) async throws(ConfigError) -> SavedGeneration {
@@ -102,7 +103,7 @@ package struct SnapshotHistory: Sendable {
     }
 }
 
-/// Descriptions of the snapshots that are only on disk. Each file is read once.
+/// A cache of descriptions of the snapshots that are only on disk, so that their files are not read for each request.
 final class ArchivedSnapshots: Sendable {
     private let storage: NamespaceStorage
     private let known = Mutex<[Int: PastSnapshot]>([:])
@@ -110,7 +111,7 @@ final class ArchivedSnapshots: Sendable {
     init(storage: NamespaceStorage) { self.storage = storage }
 
     /// Describes the snapshots of these revisions, and forgets all other descriptions. Calls may overlap and ask for
-    /// different revisions, so each works on its own copy of ``known``.
+    /// different revisions, so each call works on its own copy of ``known``.
     func snapshots(ofRevisions revisions: [Int]) async -> [PastSnapshot] {
         var known = known.withLock { $0 }
         let found = await storage.generations(ofRevisions: revisions.filter { known[$0] == nil })
@@ -134,7 +135,7 @@ package struct SavedGeneration: Sendable {
 /// The generations from before the start. They are read on demand.
 struct OlderGenerations {
     private enum State {
-        /// On disk, in these files, newest first.
+        /// The generations are only on disk, in these files, newest first.
         case inFiles([String])
         case beingRead(Task<[Generation], Never>)
         case inHistory
@@ -163,7 +164,8 @@ struct OlderGenerations {
     }
 
     /// Records that the generations have been read.
-    /// - Returns: whether the caller must add them to the history; false if another call has returned true
+    /// - Returns: whether the caller must add the generations to the history; false if an earlier call has returned
+    ///   true
     mutating func end() -> Bool {
         guard reading != nil else { return false }
         state = .inHistory

@@ -21,7 +21,7 @@ final class SnapshotSlot: Sendable {
         state = Mutex(State(snapshot: snapshot, isFinished: isFinished))
     }
 
-    /// Passes a snapshot to the consumer. It replaces a snapshot that the consumer has not taken.
+    /// Passes a snapshot to the consumer. The new snapshot replaces one that the consumer has not taken.
     func put(_ snapshot: ConfigSnapshot) {
         let consumer = state.withLock { state -> Consumer? in
             if state.isFinished { return nil }
@@ -29,7 +29,7 @@ final class SnapshotSlot: Sendable {
             if consumer == nil { state.snapshot = snapshot }
             return consumer
         }
-        // Outside the lock: an executor may run the consumer synchronously, and the consumer takes the lock when it
+        // The consumer is resumed outside the lock: an executor may run it synchronously, and it takes the lock when it
         // asks for the next snapshot.
         consumer?.resume(returning: snapshot)
     }

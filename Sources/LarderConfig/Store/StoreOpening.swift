@@ -14,7 +14,7 @@ struct StoreOpening: Sendable {
     let reservation: Int?
     /// Whether the first snapshot has a new revision.
     let isNew: Bool
-    /// Whether the generation of the first snapshot must be written.
+    /// Whether the generation of the first snapshot is not on disk yet and must be written.
     let isUnwritten: Bool
     /// The generations that are only in the journal. The journal starts over once they are written to files.
     private(set) var onlyInJournal: [Generation]
@@ -43,8 +43,8 @@ struct StoreOpening: Sendable {
             publishedAt: isNew || first == 0 ? now : recovered.publishedAt)
         history = recovered.history
         // If the files of a layer changed before the last journal record, the history lacks the snapshot of that
-        // record. The snapshot is still certain if the layers with the current files resolve to the digest of the
-        // record.
+        // record. If the layers with the current files nevertheless resolve to the digest in the record, it is still
+        // certain what was published under its revision.
         let isReconfirmed = !isNew && first > 0 && history.current?.revision != first
         isUnwritten = isNew || isReconfirmed
         numbering = RevisionNumbering(after: numbers, first: first)
