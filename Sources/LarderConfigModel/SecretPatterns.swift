@@ -93,7 +93,8 @@ package struct SecretPatterns: Sendable, Hashable {
 
     // MARK: Matching
 
-    /// The positions of all patterns after a path; nil if a pattern matches the path or one of its ancestors.
+    /// The positions that the patterns have reached after all segments of a path; nil if a pattern matches the path or
+    /// one of its ancestors.
     private func places(after path: JSONPath) -> Set<Place>? {
         guard var places = advanced(patterns.indices.map { Place(pattern: $0, step: 0) }) else { return nil }
         for segment in path.segments {
@@ -118,8 +119,8 @@ package struct SecretPatterns: Sendable, Hashable {
         return advanced(next)
     }
 
-    /// Adds the position after each `**`, because `**` also matches zero segments. Returns nil if a pattern is matched
-    /// completely.
+    /// Adds, for each position at a `**`, also the position after it, because `**` can match zero segments. Returns nil
+    /// if a pattern is matched completely.
     private func advanced(_ places: [Place]) -> Set<Place>? {
         var all: Set<Place> = []
         for var place in places {

@@ -1,4 +1,4 @@
-/// Why a snapshot was published: one of the changes in it.
+/// One of the changes for which a snapshot was published.
 package struct ChangeCause: Sendable, Hashable {
     package enum Kind: String, Sendable {
         /// The agent started and needed a new revision: the state differs from the last published one, or the last

@@ -7,7 +7,7 @@ struct ChangeContext: Sendable {
     let limits: DocumentLimits
     /// In milliseconds since 1970.
     let now: Int
-    /// Whether the journal records the changes, so that their operations are needed.
+    /// Whether the journal may have to record the changes. Only then must a change return its operation.
     let recordsOperations: Bool
     /// The revision and epoch of the current snapshot.
     var revision = 0

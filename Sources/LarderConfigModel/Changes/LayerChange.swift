@@ -1,7 +1,8 @@
 import LarderEncoding
 package import LarderJSON
 
-/// A requested change of the layers. `indirect`, because values are copied more often than they are created.
+/// A requested change of the layers. `indirect`, so that a copy costs only one reference count: each value is copied
+/// more often than it is created.
 package indirect enum LayerChange: Sendable {
     case set(path: [String], value: JSONValue, timeToLive: Duration?, by: Peer?)
     case unset(path: [String], by: Peer?)
@@ -13,7 +14,8 @@ package indirect enum LayerChange: Sendable {
     /// Removes the remote document, because the settings no longer have a remote source.
     case dropRemote
     case remote(SourceDocument, origin: String, force: Bool, isPush: Bool)
-    /// Restores the layers of an earlier revision. Those of its documents that differ from the live ones are held.
+    /// Restores the overrides of an earlier revision, and holds those documents of that revision that differ from the
+    /// live ones.
     case rollback(to: Layers, revision: Int, hold: HoldRule?, by: Peer?)
     /// Ends the hold of a rollback.
     case release(by: Peer?)
@@ -45,10 +47,11 @@ package indirect enum LayerChange: Sendable {
     package func mayChangeContainers(above path: [String]) -> Bool {
         guard path.count > 1 else { return false }
         switch self {
-        // A `set` at any other path finds only objects on the part that its path and `path` share. They remain objects.
+        // A `set` at a path above `path` can replace a container. At any other path, `set` fails if there is an array
+        // on the part that its path and `path` share, and it creates only objects on that part.
         case .set(let other, _, _, _), .increment(let other, _, _):
             return other.count < path.count && path.begins(withNames: other)
-        // Removing an override under the same top-level name can uncover an array above the path.
+        // Removing an override under the same top-level name can uncover an array of a lower layer above `path`.
         case .unset(let other, _): return other.isEmpty || other[0] == path[0]
         case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
         case .several(let changes, _): return changes.contains { $0.mayChangeContainers(above: path) }
@@ -201,7 +204,8 @@ package indirect enum LayerChange: Sendable {
     private static func difference(
         at path: [String], from old: OverrideNode?, to value: JSONValue
     ) -> ResolvedDifference {
-        // An object is merged with the value of the lower layers, and null removes that value.
+        // Only the replacement of one scalar by another is known: a new object is merged with the value of the lower
+        // layers, and null removes that value.
         guard let old, old.isLeaf, let current = old.value, current.isPlainScalar, value.isPlainScalar else {
             return .any
         }

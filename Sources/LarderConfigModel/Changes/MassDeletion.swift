@@ -13,8 +13,8 @@ package struct MassDeletion: Sendable, Hashable {
     /// Whether the other document has a value that is neither null nor empty.
     private var hasReplacement: Bool
 
-    /// The minimum number of members for which the percentage counts. In a smaller document every change affects a
-    /// large share of the members, so only the removal of all members is too much.
+    /// The minimum number of members of the current document for which the maximum percentage applies. In a smaller
+    /// document every change affects a large share of the members, so only the removal of all members is too much.
     static let minMembers = 10
 
     init(from old: JSONValue, to new: JSONValue) {
@@ -23,8 +23,8 @@ package struct MassDeletion: Sendable, Hashable {
         hasReplacement = new.hasContent
     }
 
-    /// Whether the share of removed members exceeds a percentage. With fewer than ``minMembers`` members, only the
-    /// removal of all of them counts. The removal of the only member does not count if the other document has any
+    /// Whether the share of removed members exceeds a maximum percentage. With fewer than ``minMembers`` members, only
+    /// the removal of all of them counts. The removal of the only member does not count if the other document has any
     /// content.
     package func exceeds(percent: Int) -> Bool {
         let isGuarded = members >= Self.minMembers || removed == members && (members > 1 || !hasReplacement)

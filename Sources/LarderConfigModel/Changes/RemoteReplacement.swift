@@ -38,8 +38,8 @@ struct RemoteReplacement: Sendable {
             try Self.checkDeletion(from: old.document, to: new.document, maximumDeletion)
         }
         if isSame, let old {
-            // Keeps the published order of members, on which the digest depends: after a restart, the digest on disk
-            // shows whether this content was published.
+            // The document keeps the order of members in which it was published, because the digest depends on that
+            // order. After a restart, the digest on disk shows whether this content was published.
             next.remote?.removals = old.removals
             next.remote?.document = old.document
             next.remote?.experiments = old.experiments

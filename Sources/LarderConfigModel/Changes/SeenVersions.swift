@@ -50,7 +50,7 @@ extension SeenVersions {
 
     /// Adds the version of an accepted document as the new ``highest``. This version is lower than the previous one
     /// only if the document was forced or the two versions cannot be ordered. A forced document without a version
-    /// clears ``source``.
+    /// clears ``source``, unless it was pushed.
     func adding(_ version: UpstreamVersion?, from origin: String, force: Bool) -> SeenVersions {
         var next = self
         if let version {

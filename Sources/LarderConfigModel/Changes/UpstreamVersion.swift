@@ -34,8 +34,8 @@ package struct UpstreamVersion: Sendable, Hashable, CustomStringConvertible {
         return false
     }
 
-    /// Whether the versions can be ordered: both have the form that ``isOlder(than:)`` compares, and their series are
-    /// equal, or at least one series is unknown.
+    /// Whether the versions can be ordered: both have the form that ``isOlder(than:)`` compares, and both come from the
+    /// same counter (``series``), or the counter of at least one is unknown.
     func isOrdered(with other: UpstreamVersion) -> Bool {
         if let series, let otherSeries = other.series, series != otherSeries { return false }
         return Self.parts(text) != nil && Self.parts(other.text) != nil

@@ -17,7 +17,8 @@ package struct ChangeBatch: Sendable {
     package private(set) var layers: Layers
     /// The operations for the journal; empty if it records none of this batch.
     package private(set) var operations: [LayerOperation] = []
-    /// The expiring overrides that were set. If ``restoresOverrides`` is true, restored overrides may expire too.
+    /// The overrides with an expiry that the batch has set. Restored overrides are not included, although they may
+    /// expire; see ``restoresOverrides``.
     package private(set) var newExpiries: [ExpiringOverride] = []
     /// Whether a change restored overrides that had been replaced or removed.
     package private(set) var restoresOverrides = false
@@ -35,7 +36,7 @@ package struct ChangeBatch: Sendable {
         self.context = context
     }
 
-    /// Whether a layer has changed.
+    /// Whether any change of the batch has changed a layer.
     package var hasChanged: Bool { lastMade != nil }
 
     /// The causes of the snapshot that contains these changes.
@@ -109,8 +110,9 @@ package struct ChangeBatch: Sendable {
         return Result(layerChanged: true, hold: layers.holdRule, lifetime: effect.lifetime)
     }
 
-    /// The context in which a change is checked. It has the configuration before the batch, unless an earlier change of
-    /// the batch can affect the check. Only then the layers are resolved again.
+    /// The context for the check of a change. It contains the configuration before the batch. If an earlier change of
+    /// the batch can affect the check, it contains the current configuration instead, for which the layers are resolved
+    /// again.
     private mutating func context(for change: LayerChange, because reason: String?) -> ChangeContext {
         var context = context
         context.reason = reason

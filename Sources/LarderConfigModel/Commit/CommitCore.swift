@@ -21,8 +21,8 @@ package final class CommitCore {
 
     package private(set) var layers: Layers
     package private(set) var snapshot: ConfigSnapshot
-    /// The digest of the resolved layers. It differs from the snapshot's digest only if members were reordered, which
-    /// publishes nothing.
+    /// The digest of the resolved layers. It differs from the snapshot's digest only if the layers have changed in the
+    /// order of their members. Such a change does not publish a new snapshot.
     package private(set) var resolvedDigest: SnapshotDigest
     /// The newest snapshots, including the current one. After a start, older ones are missing until ``prepend(_:)``
     /// adds them.
@@ -100,8 +100,8 @@ package final class CommitCore {
         if snapshot.revision == 0, batch.layers.isEmpty, !mayPublishEmpty { return nil }
         return SnapshotBuilder(
             layers: batch.layers,
-            // If the resolved layers have another order of members than the snapshot, an edit of the snapshot would
-            // keep the wrong order.
+            // If the order of members in the snapshot is not that of the resolved layers, an edited copy of the
+            // snapshot would keep the wrong order. The layers are then merged instead.
             difference: snapshot.contentDigest === resolvedDigest ? batch.difference : .any,
             current: snapshot,
             isRemoteDocument: layers.sharesRemoteDocument(with: snapshot.value) && layers.isRemoteAlone
@@ -139,7 +139,7 @@ package final class CommitCore {
     }
 
     /// The current snapshot as a generation. If the layers have changed since the publication, the generation also has
-    /// the layers at that time.
+    /// the layers as they were published.
     package var currentGeneration: Generation {
         let current = history.current
         if let current, current.revision == snapshot.revision, current.journalSequence == numbering.journalSequence,

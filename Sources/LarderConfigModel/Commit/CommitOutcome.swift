@@ -2,10 +2,10 @@
 package struct CommitOutcome: Sendable, Hashable {
     /// The revision of the snapshot that contains the change.
     package var revision: Int
-    /// Whether the layer has changed and a new snapshot was published. Another change of the same batch may be the
-    /// reason for the snapshot.
+    /// Whether this change has changed its layer, and its batch was published as a new snapshot. The snapshot may be
+    /// new only because of another change of the same batch.
     package var changed: Bool
-    /// Whether the layer has changed.
+    /// Whether this change has changed its layer.
     package var layerChanged: Bool
     /// The rule of the rollback hold after the change; nil if there is no hold.
     package var hold: HoldRule?

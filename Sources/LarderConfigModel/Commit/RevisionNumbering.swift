@@ -13,7 +13,7 @@ package struct RevisionNumbering: Sendable, Equatable {
         package var reservedBound: Int
         /// Reservations up to this bound are settled: no revision above ``revision`` was published under them.
         package var settledBound: Int
-        /// The highest revision that anything else on disk names, or that a lost journal record may have had.
+        /// The highest revision in any other file or record on disk, or that a lost journal record may have had.
         package var highestNamed: Int
 
         package init(
@@ -95,14 +95,14 @@ package struct RevisionNumbering: Sendable, Equatable {
         return .reservation(bound: max(reservedBound, revision) + Self.blockSize)
     }
 
-    /// Records that a need is met.
+    /// Records that the disk write that had to precede a publication is complete.
     package mutating func met(_ need: CommitNeed, publishing revision: Int) {
         switch need {
         case .nothing: break
         case .journal(let sequence, let settledBound):
             journalSequence = sequence
-            // This record covers everything published so far. Revisions without a record need a new reservation from
-            // now on.
+            // The state in this record includes everything published so far. Revisions without a record need a new
+            // reservation from now on.
             self.settledBound = settledBound
             if case .upTo = usable { usable = .upTo(revision) }
         case .reservation(let bound):

@@ -2,10 +2,10 @@ import LarderJSON
 
 /// The result of resolving the layers.
 package struct Resolution: Sendable {
-    /// The current snapshot itself if its value has not changed.
+    /// The next snapshot, or the current one itself if the value has not changed.
     package let snapshot: ConfigSnapshot
-    /// The digest of the resolved layers. It differs from the snapshot's digest if only the order of members has
-    /// changed, because that publishes nothing.
+    /// The digest of the resolved layers. It differs from the digest of ``snapshot`` if only the order of members has
+    /// changed, because the current snapshot then stays.
     package let digest: SnapshotDigest
 }
 
@@ -34,7 +34,7 @@ struct SnapshotBuilder: Sendable {
         assert(
             edited == nil || value.compactText == layers.resolved().compactText,
             "the edited snapshot differs from the merged layers")
-        // Both texts are compact, so equal values have texts of equal size.
+        // The texts of the new and the current value are compact, so equal values have texts of equal size.
         let isSame =
             current.revision > 0 && value.textSize == current.bytes && !isKnownToDiffer && value == current.value
         if !isSame {
@@ -45,8 +45,8 @@ struct SnapshotBuilder: Sendable {
         return Resolution(snapshot: current, digest: digest)
     }
 
-    /// Whether a replacement shows that the value differs, so that the whole value need not be compared. Of several
-    /// replacements, the last one is checked, because no other one can undo it.
+    /// Whether a replacement shows that the new value differs from the current one, so that the whole values need not
+    /// be compared. Of several replacements, only the last one is checked, because no later one can undo it.
     private var isKnownToDiffer: Bool {
         switch difference {
         case .none, .any: return false

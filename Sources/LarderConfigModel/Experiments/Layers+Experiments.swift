@@ -40,7 +40,8 @@ extension Layers {
     private mutating func takeExperiments(ofLive live: [ExperimentOverlay], problem: String? = nil, now: Int) {
         var (shown, problem) = (live, problem)
         if let held = hold?.remote {
-            // The held document was checked when it arrived, but perhaps under other settings.
+            // The held document was checked when it arrived, but perhaps under other settings. Its experiments may be
+            // invalid now.
             do throws(ConfigError) {
                 (shown, problem) = (try held.content?.declaredExperiments() ?? [], nil)
             } catch {

@@ -18,7 +18,7 @@ package final class Generation: Sendable {
     package let causes: [ChangeCause]
     /// The epoch in which the file was written; nil if the generation was not read from disk.
     package let epoch: String?
-    /// The newest layers that resolve to this snapshot.
+    /// The newest layers that resolve to this snapshot. They may have changed since its publication; see ``published``.
     package let layers: Layers
     /// The layers when the snapshot was published; nil if no layer has changed since then.
     package let published: Layers?
@@ -51,7 +51,8 @@ package final class Generation: Sendable {
             layers: layers, published: published)
     }
 
-    /// Returns a copy for a state directory that does not have the journal and the reservations of this one.
+    /// Returns a copy for another state directory, which does not have the journal and the reservations of the current
+    /// one.
     package func withoutJournal() -> Generation {
         Generation(
             revision: revision, digest: digest, publishedAt: publishedAt, journalSequence: 0, released: 0, bytes: bytes,

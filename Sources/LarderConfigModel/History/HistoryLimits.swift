@@ -7,7 +7,7 @@ package struct HistoryLimits: Sendable, Equatable {
     /// The number of newest snapshots that are kept regardless of their age.
     package static let recent = 16
 
-    /// The maximum number of snapshots, without pinned ones.
+    /// The maximum number of snapshots, not counting pinned ones.
     package var count: Int
     /// The number of days for which the last snapshot of each day is kept.
     package var days: Int

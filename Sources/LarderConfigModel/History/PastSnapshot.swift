@@ -15,8 +15,8 @@ package struct PastSnapshot: Sendable {
     package var causes: [ChangeCause]
     package var isPinned = false
 
-    /// Describes generations. It runs off every actor, because it may have to compute digests, and sizes that an older
-    /// version of this program did not record.
+    /// Describes generations. This runs off every actor, because digests may have to be computed, and also sizes, if an
+    /// older version of this program did not record them.
     @concurrent
     package static func describe(_ generations: [Generation]) async -> [PastSnapshot] {
         generations.map { generation in

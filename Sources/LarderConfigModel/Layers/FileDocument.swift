@@ -2,7 +2,7 @@ package import LarderJSON
 
 /// The content of a layer that is read from files.
 package struct FileDocument: Sendable {
-    /// A merge patch that is applied before ``document``; see ``ComposedPatch``.
+    /// A merge patch of nulls that is applied before ``document``; see ``ComposedPatch``. Nil for none.
     package var removals: JSONValue?
     package var document: JSONValue
     /// When the document last changed, in milliseconds since 1970.

@@ -1,5 +1,5 @@
-/// A change of the layers as the journal records it. `indirect`, because values are copied more often than they are
-/// created.
+/// A change of the layers as the journal records it. `indirect`, so that a copy costs only one reference count: each
+/// value is copied more often than it is created.
 package indirect enum LayerOperation: Sendable {
     case set(OverrideEntry)
     case unset(path: [String])
@@ -11,8 +11,8 @@ package indirect enum LayerOperation: Sendable {
     /// Replaces all overrides and the hold of a rollback; nil for no hold.
     case rollback(overrides: OverrideLayer, RollbackHold?)
     case release
-    /// Replaces the experiment layer with the result of the operations before this one. A replay cannot compute that
-    /// result, because it does not have the settings.
+    /// Replaces the experiment layer. It contains the experiments that apply after the operations before this one,
+    /// which a replay cannot compute, because it does not have the settings.
     case experiment(ExperimentLayer)
 
     package func apply(to layers: inout Layers) {

@@ -77,8 +77,8 @@ package struct Layers: Sendable {
         get { storage.content.hold }
         _modify { yield &content.hold }
     }
-    /// The rules in effect. Of these, only the locks are stored on disk: together with the layers, they determine the
-    /// snapshot.
+    /// The rules in effect. Of these, only the locks are stored on disk, because the locks and the layers together
+    /// determine the snapshot.
     package var rules: LayerRules {
         get { storage.content.rules }
         _modify { yield &content.rules }
@@ -88,7 +88,7 @@ package struct Layers: Sendable {
     package var locks: LockedPaths { storage.content.rules.locks }
     /// The rule of ``hold``; nil for no hold.
     package var holdRule: HoldRule? {
-        // `hold?.rule` copies a whole hold, so the usual case without one is checked first.
+        // `hold?.rule` copies the whole hold. Usually there is no hold, so that case is checked first.
         if case .none = storage.content.hold { return nil }
         return storage.content.hold?.rule
     }

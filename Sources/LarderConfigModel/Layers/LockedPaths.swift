@@ -31,7 +31,7 @@ package struct LockedPaths: Sendable, Equatable {
         return JSONValue.building { Self.write(document, base, paths.map { $0.segments[...] }, to: &$0) }
     }
 
-    /// Writes one value of the result. Must be called only if the result has a value here.
+    /// Writes the value of the result at one path. Must be called only if the result has a value at that path.
     /// - Parameters:
     ///   - document: the value in the merge of all layers; nil for none
     ///   - base: the value in the merge of the file layers; nil for none
@@ -56,7 +56,7 @@ package struct LockedPaths: Sendable, Equatable {
                 writeMember(name, member, base?.member(named: name), inner, to: &writer)
             }
         }
-        // Locked members that only the file layers have.
+        // These members are on locked paths and are missing from `document`, but the file layers may have them.
         for name in locks.compactMap(\.first) where !written.contains(where: { $0.isSpelled(as: name) }) {
             written.append(name)
             writeMember(name, nil, base?.member(named: name), rests(of: locks, below: name), to: &writer)

@@ -3,7 +3,7 @@ package import LarderJSON
 
 /// The document of the remote source or of a push.
 package struct RemoteDocument: Sendable {
-    /// A merge patch that is applied before ``document``; see ``ComposedPatch``.
+    /// A merge patch of nulls that is applied before ``document``; see ``ComposedPatch``. Nil for none.
     package var removals: JSONValue?
     /// The document, without the member that declares experiments.
     package var document: JSONValue

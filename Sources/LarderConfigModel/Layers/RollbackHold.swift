@@ -27,7 +27,8 @@ package struct RollbackHold: Sendable {
     package var rule = HoldRule.untilReleased
     /// The client that requested the rollback; nil if an older version of this program recorded the hold.
     package var peer: Peer?
-    /// The remote document at the time of the rollback, which is thereby refused; nil for none.
+    /// The remote document that was live when the rollback began; nil for none. ``HoldRule/untilNewer`` compares later
+    /// documents with it.
     package var refused: Refused?
     /// The held file layers. Other file layers are shown live.
     package var files: [FileLayer: Layer<FileDocument>] = [:]
@@ -64,14 +65,15 @@ package struct RollbackHold: Sendable {
     /// the source's versions can be ordered.
     package var defaultRule: HoldRule { unorderedReason == nil ? .untilNewer : .untilReleased }
 
-    /// Why no document is known to be newer than the refused one; nil if their versions can be ordered.
+    /// Why it cannot be determined whether a later document is newer than the refused one; nil if the versions of the
+    /// source can be ordered.
     private var unorderedReason: String? {
         if !files.isEmpty { return "files have no versions, so later content is not known to be newer" }
         guard let version = refused?.version else {
             return "the refused document has no version, so a later document is not known to be newer"
         }
-        // If no held document is shown, the refused version is compared with itself, to find out whether it can be
-        // ordered at all.
+        // If the rollback shows no held remote document, the refused version is compared with itself, to find out
+        // whether it can be ordered at all.
         let shown = remote?.content.map(\.version) ?? version
         if let shown, version.isOrdered(with: shown) { return nil }
         return "version \"\(version)\" cannot be ordered, so a later document is not known to be newer"
@@ -86,13 +88,14 @@ package struct RollbackHold: Sendable {
     /// The held layers, lowest first.
     package var layers: [ConfigLayer] { ConfigLayer.allCases.filter(holds) }
 
-    /// Whether a layer is held. Only layers with documents can be.
+    /// Whether a layer is held. Only layers that consist of a document can be held.
     package func holds(_ layer: ConfigLayer) -> Bool {
         switch layer {
         case .defaults: files[.defaults] != nil
         case .host: files[.host] != nil
         case .remote: remote != nil
-        // Overlays are live, except for those that a held document declares.
+        // Overrides are restored and not held. Overlays are live, except for those that a held remote document
+        // declares.
         case .experiment, .override: false
         }
     }

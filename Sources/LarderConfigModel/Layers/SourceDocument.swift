@@ -6,7 +6,7 @@ package struct SourceDocument: Sendable {
     /// The difference from an earlier document of the same source, if only scalars have changed.
     package struct Edits: Sendable {
         package var base: JSONValue
-        /// The changed scalars, each once.
+        /// The new scalars, with at most one replacement per path.
         package var replacements: [JSONValue.Replacement]
 
         package init(base: JSONValue, replacements: [JSONValue.Replacement]) {
@@ -23,7 +23,7 @@ package struct SourceDocument: Sendable {
     package var version: UpstreamVersion?
     /// The path of the version in the document, for messages.
     package var versionPath: JSONPath?
-    /// When the document is rejected for lack of a version.
+    /// The condition under which the document is rejected if it has no version.
     package var versionRequirement = VersionRequirement.never
     /// Identifies the document in a later conditional request.
     package var validator: Validator?

@@ -73,7 +73,7 @@ package struct ExpiryQueue: Sendable {
         Self.pop(&byTimeOfDay) { $0.time <= now.timeOfDay } + Self.pop(&byUptime) { $0.time <= now.uptime }
     }
 
-    /// Removes overrides from the front of the queue that have been replaced or removed in the layer.
+    /// Removes the overrides at the front of the queue, as long as they have been replaced or removed in `layer`.
     package mutating func dropStale(comparedTo layer: OverrideLayer) {
         let isStale = { (timed: Timed) in
             layer.entry(at: timed.override.path)?.expiresAt != timed.override.expiresAt

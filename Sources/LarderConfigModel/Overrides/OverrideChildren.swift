@@ -3,9 +3,10 @@ import LarderJSON
 /// The children of an ``OverrideNode`` by name, as a hash trie. A change copies only the lists and tables on the way to
 /// one child, so its cost does not depend on the number of children.
 enum OverrideChildren: Sendable {
-    /// In no particular order.
+    /// The children, in no particular order.
     case list([OverrideNode])
-    /// Indexed by five bits of the hash of the name. The next table uses the next five bits.
+    /// Groups of children, indexed by five bits of the hash of their names. A table inside a table uses the next five
+    /// bits.
     case table([OverrideChildren])
 
     private static let bitsPerTable = 5

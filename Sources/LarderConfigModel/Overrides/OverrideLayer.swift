@@ -18,7 +18,7 @@ package struct OverrideLayer: Sendable {
     }
 
     package var isEmpty: Bool { root == nil }
-    /// The total size of all values and their paths.
+    /// The total size of all values and their paths as text, in bytes.
     package var bytes: Int { root?.totals.bytes ?? 0 }
     /// The number of entries that expire.
     package var expiring: Int { root?.totals.expiring ?? 0 }
@@ -64,7 +64,7 @@ package struct OverrideLayer: Sendable {
     enum Placement {
         /// - Parameter replacing: the previous node at the path, with everything below it; nil for none
         case set(replacing: OverrideNode?)
-        /// Nothing has changed, because all entries together would have this many bytes.
+        /// The entry was not set, because all entries together would have this many bytes, more than the maximum.
         case refused(bytes: Int)
     }
 

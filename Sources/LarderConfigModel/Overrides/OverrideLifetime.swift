@@ -2,7 +2,7 @@
 package struct OverrideLifetime: Sendable, Hashable {
     /// When the override expires, in milliseconds since 1970; nil for never.
     package var expiresAt: Int?
-    /// Whether the override replaced one at the same path that had another expiry, or none.
+    /// Whether the override replaced one at the same path whose ``expiresAt`` was different.
     package var changed: Bool
 }
 

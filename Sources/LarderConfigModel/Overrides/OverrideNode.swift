@@ -47,7 +47,7 @@ final class OverrideNode: Sendable {
     let entry: OverrideEntry?
     let totals: Totals
     private let children: OverrideChildren
-    /// The place among the siblings.
+    /// The position among the siblings, which are sorted by this number.
     private let order: Int
     /// The ``order`` of the next new child.
     private let nextOrder: Int
@@ -157,7 +157,7 @@ final class OverrideNode: Sendable {
     /// - Parameters:
     ///   - target: the value at this path to which the patch will be applied. Objects are left out if they would only
     ///     remove members that the target does not have. Nil for a patch with all entries.
-    ///   - refinements: receives the entries below other entries, which the patch does not contain
+    ///   - refinements: receives the entries that are below other entries and therefore not in the patch
     func write(to writer: inout JSONWriter, over target: JSONValue?, refinements: inout [OverrideEntry]) {
         if let entry {
             writer.value(entry.value)

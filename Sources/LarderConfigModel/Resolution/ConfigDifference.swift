@@ -11,8 +11,8 @@ package struct ConfigDifference: Sendable {
         package var new: JSONValue?
     }
 
-    /// The merge patch from the old value to the new one; nil if there is no such patch, or if one of the values does
-    /// not exist.
+    /// The merge patch from the old value to the new one; nil if one of the values does not exist, or if the patch
+    /// would have to create a null member, which merge patches cannot do.
     package var patch: JSONValue?
     /// The paths at which the values differ. Two objects are compared member by member.
     package var places: [Place] = []

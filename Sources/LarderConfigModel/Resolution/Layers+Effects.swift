@@ -1,7 +1,7 @@
 import LarderJSON
 
 extension OverrideEntry {
-    /// The effect of the entry at a path.
+    /// The effect that this entry has at a path.
     package func effect(at other: [String]) -> PatchEffect {
         let common = min(path.count, other.count)
         guard zip(path, other).allSatisfy({ $0.isSpelled(as: $1) }) else { return .unchanged }
@@ -11,7 +11,8 @@ extension OverrideEntry {
 }
 
 extension Layers {
-    /// The effect of a layer at a path. Must be called on layers as they are shown; see ``shown``.
+    /// The effect of a layer at a path. Must be called on the result of ``shown``, in which held layers replace the
+    /// live ones.
     package func effect(of layer: ConfigLayer, at path: [String]) -> PatchEffect {
         switch layer {
         case .defaults: defaults?.content.effect(at: path) ?? .unchanged

@@ -19,8 +19,8 @@ extension Layers {
     @concurrent
     package func resolvedConcurrently() async -> JSONValue { resolved() }
 
-    /// Returns the same value as ``resolved()``. If no other layer has content, it is the remote document itself, so
-    /// that memory holds one document instead of two.
+    /// Returns the same value as ``resolved()``. If only the remote layer has content, the value is the remote document
+    /// itself, so that memory holds one document instead of two.
     package func resolvedSharing() -> JSONValue {
         let value = resolved()
         guard isRemoteAlone, let remote = remote?.document, remote.isWholeDocument, remote.isCompact,
@@ -40,7 +40,8 @@ extension Layers {
         remote == nil && isRemoteAlone
     }
 
-    /// Whether each file layer has the same content in both values, and both or neither have a remote document.
+    /// Whether each file layer has the same content here and in `other`, and either both or neither have a remote
+    /// document.
     package func hasSameDocuments(as other: Layers) -> Bool {
         FileLayer.allCases.allSatisfy { self[$0]?.content == other[$0]?.content } && hasRemote == other.hasRemote
     }

@@ -39,6 +39,6 @@ extension PatchEffect {
 }
 
 extension ComposedPatch {
-    /// The combined effect of both parts at a path.
+    /// The effect at a path of ``removals`` and then ``patch``.
     package func effect(at path: [String]) -> PatchEffect { PatchEffect(patches, at: path) }
 }

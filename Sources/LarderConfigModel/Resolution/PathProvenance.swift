@@ -83,7 +83,7 @@ private struct SnapshotState {
 }
 
 extension Generation {
-    /// The states of this snapshot, newest first.
+    /// The layers of this snapshot as they were published, preceded by the newest ones if they have changed since then.
     fileprivate var states: [SnapshotState] {
         func state(_ layers: Layers, isLater: Bool) -> SnapshotState {
             SnapshotState(revision: revision, publishedAt: publishedAt, layers: layers.shown, isLater: isLater)
