@@ -31,7 +31,7 @@ package protocol ConfigSource: Sendable {
     func changes() -> AsyncStream<Void>?
 
     /// Why changes are not signalled although ``changes()`` has a consumer. Nil if they are signalled, or if the errors
-    /// of ``fetch(ifChangedFrom:on:)`` report the reason. Up to date whenever a change is signalled.
+    /// of ``fetch(ifChangedFrom:on:)`` report the reason. The value is up to date whenever a change is signalled.
     var watchProblem: String? { get }
 
     /// The key of the value at a path, for a key-value store; nil if it is unknown.

@@ -14,7 +14,7 @@ struct DocumentReader: Sendable {
     /// Whether a member `errors` marks an incomplete response.
     var hasErrorsMember = false
     var partialData = HTTPSourceSettings.PartialData.refuse
-    /// When a document without a version is rejected.
+    /// The condition under which a document without a version is rejected.
     var versionRequirement = VersionRequirement.onceSeen
     /// The secrets of the request. They are removed from error messages of the origin, which may quote them.
     var secrets: [String] = []

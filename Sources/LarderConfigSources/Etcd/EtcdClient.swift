@@ -11,11 +11,12 @@ final class EtcdClient: Sendable {
     private let gateway: EtcdGateway
     private let fetcher: HTTPFetcher
     private let clock: any Clock<Duration>
-    /// The endpoint of the last watch.
+    /// The endpoint of the last watch; nil before the first one.
     private let watched = Mutex<String?>(nil)
 
-    /// The maximum silence of a watch. etcd reports progress on an idle watch every ten minutes. With jitter, and after
-    /// an event, the report can take twice as long. If a watch misses a change, the next read of all keys finds it.
+    /// The time without any message after which a watch is ended. etcd reports progress on an idle watch every ten
+    /// minutes. With jitter, and after an event, the report can take twice as long. A change that a silent watch has
+    /// missed is found by the next read of all keys.
     static let maxSilence = Duration.seconds(25 * 60)
 
     /// The maximum number of keys per page.

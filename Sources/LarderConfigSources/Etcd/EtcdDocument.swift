@@ -45,8 +45,8 @@ struct EtcdDocument: Sendable {
             return nil
         }
         for segment in path {
-            // No key has a segment with a slash. A member with such a name can only be inside the value of a key. An
-            // earlier iteration would have returned that key.
+            // A segment with a slash cannot be part of a key. A member with such a name can only be inside the value of
+            // a key, and the loop would have returned that key at an earlier segment.
             if segment.contains("/") { return nil }
             key += segment
             if entries[Array(key.utf8)] != nil { return key }
@@ -191,7 +191,7 @@ struct EtcdDocument: Sendable {
 
     // MARK: Errors
 
-    /// The error for keys that exceed the maximum size.
+    /// The error for keys and values that are too large for a document of the maximum size.
     static func tooLarge(_ maximumBytes: Int) -> ConfigError {
         rejected("the keys have more than \(maximumBytes) bytes (limits.documentBytes); remove some or raise the limit")
     }

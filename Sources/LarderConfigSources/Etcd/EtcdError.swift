@@ -11,7 +11,7 @@ struct EtcdError: Error, Sendable, Equatable {
         case unauthenticated
         /// The requested revision is no longer available. All keys have to be read again.
         case compacted
-        /// The request is not allowed or not valid. Every endpoint would respond the same.
+        /// The request is not allowed or not valid. Every endpoint would return the same error.
         case refused
         /// The keys do not form a valid document.
         case rejected

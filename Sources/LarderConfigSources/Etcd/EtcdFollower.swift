@@ -25,18 +25,18 @@ struct EtcdFollower: Sendable {
         let number: Int
     }
 
-    /// Further actions of the source after an event, besides the step.
+    /// The consequences of an event that the source has to handle.
     struct Effects: OptionSet, Sendable {
         let rawValue: Int
-        /// The result of a fetch may have changed.
+        /// The result of a fetch may have changed. The source must signal a change.
         static let signal = Effects(rawValue: 1)
-        /// A new step replaces the current one.
+        /// A new step has replaced the previous one. The source must end the task of the replaced step.
         static let newStep = Effects(rawValue: 2)
         /// The watch may be dead. The source must end it if it stays silent.
         static let suspicion = Effects(rawValue: 4)
     }
 
-    /// The cluster and the revision that were known when a read began.
+    /// The cluster and the revision of ``known`` when a read began.
     struct ReadStart: Sendable {
         fileprivate let cluster: String?
         fileprivate let revision: Int
@@ -63,8 +63,8 @@ struct EtcdFollower: Sendable {
         self.plan = plan
     }
 
-    /// Starts to follow the keys. The refresh flow reads them at about the same time, and the initial pause usually
-    /// makes a second read unnecessary.
+    /// Starts to follow the keys, with a pause as the first step. The refresh flow usually reads the keys during this
+    /// pause, so that no second read is necessary.
     mutating func begin(using generator: inout some RandomNumberGenerator) -> Effects {
         go(to: .pause(.random(from: Self.minStartDelay, to: Self.maxStartDelay, using: &generator)))
     }
@@ -169,14 +169,14 @@ struct EtcdFollower: Sendable {
         if known?.exceeds(maximumBytes, after: events) == true {
             throw EtcdError(.rejected, EtcdDocument.tooLarge(maximumBytes).message)
         }
-        // Applied in place, so that the keys are not copied for each event.
+        // The events are applied in place, so that the keys are not copied for each event.
         let hasChanged = known?.apply(events) ?? false
         if message.isProgress { known?.advance(to: message.header.revision) }
         return hasChanged ? .signal : []
     }
 
-    /// Called when the watch has ended. If the watch had begun, the delay before the next attempt is that after a
-    /// success, because a complete read preceded the watch.
+    /// Called when the watch has ended. If the watch had begun, the next attempt is delayed as after a success and not
+    /// as after a failure, because a complete read preceded the watch.
     /// - Parameter error: why it ended; nil if the endpoint closed it properly or was silent for too long, which are
     ///   not failures
     mutating func watchEnded(

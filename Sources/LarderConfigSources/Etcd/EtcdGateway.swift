@@ -123,7 +123,7 @@ final class EtcdGateway: Sendable {
         do throws(EtcdError) {
             answer = try await post("/v3/auth/authenticate", writer.bytes, to: endpoint, isAuthorized: false)
         } catch {
-            // A cluster without authentication serves every client.
+            // A cluster without authentication serves every client, so no token is needed.
             if error.message.contains("authentication is not enabled") {
                 token.withLock { $0 = .none }
                 return nil
@@ -137,7 +137,7 @@ final class EtcdGateway: Sendable {
         return text
     }
 
-    /// Makes the next request obtain a new token.
+    /// Discards the token, so that the next request obtains a new one.
     func forgetToken() { token.withLock { $0 = .unknown } }
 
     /// Reads a file with a secret or a certificate.
@@ -159,6 +159,6 @@ final class EtcdGateway: Sendable {
             .unavailable, "the response of \(endpoint) is not an etcd response; check the endpoint and any proxies")
     }
 
-    /// The error for keys that exceed the maximum size of a document.
+    /// The error for keys and values that are too large for a document of the maximum size.
     var tooLarge: EtcdError { EtcdError(.rejected, EtcdDocument.tooLarge(configuration.maximumBytes).message) }
 }

@@ -17,7 +17,8 @@ package struct EtcdKeys: Sendable, Equatable {
             first = Array(key.utf8)
             end = nil
         case .prefix(let prefix):
-            // In etcd, keys are not empty. A range from NUL to NUL contains all keys.
+            // Keys in etcd are never empty, so a range cannot begin with the empty prefix. A range from NUL to NUL
+            // contains all keys.
             first = prefix.isEmpty ? [0] : Array(prefix.utf8)
             end = Self.end(ofPrefix: Array(prefix.utf8))
         }

@@ -61,7 +61,7 @@ struct EtcdKeyspace: Sendable {
         return hasChanged
     }
 
-    /// Whether the keyspace would be too large for a document of `documentBytes` after these events.
+    /// Whether these events would enlarge the keyspace and make it too large for a document of `documentBytes`.
     func exceeds(_ documentBytes: Int, after events: [EtcdEvent]) -> Bool {
         var last: [[UInt8]: Int] = [:]
         for event in events where event.pair.modified > revision {
@@ -96,7 +96,8 @@ struct EtcdKeyspace: Sendable {
 
     var stamp: Stamp { Stamp(reading: reading, mark: changes.end) }
 
-    /// Returns the keys that have changed since a stamp; nil if they are not known.
+    /// Returns the keys that have changed since a stamp. Nil if the keys have been read again since then, or if there
+    /// were too many changes to store.
     func keys(changedSince stamp: Stamp) -> Set<[UInt8]>? {
         stamp.reading === reading ? changes.keys(since: stamp.mark) : nil
     }
@@ -122,7 +123,7 @@ struct EtcdKeyspace: Sendable {
     }
 }
 
-/// A digest of a set of pairs that can be updated pair by pair: the sum of the digests of the pairs.
+/// A digest of a set of pairs: the sum of the digests of the pairs. It can therefore be updated pair by pair.
 private struct EtcdDigestSum {
     private var lanes = SIMD4<UInt64>()
 
@@ -148,8 +149,8 @@ private struct EtcdDigestSum {
 
 /// The most recently changed keys, in the order of the changes.
 private struct EtcdChanges {
-    /// The maximum number of stored changes. If there are more between two documents, which is rare, the second
-    /// document is built from all keys.
+    /// The maximum number of stored changes. If more changes occur between the creation of two documents, which is
+    /// rare, the second document is built from all keys.
     private static let capacity = 1024
 
     private var keys: [[UInt8]] = []

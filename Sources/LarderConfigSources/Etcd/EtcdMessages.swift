@@ -40,7 +40,7 @@ struct EtcdPair: Sendable, Equatable {
     var key: [UInt8]
     /// Empty for a deletion.
     var value: [UInt8]
-    /// The revision of its last change, deletions included.
+    /// The revision of the last change of the key. A deletion is also a change.
     var modified: Int
 
     init(key: [UInt8], value: [UInt8], modified: Int) {
@@ -95,7 +95,7 @@ struct EtcdEvent: Sendable, Equatable {
 
 struct EtcdWatchMessage: Sendable, Equatable {
     var header: EtcdHeader
-    /// Whether the message confirms the request. Events follow in later messages.
+    /// Whether the message only confirms the request for the watch. Events follow in later messages.
     var isCreated = false
     /// Why etcd cancelled the watch; nil if it did not.
     var cancelReason: String?

@@ -35,8 +35,8 @@ extension EtcdDocument {
             guard let path = path(of: key, under: prefix) else { return nil }
             var parser = JSONParser()
             let scalar = try self.value(value, of: key, &parser)
-            // An equal object in the document may come from several keys below this one. The document is invalid if a
-            // key has both a value and keys below it.
+            // An object is not compared with the one in the document, which may come from several keys below this one.
+            // If so, this key has both a value and keys below it, and the document is invalid.
             if scalar.kind == .object { return nil }
             // The key may have changed back to its previous value.
             if document.value(at: JSONPath(path)) == scalar { continue }

@@ -15,7 +15,7 @@ final class EtcdSource: ConfigSource {
         var generator: any RandomNumberGenerator & Sendable
         /// Signals changes to the consumer.
         var changes: AsyncStream<Void>.Continuation?
-        /// Makes the current step check whether it was replaced or is suspect.
+        /// Causes a check of whether the current step has been replaced or its watch is suspected to be dead.
         var attention: AsyncStream<Void>.Continuation?
     }
 
@@ -78,7 +78,8 @@ final class EtcdSource: ConfigSource {
 
     /// The result if the document is unchanged or only scalars differ; nil if the document must be built from all keys.
     private func answerByEditing(_ validator: Validator?) throws(ConfigError) -> SourceAnswer? {
-        // The keyspace is not copied out of the lock, because the next event would then copy all keys.
+        // The keyspace is read under the lock and not copied out of it: with two references to it, the next event would
+        // copy all keys.
         let known = state.withLock { state -> (Head, EtcdRendering, [(key: [UInt8], value: [UInt8])])? in
             guard let known = state.follower.known, let rendering = state.rendering,
                 let pairs = rendering.pairs(changedIn: known)
@@ -193,8 +194,8 @@ final class EtcdSource: ConfigSource {
         perform(try result.get())
     }
 
-    /// Returns when the step has been replaced. Also ends the step and returns if the watch is suspect and stays silent
-    /// for the timeout of a request.
+    /// Returns when the step has been replaced. If its watch is suspected to be dead and then receives no message for
+    /// the timeout of a request, ends the step and returns.
     private func awaitReplacement(of step: EtcdFollower.Step, _ attention: AsyncStream<Void>) async {
         for await _ in attention {
             guard let isSuspect = suspicion(step) else { return }

@@ -80,13 +80,14 @@ package struct EtcdSourceSettings: Sendable, Equatable {
 
     /// The index of the first endpoint of a host. Hosts begin with different endpoints to spread the load.
     func firstEndpoint(hostIdentity: String) -> Int {
-        // The phase of a schedule is shorter than its interval. With one second per endpoint, the whole seconds of the
-        // phase are an index.
+        // The phase of a schedule is shorter than its interval. The interval here is one second per endpoint, so the
+        // whole seconds of the phase are the index of an endpoint.
         let schedule = PollSchedule(interval: .seconds(endpoints.count), seed: hostIdentity + "\u{0}endpoint")
         return Int(schedule.phase.components.seconds)
     }
 
-    /// The maximum size of a response or message. Base64 encodes three bytes as four, and each key has revisions.
+    /// The maximum size of a response or message. Base64 encodes three bytes as four, and the response contains
+    /// revision numbers for each key.
     var maximumAnswerBytes: Int { 3 * maximumBytes + (1 << 20) }
 }
 

@@ -10,11 +10,11 @@ package struct ContentDigest: Sendable, Hashable, CustomStringConvertible {
 
     init(of files: [(name: String, bytes: [UInt8])]) {
         var hash = SHA256()
-        // Larder 0.1 composed several files into one patch. The prefix changes the digest, so that newer versions read
-        // the files again.
+        // Larder 0.1 composed several files into one patch, later versions into two. The prefix makes the digest differ
+        // from that of 0.1, so that the files are read again after an update.
         if files.count > 1 { hash.update(data: Array("composed to two patches".utf8)) }
         for (name, bytes) in files {
-            // The length of each part makes the digest unambiguous.
+            // The length before each part ensures that different files never produce the same input to the hash.
             for part in [Array(name.utf8), bytes] {
                 withUnsafeBytes(of: part.count) { hash.update(bufferPointer: $0) }
                 hash.update(data: part)

@@ -32,7 +32,7 @@ struct DocumentDirectory: Sendable, Hashable {
                 throw FileReadError(path, errno: error.number)
             }
             guard let files = try files(in: directory.number) else { continue }
-            // The directory behind a symbolic link may have been replaced.
+            // If the path is a symbolic link, it may point to another directory now.
             guard let opened = directory.status(), let named = fileStatus(path.cPath),
                 opened.st_ino == named.st_ino, opened.st_dev == named.st_dev
             else { continue }

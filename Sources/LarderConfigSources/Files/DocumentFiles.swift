@@ -89,7 +89,7 @@ package struct DocumentFiles: Sendable {
     /// The line, from 1, of the value at a path in a parsed file; 1 if it is unknown.
     package static func line(of path: JSONPath, in file: File, _ document: JSONValue) -> Int {
         guard file.isJSON5 else { return document.place(of: path).line }
-        // The converted value has no positions, so the file is parsed again.
+        // The value that was converted from JSON5 has no positions, so the file is parsed again.
         guard let scalars = try? JSON5Parser.scalars(of: file.bytes), let value = try? JSON5Parser.parse(scalars),
             let offset = value.offset(of: path.segments)
         else { return 1 }

@@ -45,8 +45,8 @@ package final class HostDirectory: Sendable {
         return FileLayerReader.merge(try reading.documents(), keepsNulls: keepsNulls)
     }
 
-    /// Returns the content of a missing directory. Throws if a symbolic link is dangling or a mount may be missing,
-    /// because an empty layer is not intended then.
+    /// Returns the content of the layer if the directory is missing: an empty patch. Throws if a symbolic link is
+    /// dangling or a mount may be missing, because the administrator does not intend an empty layer then.
     private func missing() throws(FileReadError) -> ComposedPatch {
         if fileStatus(path.cPath, followingLinks: false) != nil {
             throw FileReadError(
@@ -59,7 +59,7 @@ package final class HostDirectory: Sendable {
                 errno: ENOENT)
         }
         if !isNamed { return .empty }
-        // Trailing slashes are not part of the name.
+        // Trailing slashes are removed first, because they are not part of the name of the directory.
         var parent = path[...]
         while parent.count > 1, parent.last == "/" { parent.removeLast() }
         parent = parent.lastIndex(of: "/").map { parent[...$0] } ?? "."
