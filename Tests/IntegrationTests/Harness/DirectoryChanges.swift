@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// Watches a directory for entries that are created, deleted or moved into it (inotify(7)).
+/// Watches a directory for entries that are created in it, deleted from it or moved into it (inotify(7)).
 final class DirectoryChanges {
     private let descriptor: Descriptor
 

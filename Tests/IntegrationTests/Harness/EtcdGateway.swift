@@ -38,7 +38,7 @@ struct EtcdGateway {
         }
     }
 
-    /// Deletes a key, or all keys with this prefix if it ends with a slash. Returns the revision of the change.
+    /// Deletes `key`, or all keys that begin with `key` if it ends with a slash. Returns the revision of the change.
     @discardableResult
     func delete(_ key: String) throws -> Int {
         var members: [(String, JSONValue)] = [("key", .string(Self.base64(key)))]
@@ -87,7 +87,7 @@ struct EtcdGateway {
     func call(_ path: String, _ body: JSONValue) throws -> JSONValue {
         let socket = try Descriptor.connected(toPort: port)
         let text = body.compactText
-        // With HTTP/1.0 the response is not chunked and ends when the server closes the connection.
+        // Uses HTTP/1.0, so that the response is not chunked and ends when the server closes the connection.
         var head = "POST \(path) HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Length: \(text.utf8.count)\r\n"
         if let token { head += "Authorization: \(token)\r\n" }
         let request = Array((head + "\r\n" + text).utf8)

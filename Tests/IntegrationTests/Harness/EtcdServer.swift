@@ -12,7 +12,7 @@ final class EtcdServer {
     private let cluster: String
     private var process: ChildProcess?
 
-    /// The port for TLS. Used only if the options contain `@TLS@`.
+    /// The port for TLS clients. The server listens on it only if its options contain `@TLS@`.
     let securePort: Int
 
     /// Starts a cluster of one member.
@@ -34,7 +34,7 @@ final class EtcdServer {
             let ports = try names.map { _ in try (LoopbackPort.free(), LoopbackPort.free(), LoopbackPort.free()) }
             let cluster = zip(names, ports).map { "\($0)=http://127.0.0.1:\($1.1)" }.joined(separator: ",")
             let servers = zip(names, ports).map {
-                // The timeouts are long enough for a busy machine.
+                // The heartbeat interval and the election timeout are long enough for a busy machine.
                 EtcdServer(
                     $0, in: directory, ports: $1, cluster: cluster,
                     options: ["--heartbeat-interval", "200", "--election-timeout", "2000"])
@@ -55,8 +55,8 @@ final class EtcdServer {
         return try start()
     }
 
-    /// - Parameter options: Additional options. `@` stands for the directory, `@TLS@` for the client URLs including one
-    ///   with TLS.
+    /// - Parameter options: Additional options of etcd. In them, `@` stands for `directory`, and `@TLS@` for the client
+    ///   URLs, one of which is an https URL.
     init(
         _ name: String, in directory: String, ports: (client: Int, peer: Int, secure: Int), cluster: String,
         options: [String] = []
@@ -112,7 +112,7 @@ final class EtcdServer {
         try Command.run("rm", ["-rf", directory + "/etcd-" + name])
     }
 
-    /// Returns this member as part of a different cluster. The cluster ID is derived from the token.
+    /// Returns this member as part of a different cluster. etcd derives the cluster ID from `token`.
     func moved(toToken token: String) -> EtcdServer {
         EtcdServer(
             name, in: directory, ports: (clientPort, peerPort, securePort), cluster: cluster,
@@ -126,7 +126,7 @@ final class EtcdServer {
     }
 }
 
-/// Repeats `body` every 50 ms until it succeeds. Throws its last error when the deadline has passed.
+/// Repeats `body` every 50 ms until it returns. Throws the last error of `body` when the deadline has passed.
 @discardableResult
 func retrying<Value>(until deadline: Deadline = .usual, _ body: () throws -> Value) throws -> Value {
     while true {

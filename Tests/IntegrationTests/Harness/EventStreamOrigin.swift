@@ -8,8 +8,8 @@ extension RawOrigin.Answer {
         .text("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\n" + text)
     }
 
-    /// This response with `Connection: close`. The connection closes after the response, so that later
-    /// ``RawOrigin/send(_:)`` calls reach only event streams, and the client sends no further request on it.
+    /// This response with `Connection: close`. The connection closes after the response. The client therefore sends no
+    /// further request on it, and later ``RawOrigin/send(_:)`` calls reach only event streams.
     var closing: Self {
         guard case .send(let bytes)? = steps?.first, let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else {
             return self
@@ -38,7 +38,7 @@ extension RawOrigin {
 }
 
 extension LineClient {
-    /// Reads events until one has this value.
+    /// Reads events until the value of an event is `value`.
     func events(until value: JSONValue) throws {
         while try event()["value"] != value {}
     }

@@ -58,7 +58,7 @@ struct Ledger {
 
     init(writers: [Writer]) { self.writers = writers }
 
-    /// Records a revision that a client received, and its document if known.
+    /// Records a revision that a client received, and the document of the revision if `content` is not nil.
     /// - Throws: An error if the epoch has changed or the revision had another document before.
     mutating func record(_ revision: Int, of namespace: String, epoch: String, content: JSONValue? = nil) throws {
         if let known = self.epoch, known != epoch { throw HarnessError("epoch \(epoch) after \(known)") }

@@ -7,13 +7,14 @@ final class LineClient {
     private let socket: Descriptor
     private let reader: LineReader
     private let recorder: Recorder?
-    /// The bytes sent after the last LF. Used only if there is a recorder.
+    /// The beginning of a sent line whose LF is not sent yet. Used only if there is a recorder, which records whole
+    /// lines.
     private var partialLine: [UInt8] = []
     private var isClosed = false
     private var nextID = 0
     private var replies: [Int: JSONValue] = [:]
     private var events: [JSONValue] = []
-    /// The process that relays the connection, if any. It is killed when the client is released.
+    /// The process that relays the connection, if any. The process is killed when the client is released.
     var relay: ChildProcess?
 
     /// An error reply of the agent.
@@ -186,7 +187,7 @@ final class LineClient {
             let result = try call(method)
             if condition(result) { return }
             if deadline.hasPassed { throw HarnessError.timeout("\(method); its last result is \(result)") }
-            // Gives the agent time for other work, and keeps the file of the recorder small.
+            // The pause gives the agent time for other work, and keeps the file of the recorder small.
             _ = poll(nil, 0, 5)
         }
     }

@@ -4,7 +4,7 @@ import TestSupport
 /// Connects to an agent as another user, through a socat process that runs as that user. Requires root.
 enum OtherUser {
     /// - Parameters:
-    ///   - group: The primary group; by default the same number as the user.
+    ///   - group: The primary group; by default the group whose number is that of the user.
     ///   - groups: The supplementary groups.
     static func connect(
         _ user: Int, group: Int? = nil, groups: [Int] = [], to agent: AgentProcess, _ home: AgentHome
@@ -24,7 +24,8 @@ enum OtherUser {
             ])
         try relay.waitForLog("listening on")
         let client = try LineClient(path: path)
-        // This socat serves one connection. The next call binds the path again.
+        // The socat process accepts only one connection. Its socket is removed, so that the next call can bind the path
+        // again.
         unlink(path)
         client.relay = relay
         return client

@@ -30,6 +30,7 @@ private final class ThreadExecutor: TaskExecutor {
     }
 }
 
-/// Contains the tests that start processes. They run one at a time: each of them can use all of a small machine.
+/// Contains the tests that start processes. They run one at a time, because each of them can use the whole capacity of
+/// a small machine.
 @Suite("Agents and commands as processes", .serialized, .ownThread)
 struct Integration {}

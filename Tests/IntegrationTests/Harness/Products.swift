@@ -3,10 +3,12 @@ import TestSupport
 
 /// The paths of the programs under test. They are built with the tests and are in the directory of the test executable.
 enum Products {
-    /// The daemon. `LARDER_AGENT` overrides it, for example with an installed one.
+    /// The daemon. The environment variable `LARDER_AGENT` overrides the path, for example with that of an installed
+    /// daemon.
     static var agent: String { get throws { try path("larderd", "LARDER_AGENT") } }
 
-    /// The command line as the package installs it: a link `larder` to the daemon. `LARDER_CLI` overrides it.
+    /// The command line as the package installs it: a link `larder` to the daemon. The environment variable
+    /// `LARDER_CLI` overrides the path.
     static var commandLine: String {
         get throws { try ProcessInfo.processInfo.environment["LARDER_CLI"] ?? commandLineLink.get() }
     }
@@ -20,15 +22,15 @@ enum Products {
         guard mkdtemp(&template) != nil else { throw HarnessError.system("mkdtemp") }
         directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         atexit { Products.removeCommandLineLink() }
-        // Some tests run the link as another user.
+        // All users can enter the directory, because some tests run the link as another user.
         guard chmod(directory, 0o755) == 0, symlink(try agent, directory + "/larder") == 0 else {
             throw HarnessError.system("symlink")
         }
         return directory + "/larder"
     }
 
-    // Written once, by the initializer of `commandLineLink`. Read only by the exit handler that the initializer
-    // registers.
+    // This path is written once, by the initializer of `commandLineLink`, and read only by the exit handler that the
+    // initializer registers.
     nonisolated(unsafe) private static var directory = ""
 
     private static func removeCommandLineLink() {

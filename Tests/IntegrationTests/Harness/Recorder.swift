@@ -14,7 +14,7 @@ struct Recorder: Sendable {
         return descriptor >= 0 ? descriptor : nil
     }
     private static let connections = Atomic<Int>(0)
-    /// The numbers of up to 1,000 written lines, and the last number used.
+    /// The numbers of up to 1,000 lines that are in the file, by the bytes of the line, and the last number used.
     private static let numbered = Mutex<(numbers: [[UInt8]: Int], last: Int)>(([:], 0))
 
     private let file: CInt
@@ -33,7 +33,8 @@ struct Recorder: Sendable {
     /// Records a line from the agent, without its LF.
     func received(_ line: some Collection<UInt8>) {
         let line = Array(line)
-        // A reference to a shorter line would save little space, and longer lines are rare.
+        // Only lines of 200 to 5,000 bytes are numbered. A reference to a shorter line would save little space, and
+        // longer lines are rare.
         guard (200...5_000).contains(line.count) else { return note("←", line) }
         Self.numbered.withLock { numbered in
             if let number = numbered.numbers[line] {

@@ -38,7 +38,7 @@ final class Relay {
         frozen += children
     }
 
-    /// The socat processes that serve the connections, one for each (proc(5)).
+    /// The child processes of socat, each of which serves one connection. They are read from `/proc` (proc(5)).
     private func children() throws -> [pid_t] {
         guard let process else { return [] }
         let text = try String(contentsOfFile: "/proc/\(process.pid)/task/\(process.pid)/children", encoding: .utf8)

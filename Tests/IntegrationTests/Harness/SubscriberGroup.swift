@@ -10,7 +10,7 @@ final class SubscriberGroup {
         var revision = 0
         /// The revision of the first event minus the number of snapshots that the event skipped.
         var firstRevision = 0
-        /// The number of snapshots that were delivered or counted as skipped.
+        /// The number of snapshots that were delivered to the subscriber or counted in the `skipped` of an event.
         var accountedSnapshots = 0
     }
 
@@ -23,7 +23,8 @@ final class SubscriberGroup {
         polled = clients.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
     }
 
-    /// Waits until a subscriber has input or `other` is readable, and reads all available events.
+    /// Waits until a subscriber has input or the descriptor `other` is readable. Then reads the available events of all
+    /// subscribers.
     func read(orWaitFor other: CInt = -1, until deadline: Deadline = .usual) throws {
         polled.append(pollfd(fd: other, events: Int16(POLLIN), revents: 0))
         defer { polled.removeLast() }
@@ -63,8 +64,8 @@ final class SubscriberGroup {
     }
 }
 
-/// The numbers of an event, found by text search. Parsing hundreds of thousands of events as JSON would take longer
-/// than the agent needs to send them.
+/// The numbers in the line of an event, found by text search. Parsing hundreds of thousands of events as JSON would
+/// take longer than the agent needs to send them.
 struct EventNumbers {
     let sequence: Int
     let revision: Int

@@ -19,7 +19,7 @@ struct CacheDirectory {
     var temporary: [File] { files("tmp") }
 
     /// The total size in bytes of the published images and the files that are being written. While an image is being
-    /// published, its file has both names and counts once.
+    /// published, its file has a name in both directories and counts once.
     var bytes: Int {
         var inodes: Set<ino_t> = []
         return (paths("blobs") + paths("tmp")).reduce(0) { sum, path in

@@ -7,8 +7,9 @@ extension Integration {
     struct ConcurrentImageRequestTests {
         private static let image = TestImage(.png, seed: 1, size: 400_000)
 
-        /// An origin that sends a part of an image and the rest only in ``sendRemainder()``. Calls of ``sendSome()``
-        /// prevent the agent from aborting the download as stalled or too slow on a busy machine.
+        /// An origin that sends a part of an image, and sends the rest only when ``sendRemainder()`` is called. Calls
+        /// of ``sendSome()`` before that prevent the agent from aborting the download as stalled or too slow on a busy
+        /// machine.
         private final class SlowOrigin {
             let origin: RawOrigin
             private var sent = 50_000

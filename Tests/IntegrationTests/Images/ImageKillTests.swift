@@ -50,7 +50,8 @@ extension Integration {
                 #expect(try first.stop() == .exit(0))
                 let index = URL(filePath: home.directory + "/cache/images/index.sqlite")
                 for _ in 0..<8 {
-                    // Deletes the write-ahead log, because it can contain every page and hide the damage from SQLite.
+                    // Deletes the write-ahead log. It can contain every page of the index, and SQLite would then not
+                    // read the damaged pages of the file.
                     try? FileManager.default.removeItem(atPath: index.path + "-wal")
                     try Data(repeating: 0x41, count: 8_192).write(to: index)
                     for _ in 0..<5 {
@@ -89,7 +90,8 @@ extension Integration {
                     served += try check(agent, urls)
                     let time = Duration.microseconds(Int.random(in: 0..<maxLifetime, using: &generator))
                     served += try loadUntilKilled(agent, urls, after: time, &generator)
-                    // Lets agents run longer if they are too slow to serve an image.
+                    // If no image has been served yet, the agents are too slow, and the next ones may run longer before
+                    // they are killed.
                     if served == 0 { maxLifetime = min(maxLifetime * 2, 10_000_000) }
                     #expect(!agent.log.contains("damaged"), "\(agent.log)")
                 }
@@ -158,7 +160,8 @@ extension Integration {
             return served
         }
 
-        /// Whether a reply serves an image. The lease keeps the file in place, so its bytes must match.
+        /// Whether a reply serves an image. Throws if the file of the image does not have the right bytes, because the
+        /// lease keeps the file in place.
         private static func isServedWhole(_ message: JSONValue) throws -> Bool {
             guard let result = message["result"], result["path"] != nil else {
                 let name = message["error"]?["data"]?["name"]?.string

@@ -17,7 +17,7 @@ final class ImageOrigin {
         let status: Int
         /// The number of body bytes that were sent.
         let bytes: Int
-        /// The value of `Range`, or an empty string.
+        /// The value of the `Range` field of the request; empty if the request has none.
         let range: String
         /// Whether the whole response was sent.
         let isComplete: Bool

@@ -8,7 +8,7 @@ extension Integration {
     struct ImageOriginTests {
         /// A fault of an origin, and the error that a client gets.
         private struct Case {
-            /// The fault, as a predicate whose subject is the origin. Also the path of the image.
+            /// The fault, as a predicate whose subject is the origin. The path of the image is derived from this text.
             let fault: String
             /// The responses to consecutive requests. The last one repeats.
             let answers: [RawOrigin.Answer]
@@ -120,7 +120,8 @@ extension Integration {
                 let agent = try home.start()
                 let client = try agent.connect()
                 let cases = Self.cases(origin)
-                // All requests run at the same time, because some downloads are tried three times, which takes long.
+                // All requests run at the same time. One after the other would take long, because the agent tries some
+                // downloads three times.
                 let ids = try cases.map { entry in
                     let path = "/" + entry.fault.filter { $0.isLetter || $0 == " " }.replacing(" ", with: "-")
                     origin.answer(sequence: entry.answers, to: path)
@@ -192,7 +193,7 @@ extension Integration {
             }
         }
 
-        @Test("a 304 with Location revalidates the cached image and is not a redirect")
+        @Test("a 304 with a Location field revalidates the cached image and is not followed as a redirect")
         func notModifiedWithLocation() throws {
             try withOrigin { home, origin in
                 let location = "Location: \(origin.address("/elsewhere"))"
@@ -256,7 +257,8 @@ extension Integration {
         }
 
         @Test(
-            "the failure of a download is cached, and a request with networkOnly bypasses and replaces it")
+            "a failed download is cached as a failure, and a request with networkOnly ignores and replaces this failure"
+        )
         func cachedFailure() throws {
             try withOrigin { home, origin in
                 origin.answer(.head("404 Not Found", ["Content-Length: 0"]), to: "/gone.png")
@@ -265,7 +267,8 @@ extension Integration {
                 let url = origin.address("/gone.png")
                 for _ in 0..<3 { #expect(try client.imageRefusal(url).name == "upstreamFailed") }
                 try origin.request()
-                // Only one request for this image reached the origin. The next one is for another image.
+                // Only the first of these requests reached the origin, so the next request at the origin is that for
+                // another image.
                 _ = try client.image(origin.address("/there.png"))
                 #expect(try origin.request()[":path"] == "/there.png")
                 origin.answer(.image(Self.image), to: "/gone.png")

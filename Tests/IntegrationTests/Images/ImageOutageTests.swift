@@ -20,7 +20,7 @@ extension Integration {
         }
 
         @Test(
-            "while the origin is down, cached images are served as their policy permits; later, downloads work again"
+            "while the origin is down, cached images are served as the request's policy permits; later, downloads work"
         )
         func outage() throws {
             try withOrigin { home, origin in
@@ -114,7 +114,8 @@ extension Integration {
                 try first.call("image.pin", ["url": .string(urls[0])])
                 #expect(try first.stop() == .exit(0))
                 let directory = home.directory + "/cache/images"
-                // Deletes the write-ahead log, because it can contain every page and hide the damage from SQLite.
+                // Deletes the write-ahead log. It can contain every page of the index, and SQLite would then not read
+                // the damaged pages of the file.
                 try? FileManager.default.removeItem(atPath: directory + "/index.sqlite-wal")
                 try Data((0..<8_192).map { UInt8(truncatingIfNeeded: $0 * 31) })
                     .write(to: URL(filePath: directory + "/index.sqlite"))

@@ -85,7 +85,7 @@ extension Integration {
                             .contains("memfd:unused") ?? false
                     }
                 }
-                // Waits, because a thread other than that of the connection closes the descriptors.
+                // Waits, because the agent closes the descriptors on another thread than that of the connection.
                 while try open() > 0 { sched_yield() }
             }
         }

@@ -75,7 +75,7 @@ extension Integration {
                 }
                 #expect(try observer.imageStatistics()["bytes"]?.int == directory.diskBytes)
                 #expect(try observer.imageStatistics()["evictions"]?.int ?? 0 > 30)
-                // Without the lease, the file stays only if the image is still in the index.
+                // The lease has ended, so the leased file stays only if its image is still in the index.
                 reader.close()
                 try directory.wait("files that match the index") {
                     try Set(directory.blobs.map(\.name)) == Set(indexed(observer).keys)
@@ -147,7 +147,7 @@ extension Integration {
                 for (number, image) in images.enumerated() { try origin.put(image, "\(number).webp") }
                 let agent = try home.start()
                 let client = try agent.connect()
-                // All images are pinned, so that none can be evicted for the next.
+                // All images are pinned, so that none of them can be evicted to make space for the next image.
                 var pinned: [Int] = []
                 var refusal: LineClient.Refusal?
                 for number in images.indices where refusal == nil {
@@ -165,7 +165,8 @@ extension Integration {
                     #expect(served.source == "hit")
                     #expect(try served.isWhole(images[number]))
                 }
-                // This request succeeds only if the image that could not be pinned is cached and can be evicted for it.
+                // One image could not be pinned. This request succeeds only if that image is cached, because then it
+                // can be evicted.
                 do {
                     let more = try ServedImage(try client.image(origin.url("fresh", "39.webp")))
                     #expect(try more.isWhole(images[39]))

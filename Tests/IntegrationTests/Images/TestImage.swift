@@ -77,7 +77,8 @@ struct TestImage: Sendable {
     private static func jpeg(_ size: Int, _ filler: inout Filler) -> [UInt8] {
         func segment(_ marker: UInt8, _ data: [UInt8]) -> [UInt8] { [0xFF, marker] + big(data.count + 2, 2) + data }
         let head: [UInt8] = [0xFF, 0xD8] + segment(0xE0, Array("JFIF\0".utf8) + [1, 1, 0, 0, 1, 0, 1, 0, 0])
-        // Each Huffman table has a single code of one bit. It means no difference for DC, and end of block for AC.
+        // Each Huffman table has a single code of one bit. In the DC table, the code means no difference from the
+        // previous block; in the AC table, it means the end of the block.
         let tables =
             segment(0xDB, [0] + [UInt8](repeating: 1, count: 64))
             + segment(0xC4, [0x00, 1] + [UInt8](repeating: 0, count: 16))
@@ -87,7 +88,7 @@ struct TestImage: Sendable {
         var room = size - head.count - tables.count - picture.count - end.count
         var comments: [UInt8] = []
         while room > 0 {
-            // Leaves at least 4 bytes for the header of another segment.
+            // If another comment segment is needed, at least the 4 bytes of its header are left for it.
             let length = room <= 65_537 ? room : min(65_537, room - 4)
             comments += segment(0xFE, filler.bytes(length - 4))
             room -= length

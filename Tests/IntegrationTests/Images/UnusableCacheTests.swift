@@ -33,7 +33,8 @@ extension Integration {
                 #expect(try home.start().stop() == .exit(0))
                 let index = URL(filePath: home.directory + "/cache/images/index.sqlite")
                 var bytes = try Data(contentsOf: index)
-                // The last byte of `user_version` in the header of an SQLite database.
+                // The header of an SQLite database contains `user_version`, which is the format of the cache. This is
+                // its last byte.
                 bytes[63] = 200
                 try bytes.write(to: index)
                 let names = try FileManager.default.contentsOfDirectory(atPath: home.directory + "/cache/images")

@@ -70,11 +70,11 @@ extension Integration {
 /// A client on a dedicated thread. It resends unanswered requests over a new connection.
 private final class RetryingClient: Sendable {
     enum Kind {
-        /// Sets `nNUMBER` to 1, 2, 3 and so on.
+        /// Sets one member, whose name is `n` and the number of the client, to 1, 2, 3 and so on.
         case writer
         /// Gets the document, whose revision must not decrease.
         case reader
-        /// Subscribes to the document, and resumes from its last revision.
+        /// Subscribes to the document. On a new connection, resumes from the last revision that it received.
         case subscriber
     }
 
@@ -169,7 +169,8 @@ private final class RetryingClient: Sendable {
         }
     }
 
-    /// Sends a request, and resends it over a new connection until it gets a reply. Connecting must not fail.
+    /// Sends a request, and resends it over a new connection until it gets a reply. Throws if it cannot connect,
+    /// because the socket accepts connections even while no agent runs.
     private func callWithRetry(_ client: inout LineClient?, _ method: String, _ params: JSONValue) throws -> JSONValue {
         while true {
             let current: LineClient
@@ -230,7 +231,7 @@ private final class RetryingClient: Sendable {
         init(_ description: String) { self.description = description }
     }
 
-    /// Waits at most 50 ms for input, so that the caller notices a stop.
+    /// Waits at most 50 ms for input, so that the caller can check often whether it has to stop.
     private func isReadable(_ descriptor: CInt) -> Bool {
         var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&polled, 1, 50) > 0

@@ -36,7 +36,7 @@ extension Integration {
         }
 
         @Test(
-            "a symbolic link in place of a directory below the state directory is refused by name",
+            "a symbolic link in place of a directory in the state directory is refused, and the error names the link",
             arguments: ["config", "config/default", "config/default/generations", "config/default/journal"])
         func linkedDirectory(name: String) throws {
             try AgentHome.with { home in
@@ -91,8 +91,8 @@ extension Integration {
                 try makeDirectory(path, mode: mode)
                 let socket = home.directory + "/run/sock"
                 if name == "run", mode == 0o1777 {
-                    // The socket may be in such a directory: with the sticky bit, as in /tmp, users cannot replace
-                    // files of others.
+                    // Others may write to the directory of the socket if it has the sticky bit, like /tmp. Users cannot
+                    // replace files of other users in such a directory.
                     #expect(try home.start(socket: socket).call("agent.ping") == ["pong": true])
                     return
                 }
@@ -100,7 +100,7 @@ extension Integration {
                 #expect(agent.end == .exit(1))
                 #expect(agent.log.contains("mode 0\(String(mode, radix: 8))"), "\(agent.log)")
                 #expect(agent.log.contains("chmod go-w \(path)"), "\(agent.log)")
-                // For the directory of the socket, the sticky bit is sufficient.
+                // The error suggests the sticky bit only for the directory of the socket, where it is sufficient.
                 #expect(agent.log.contains("chmod +t \(path)") == (name == "run"), "\(agent.log)")
                 #expect(!home.exists(path + "/lock"))
                 chmod(path, 0o755)

@@ -67,8 +67,8 @@ extension Integration {
             for namespace in ["default", "loose"] {
                 let directory = home.state + "/config/\(namespace)/generations"
                 let names = try FileManager.default.contentsOfDirectory(atPath: directory)
-                // 16 generations are kept. Another one may be in progress, and one may be about to be deleted. The
-                // agent can also write all 16 pending generations while the directory is being listed.
+                // 16 generations are kept. The agent may be writing a further one, and may be about to delete one. It
+                // can also write all 16 pending generations while the directory is being listed.
                 #expect(names.count <= 16 + 2 + 16)
                 for name in names where !name.hasSuffix(".json.tmp") {
                     guard let text = try? String(contentsOfFile: directory + "/" + name, encoding: .utf8) else {
@@ -104,8 +104,8 @@ extension Integration {
                     try ledger.check(agent)
                     let time = Duration.microseconds(.random(in: 0..<40_000, using: &generator))
                     try writeUntilKilled(agent, after: time, &ledger)
-                    // The kill can truncate a record that spans two pages. The log must not report that as damage,
-                    // because the change was not acknowledged.
+                    // If the record that is being written spans two pages, the kill can truncate it. The log must not
+                    // report the truncated record as damage, because its change was not acknowledged.
                     #expect(!agent.log.contains("is damaged"), "\(agent.log)")
                     if round % 20 == 0 { try checkArchive(home) }
                 }

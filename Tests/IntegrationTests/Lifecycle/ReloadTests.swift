@@ -85,7 +85,9 @@ extension Integration {
             }
         }
 
-        @Test("a reload applies a settings file that was created after the start; if it is removed, a reload fails")
+        @Test(
+            "a reload applies a settings file that was created after the start; once the file is removed, a reload fails"
+        )
         func fileAppears() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
@@ -180,7 +182,7 @@ extension Integration {
         func earlySignal(_: Int) throws {
             try AgentHome.with(settings: "{}") { home in
                 let agent = try home.start { process in
-                    // A signal before main has begun would end the process.
+                    // Waits until the agent handles SIGHUP. Before that, the signal would end the process.
                     let deadline = Deadline.usual
                     while !process.handlesSignal(SIGHUP, inProgram: "larderd") {
                         if deadline.hasPassed { throw HarnessError("the agent does not handle SIGHUP") }
@@ -188,7 +190,8 @@ extension Integration {
                     try home.write(settings: "{ namespaces: { new: {} } }")
                     process.signal(SIGHUP)
                 }
-                // The agent either read the settings after the change, or reads them again.
+                // The agent either read the changed settings at its start, or reads the settings again because of the
+                // signal.
                 try agent.connect().call("agent.info", until: { $0["namespaces"] == ["default", "new"] })
             }
         }

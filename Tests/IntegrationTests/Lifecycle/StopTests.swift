@@ -6,7 +6,7 @@ import Testing
 extension Integration {
     @Suite("Graceful stop")
     struct StopTests {
-        /// The maximum duration of a stop that is promised to service managers. No other suite asserts a duration.
+        /// The maximum duration of a stop, as promised to service managers. Only this suite asserts a duration.
         private static let maxStopTime = Duration.seconds(5)
 
         private func stop(_ agent: AgentProcess) throws {
@@ -42,7 +42,7 @@ extension Integration {
             }
         }
 
-        @Test("an agent that stops answers pending changes, and acknowledged changes are on disk")
+        @Test("during a stop, the agent replies to pending changes, and acknowledged changes are on disk")
         func repliesFinished() throws {
             try AgentHome.with { home in
                 let agent = try home.start()

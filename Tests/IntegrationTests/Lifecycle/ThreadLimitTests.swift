@@ -6,7 +6,8 @@ import Testing
 extension Integration {
     @Suite("Thread limit")
     struct ThreadLimitTests {
-        /// A user that no other test uses, because the limit applies to all processes of a user (getrlimit(2)).
+        /// A user that no other test uses, because the thread limit applies to all processes of a user together
+        /// (getrlimit(2)).
         private static let user = 65_431
 
         @Test(
@@ -30,7 +31,7 @@ extension Integration {
         }
 
         @Test(
-            "a name lookup that needs a thread above the limit completes at the latest once a thread can be created",
+            "a name lookup for which no thread can be created completes at the latest once the limit permits one",
             .enabled(if: geteuid() == 0, "only root can become another user"))
         func exhausted() throws {
             let limit = 60

@@ -1,8 +1,8 @@
 import Crypto
 import LarderJSON
 
-/// The expected content of a namespace after the changes of a test: groups of values from pushed documents and
-/// overrides. Computed without the agent's merge code.
+/// The content that a namespace must have after the changes of a test. The pushed documents and the overrides consist
+/// of groups of values. The content is computed without the agent's merge code.
 struct ExpectedConfig {
     /// JSON texts by group and name.
     typealias Groups = [String: [String: String]]

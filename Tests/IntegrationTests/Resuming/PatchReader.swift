@@ -2,15 +2,16 @@ import Foundation
 import LarderJSON
 import TestSupport
 
-/// A subscriber in patch mode. It keeps its value across interrupted connections and resumes from it.
+/// A subscriber in patch mode. It keeps its current value when its connection is interrupted, and later resumes from
+/// the revision of this value.
 final class PatchReader {
-    /// The value after an event.
+    /// The revision and the digest of the subscriber's value after an event.
     struct Observation {
         let revision: Int
         let digest: String
     }
 
-    /// The subscribed group; nil for the whole document.
+    /// The group (a member of the document) to which the reader subscribes; nil for the whole document.
     let group: String?
     private let isRecorded: Bool
     private var client: LineClient?
@@ -21,9 +22,9 @@ final class PatchReader {
     private var subscription: JSONValue?
     private var sequence = 0
     private var lastRequest = 0
-    /// The values that ``ResumingWriter/check(_:)`` has not checked yet.
+    /// The values after those events that ``ResumingWriter/check(_:)`` has not checked yet.
     private(set) var observations: [Observation] = []
-    /// The number of events by kind and reason. The first event of each subscription counts separately.
+    /// The number of events by kind and reason. The first events of subscriptions have counters of their own.
     private(set) var counts: [String: Int] = [:]
 
     init(group: String?, isRecorded: Bool) {
@@ -63,14 +64,14 @@ final class PatchReader {
     func interrupt(_ generator: inout SeededGenerator) throws {
         switch Int.random(in: 0..<5, using: &generator) {
         case 0:
-            // Disconnects in the middle of a line. The rest of the line is lost.
+            // Disconnects after a part of the input, usually in the middle of a line. The rest of the line is lost.
             _ = client?.readChunk(Int.random(in: 1...400, using: &generator))
             disconnect()
         case 1:
             try readAvailable()
             disconnect()
         case 2:
-            // The subscription continues after a half-close.
+            // After a half-close, the subscription continues, but the reader can send no further request.
             client?.halfClose()
             isHalfClosed = true
         case 3 where !isHalfClosed: try resubscribe()

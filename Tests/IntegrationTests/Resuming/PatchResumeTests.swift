@@ -9,7 +9,8 @@ extension Integration {
         func resume() throws {
             var generator = SeededGenerator()
             do {
-                // Random documents sometimes remove almost all members, which the default limit would reject.
+                // Random documents sometimes remove almost all members. By default, the agent would reject them as a
+                // mass deletion.
                 try AgentHome.with(settings: "{ namespaces: { default: { maximumDeletionPercent: null } } }") {
                     try run(in: $0, &generator)
                 }

@@ -5,10 +5,10 @@ import TestSupport
 final class ResumingWriter {
     private let groups = ["a", "b", "c", "d", "größe", "f.g"]
     private let names = ["0", "limit", "x y", "ü", "~/"]
-    /// The groups whose digests are kept; nil stands for the whole document.
+    /// The groups for which expected digests are recorded; nil stands for the whole document.
     private let watched: [String?]
     private var model = ExpectedConfig()
-    /// The digests of the watched groups, by revision.
+    /// The expected digests of the watched groups, by revision.
     private var expectedDigests: [Int: [String?: String]] = [:]
     private var client: LineClient?
     private(set) var changes = 0
@@ -23,7 +23,7 @@ final class ResumingWriter {
         guard ExpectedConfig.text(of: try JSONValue(parsing: text)) == model.text(of: nil) else {
             throw HarnessError("the agent serves \(text) instead of \(model.text(of: nil) ?? "")")
         }
-        // After a restart, the same content can have another revision.
+        // Records the revision of the content, because a restart can change the revision and not the content.
         try record(current)
         let status = try require(try call("config.status")["namespaces"]?[0], "status")
         guard status["digest"]?.string == "sha256:" + ExpectedConfig.digest(of: text),
@@ -44,7 +44,8 @@ final class ResumingWriter {
     /// overrides share disk writes and snapshots.
     func change(_ generator: inout SeededGenerator) throws {
         let client = try require(client, "connection")
-        // A push runs in a different queue from overrides, so its order among pipelined overrides would be undefined.
+        // A push is never pipelined with overrides. The agent queues pushes separately, so their order would be
+        // undefined.
         if Int.random(in: 0..<8, using: &generator) == 0 { return try push(&generator) }
         var requests: [(id: Int, change: (inout ExpectedConfig) -> Void)] = []
         for _ in 0..<Int.random(in: 1...24, using: &generator) {
@@ -84,7 +85,8 @@ final class ResumingWriter {
         try record(result)
     }
 
-    /// Changes every group, so that every subscriber gets an event. Returns the revision of the last event by group.
+    /// Changes every group, so that every subscriber gets an event. Returns the revision of the last event of each
+    /// group; nil stands for the whole document.
     func changeEverything() throws -> [String?: Int] {
         var revisions: [String?: Int] = [:]
         for group in groups {
@@ -100,7 +102,8 @@ final class ResumingWriter {
         return revisions
     }
 
-    /// Records the content of the revision in `result`. If several changes share a revision, the last call wins.
+    /// Records the expected content of the revision in `result`. If several changes share a revision, the content after
+    /// the last of them is recorded.
     private func record(_ result: JSONValue) throws {
         changes += 1
         revision = try require(result["revision"]?.int, "revision")

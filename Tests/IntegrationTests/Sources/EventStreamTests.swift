@@ -147,7 +147,7 @@ extension Integration {
                 try client.status { $0["state"] == "fresh" }
                 origin.discardEvents()
                 origin.answer(.hang)
-                // The end of the stream is a failure, because an event is incomplete.
+                // The end of the stream counts as a failure, because the last event is incomplete.
                 origin.send("data: {")
                 origin.disconnect()
                 try client.status { $0["state"] == "stale" }
@@ -202,7 +202,7 @@ extension Integration {
         fileprivate func badStream(_ bad: BadStream) throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"version":"5","v":5}"#, id: "5")))
             defer { origin.stop() }
-            // The timeout is short only if it must expire.
+            // The timeout is short only in the cases in which it must expire.
             let isSilent = ["no document", "silence"].contains(bad.testDescription)
             let settings = Self.settings(origin, isSilent ? "timeoutSeconds: 0.5" : "timeoutSeconds: 60")
             try AgentHome.with(settings: settings) { home in
@@ -251,7 +251,7 @@ extension Integration {
             }
         }
 
-        @Test("a refresh that is cancelled while it connects leaves no error, and its connection is still used")
+        @Test("a refresh that is cancelled while it connects leaves no error, and the stream uses the new connection")
         func cancellation() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
             defer { origin.stop() }

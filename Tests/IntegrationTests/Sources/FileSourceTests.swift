@@ -98,7 +98,7 @@ extension Integration {
             }
         }
 
-        @Test("the files of a directory are merged by name order; each replacement is one snapshot")
+        @Test("the files of a directory are merged in name order; each replacement of the directory makes one snapshot")
         func directory() throws {
             let settings = """
                 { namespaces: { default: {

@@ -41,7 +41,7 @@ extension Integration {
             let path = hasMember ? "/config.json?wait=3000" : "/config.json"
             let origin = try RawOrigin.listening(.document(#"{"v":1}"#, etag: "1"))
             defer { origin.stop() }
-            // Without the query member, a long poll has the same path as other requests, and the origin responds
+            // Without the query member, a long poll has the same path as other requests, so the origin responds to it
             // immediately.
             if hasMember { origin.answer(.hang, to: path) }
             let more = "longPoll: { waitSeconds: 3000\(hasMember ? ", queryMember: \"wait\"" : "") }"

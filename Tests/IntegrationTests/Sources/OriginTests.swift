@@ -104,7 +104,7 @@ extension Integration {
         func badAnswer(_ bad: BadAnswer) throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"5","n":5}"#, etag: "good"))
             defer { origin.stop() }
-            // The timeout is short only if the origin does not respond.
+            // The timeout is short only in the cases in which the origin does not respond.
             let isSilent = bad.testDescription.contains("silence")
             try AgentHome.with(settings: Self.settings(origin, timeout: isSilent ? 0.5 : 60)) { home in
                 let agent = try home.start()
