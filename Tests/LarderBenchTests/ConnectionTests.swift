@@ -81,7 +81,8 @@ struct ConnectionTests {
         while received < bytes.buffer.count {
             let count = recv(server, &buffer, buffer.count, Int32(MSG_DONTWAIT))
             received += max(0, count)
-            // The socket is certain to be writable again only once the test has received everything in its buffer.
+            // The socket is certain to be writable again only once the test has received all bytes in the socket
+            // buffer.
             if count < 0 { try loop.processEvents { _ in } }
         }
         #expect(connection.unsent.count == 0)

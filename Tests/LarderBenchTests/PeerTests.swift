@@ -41,7 +41,7 @@ struct PeerTests {
         #expect(String(decoding: set, as: UTF8.self) == expected)
     }
 
-    @Test("a value for etcd is sent unchanged as if it were base64 text, padded to a valid length")
+    @Test("a set request for etcd contains the value unchanged, as if it were base64 text, padded to a valid length")
     func etcdRequests() {
         let etcd = Peer(kind: .etcd, socketPath: "")
         let put = etcd.setRequest(path: "key", namespace: "default", value: "abcde")
@@ -60,7 +60,7 @@ struct PeerTests {
         #expect(failure(redis, "$4\r\n-ERR\r\n") == nil)
     }
 
-    @Test("a reply matches the prefix with its id; sample replies must have ascending ids and the expected value")
+    @Test("a reply matches the prefix for its id; sample replies must have ascending ids and the expected value")
     func prefixes() throws {
         func reply(_ id: Int, _ value: String) -> [UInt8] {
             Array(#"{"jsonrpc":"2.0","id":\#(id),"result":{"value":"\#(value)","revision":1}}"#.utf8)

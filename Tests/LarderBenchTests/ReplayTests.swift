@@ -30,9 +30,9 @@ struct ReplayTests {
     @Test("an empty trace is rejected")
     func empty() { #expect(throws: BenchError.self) { try Trace(csv: Array("key,size\n".utf8)) } }
 
-    @Test("LRU evicts the least recently requested object, Belady the one with the latest next request")
+    @Test("LRU evicts the object with the oldest last request, Belady the one whose next request is furthest away")
     func policies() throws {
-        // The cycle has one object more than the cache, so LRU never hits.
+        // The requests cycle through one object more than the cache holds, so LRU never hits.
         let cycle = (0..<12).map { $0 % 4 }
         #expect(try hits(LRUReplay.self, cycle, capacity: 3) == 0)
         #expect(try hits(BeladyReplay.self, cycle, capacity: 3) == 6)

@@ -57,7 +57,7 @@ struct CallTableTests {
         #expect(table.nextLine() == nil)
     }
 
-    @Test("a reply without an ID belongs to the longest request in flight")
+    @Test("a reply without an ID belongs to the request in flight that has the most bytes")
     func longest() {
         var table = CallTable(maximumInFlight: 2)
         for (id, bytes) in [(1, 5), (2, 9), (3, 20)] { table.add(call(bytes: bytes), id) }
@@ -74,7 +74,7 @@ struct CallTableTests {
         var generator = SeededGenerator(seed: seed)
         var table = CallTable(maximumInFlight: 3)
         var (waiting, sent, abandoned) = ([Int](), Set<Int>(), Set<Int>())
-        // The size of a request is its ID, so that its bytes identify it.
+        // The size of each request equals its ID, so that the size of a line identifies the request.
         for id in 1...200 {
             switch Int.random(in: 0..<4, using: &generator) {
             case 0:

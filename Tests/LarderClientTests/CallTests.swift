@@ -142,21 +142,21 @@ struct CallTests {
         }
     }
 
-    @Test("a call that times out ends and is cancelled at the agent")
+    @Test("a call that times out fails, and the client cancels its request at the agent")
     func timeout() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client { $0.timeout = .milliseconds(1) }
             async let failure = error { try await client.config.refresh() }
             let connection = try await agent.accept()
             #expect(await failure?.code == .timeout)
-            // The request may or may not have been sent before the timeout. If it was, it is cancelled.
+            // The client may have sent the request before the timeout. In that case it has also sent `request.cancel`.
             client.slot.close()
             let lines = try await [connection.line(), connection.line()].compactMap(\.self)
             #expect(lines.isEmpty || lines.count == 2 && lines[1].contains("request.cancel"))
         }
     }
 
-    @Test("at most maximumRequestsInFlight requests are in flight; a reply lets the next one be sent")
+    @Test("at most maximumRequestsInFlight requests are in flight; after each reply, the client sends the next one")
     func limit() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client { $0.maximumRequestsInFlight = 2 }
@@ -169,7 +169,8 @@ struct CallTests {
                         let connection = try await agent.accept()
                         var open = [try await connection.request(), try await connection.request()]
                         for _ in 0..<4 {
-                            // Two requests are in flight. The next one is sent only because of this reply.
+                            // Two requests are in flight, which is the limit. The client sends the next one only
+                            // because of this reply.
                             try await connection.reply(open.removeFirst(), 0)
                             open.append(try await connection.request())
                         }
@@ -190,7 +191,8 @@ struct CallTests {
             let connection = try await agent.accept()
             _ = try await connection.request("agent.ping")
             let second = Task { try await client.call("second") }
-            // `third` is queued after `second` on the same loop. When it times out, `second` is certain to be queued.
+            // `third` is queued after `second` on the same loop, so `second` is certain to be queued when `third` times
+            // out.
             let third = Task { await error { try await client.call("third", timeout: .milliseconds(1)) } }
             #expect(await third.value?.code == .timeout)
             connection.close()

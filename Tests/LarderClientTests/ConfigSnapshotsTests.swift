@@ -70,7 +70,8 @@ struct ConfigSnapshotsTests {
                 let connection = try await agent.accept()
                 try await connection.subscription(revision: 1)
                 try await connection.snapshot(1, revision: 1, 1)
-                // The consumer handles the first snapshot until its ping is answered. The others arrive before that.
+                // The consumer handles the first snapshot until its ping is answered. All other snapshots arrive before
+                // this reply.
                 let ping = try await connection.request("agent.ping")
                 for revision in 2...50 { try await connection.snapshot(revision, revision: revision, .int(revision)) }
                 try await connection.reply(ping, ["pong": true])
@@ -96,7 +97,8 @@ struct ConfigSnapshotsTests {
                 try await first.snapshot(1, revision: 1, ["x": 1, "y": 1])
                 try await first.patch(2, revision: 2, from: 1, ["y": .null])
                 try await first.patch(3, revision: 9, from: 8, ["y": 1])
-                // The last patch has another base. The client closes the connection and requests the whole document.
+                // The base of the last patch is not the revision of the client. The client therefore closes the
+                // connection and requests the whole document.
                 while try await first.line() != nil {}
                 let second = try await agent.accept()
                 #expect(try await second.subscription(revision: 9).params == ["path": "/a", "mode": "patch"])
@@ -146,14 +148,17 @@ struct ConfigSnapshotsTests {
             try await connection.subscription(revision: 1)
             follower.cancel()
             #expect(try await follower.value == 0)
-            // If the reply has not arrived when the task is cancelled, the request is cancelled first.
+            // If the reply to `config.subscribe` has not arrived when the task is cancelled, the client first cancels
+            // that request.
             var request = try await connection.request()
             if request.method == "request.cancel" { request = try await connection.request() }
             #expect(request.method == "config.unsubscribe")
         }
     }
 
-    @Test("a subscription that is cancelled before its reply ends when the reply arrives")
+    @Test(
+        "if a subscription is cancelled before the reply to its request, the client unsubscribes when the reply arrives"
+    )
     func cancelledWhileSubscribing() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -198,7 +203,7 @@ struct ConfigSnapshotsTests {
         }
     }
 
-    @Test("after the agent ends a subscription, the stream subscribes again and throws the error if that fails")
+    @Test("after the agent ends a subscription, the stream subscribes again, and throws the error of a refused request")
     func withdrawn() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -209,7 +214,7 @@ struct ConfigSnapshotsTests {
                 try await connection.subscription(revision: 1)
                 try await connection.snapshot(1, revision: 1, "one")
                 try await connection.end(2, revision: 1, reason: "namespaceRemoved")
-                // The namespace exists again.
+                // The namespace exists again, so the agent accepts the subscription.
                 let again = try await connection.subscription(revision: 2)
                 #expect(again.params?["since"] == 1)
                 try await connection.snapshot(1, revision: 2, "two")

@@ -4,8 +4,8 @@ import Testing
 
 @Suite("Calls for history and changes", .timeLimit(.minutes(5)))
 struct HistoryCallTests {
-    /// Makes a call and replies to it with `answer`.
-    /// - Returns: the received parameters and the result of the call
+    /// Makes a call, to which the agent replies with `answer`.
+    /// - Returns: the parameters that the agent received, and the result of the call
     private func call<Result: Sendable>(
         _ method: String, answer: JSONValue, _ body: @escaping @Sendable (ConfigCommands) async throws -> Result
     ) async throws -> (params: JSONValue?, result: Result) {

@@ -18,8 +18,8 @@ struct ImageCallTests {
             ])
     }
 
-    /// Makes a call and replies to it with `answer`.
-    /// - Returns: the received parameters and the result of the call
+    /// Makes a call, to which the agent replies with `answer`.
+    /// - Returns: the parameters that the agent received, and the result of the call
     private func call<Result: Sendable>(
         _ method: String, answer: JSONValue, _ body: @escaping @Sendable (ImageCommands) async throws -> Result
     ) async throws -> (params: JSONValue?, result: Result) {

@@ -115,7 +115,7 @@ struct ImagePrefetchTests {
         }
     }
 
-    @Test("unreadable progress closes the connection; progress of an unknown request is ignored")
+    @Test("a malformed progress message closes the connection; progress of a request that is not a prefetch is ignored")
     func invalidProgress() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()

@@ -9,7 +9,7 @@ struct MappedCallTests {
         "descriptor": true,
     ]
 
-    @Test("a reply without the descriptor is an error with advice")
+    @Test("a reply to config.open without a descriptor is an error, whose advice is to use `mapped: false`")
     func noDescriptor() async throws {
         try await ScriptedAgent.with { agent in
             let client = agent.client()

@@ -27,7 +27,8 @@ final class ScriptedAgent: Sendable {
         }
     }
 
-    /// Returns a client of this agent. The delays of the client take no time.
+    /// Returns a client of this agent. Its clock is an ``ImmediateClock``, so that the delays between attempts take no
+    /// time.
     func client(_ change: (inout LarderClient.Configuration) -> Void = { _ in }) -> LarderClient {
         LarderClient(socket: path, configuration: Self.configuration(change))
     }
@@ -116,7 +117,7 @@ final class ScriptedConnection: Sendable {
         try await send(#"{"jsonrpc":"2.0","id":\#(request.id ?? .null),"error":\#(error)}"#)
     }
 
-    /// Waits for a subscription and accepts it as number 1.
+    /// Waits for a `config.subscribe` request and accepts it with the subscription ID 1.
     @discardableResult
     func subscription(revision: Int, epoch: String = "e1") async throws -> Request {
         let request = try await request("config.subscribe")
@@ -172,7 +173,7 @@ final class ScriptedConnection: Sendable {
     }
 }
 
-/// The client did not behave as the script expects.
+/// Thrown if the client does not behave as the script expects.
 struct ScriptError: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

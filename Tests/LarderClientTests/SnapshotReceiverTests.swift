@@ -20,7 +20,7 @@ struct SnapshotReceiverTests {
             content: .patch(patch, from: from))
     }
 
-    /// Takes the snapshot outside of `#expect`, whose operands cannot be mutated.
+    /// Calls `take()` outside of `#expect`, because the operands of `#expect` cannot be mutated.
     private func taken(_ receiver: inout SnapshotReceiver) -> ConfigSnapshot? { receiver.take() }
 
     @Test("a revision that is older than or equal to the last one of its epoch is not delivered")
@@ -81,7 +81,7 @@ struct SnapshotReceiverTests {
         #expect(taken(&receiver)?.revision == 2)
     }
 
-    @Test("patches are applied to the last document, even if the consumer is slow")
+    @Test("patches are applied to the last received document, even if the consumer has not taken that document")
     func patches() throws {
         var receiver = SnapshotReceiver(mode: .patch)
         try receiver.receive(snapshot(1, 1, ["a": 1, "b": 1], reason: .initial))
@@ -102,7 +102,8 @@ struct SnapshotReceiverTests {
         #expect(throws: LarderClientError.self) { try receiver.receive(patch(2, 5, from: 4, ["a": 2])) }
         #expect(receiver.resumption == nil)
         receiver.begin()
-        // The same revision becomes the base of later patches, but is not delivered twice.
+        // The snapshot has the revision that was delivered before. It becomes the base of later patches, but is not
+        // delivered again.
         try receiver.receive(snapshot(1, 3, ["a": 1], reason: .initial))
         #expect(taken(&receiver) == nil)
         try receiver.receive(patch(2, 4, from: 3, ["a": 2]))

@@ -49,7 +49,7 @@ struct CommitCoreTests {
         #expect(core.numbering.journalSequence == 2 && core.currentGeneration.journalSequence == 2)
     }
 
-    @Test("a batch that records no operations needs a reservation instead of a journal record")
+    @Test("a batch with `recordsOperations: false` needs a reservation of revisions instead of a journal record")
     func notRecorded() throws {
         let core = core()
         var batch = core.batch(limits: Self.limits, now: 2, recordsOperations: false)

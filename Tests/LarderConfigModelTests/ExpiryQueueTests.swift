@@ -44,7 +44,7 @@ struct ExpiryQueueTests {
         #expect(queue.next == nil)
     }
 
-    @Test("a rebuilt queue has exactly the overrides of the layer, and keeps the uptime at which a queued one expires")
+    @Test("a rebuilt queue has exactly the overrides of the layer; those queued before keep the uptime of their expiry")
     func rebuilt() {
         var queue = ExpiryQueue()
         queue.insert(override("a", 1000), now: Moment(timeOfDay: 0, uptime: 0))

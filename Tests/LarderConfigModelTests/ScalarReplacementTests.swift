@@ -27,7 +27,7 @@ struct ScalarReplacementTests {
     }
 
     @Test(
-        "replacing scalars gives the same text as resolving the layers",
+        "replacing scalars in a resolved document gives the same text as resolving the layers again",
         arguments: [1, 2, 3, SeededGenerator.randomSeed] as [UInt64])
     func sameAsResolved(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)

@@ -100,7 +100,7 @@ struct DiskFormatTests {
 
     // MARK: Generations
 
-    /// The second line of a generation with every layer.
+    /// The second line of a generation file, which follows the header, with every layer.
     private static let body = #"""
         {"format":1,"epoch":"00ff00ff00ff00ff","namespace":"default","revision":12,\#
         "digest":"cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd","publishedAt":1700000000007,\#

@@ -48,7 +48,8 @@ struct JournalReaderTests {
         #expect(reading.ending == .clean)
     }
 
-    @Test("a flipped bit loses one record, or two if it is in a line end, and `lost` is at least this number")
+    @Test(
+        "a flipped bit loses one record, or two if it is in a line end; `lost` is at least the number of lost records")
     func damagedJournal() {
         let records = (1...4).map { number in
             JournalRecord(

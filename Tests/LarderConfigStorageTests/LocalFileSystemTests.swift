@@ -72,7 +72,7 @@ struct LocalFileSystemTests {
             #expect(throws: FileError.self) { try files.read(link) }
             #expect(throws: FileError.self) { try files.readJournal(link) }
             #expect(throws: FileError.self) { try files.openJournal(link, size: 1) }
-            // The name of the temporary file may be a symbolic link, too.
+            // The name of the temporary file that `replace` writes may be that of an existing symbolic link, too.
             symlink(outside + "/file", link + ".tmp")
             try files.replace(link, with: [1])
             #expect(try files.read(link) == [1])

@@ -71,7 +71,7 @@ struct EtcdFollowerTests {
 
     private static let broken = EtcdError(.unavailable, "broken")
 
-    @Test("a read by the refresh flow ends the initial pause, and the watch begins after the revision of the read")
+    @Test("a read for a refresh ends the initial pause, and the watch begins after the revision of the read")
     mutating func start() throws {
         #expect(begin() == .newStep)
         guard case .pause = follower.step.task else { return #expect(Bool(false), "\(follower.step)") }
@@ -79,7 +79,7 @@ struct EtcdFollowerTests {
         #expect(follower.step.task == .watch(after: 5))
     }
 
-    @Test("failed reads are retried after a pause, and repetitions of a failure are not signalled")
+    @Test("failed reads are retried after a pause, and a failure that repeats is signalled only once")
     mutating func downAtStart() {
         _ = begin()
         for number in 0..<5 {
@@ -92,7 +92,7 @@ struct EtcdFollowerTests {
         }
         #expect(follower.pauseEnded(follower.step.number) == .newStep)
         #expect(failRead(EtcdError(.unavailable, "broken otherwise")) == [.signal, .newStep])
-        // A read by the refresh flow succeeds.
+        // A read for a refresh succeeds.
         #expect(read(Self.keyspace(5)) == [.signal, .newStep])
         #expect(follower.failure == nil)
         #expect(follower.step.task == .watch(after: 5))
@@ -112,7 +112,7 @@ struct EtcdFollowerTests {
         #expect(keys() == ["b", "c"])
     }
 
-    @Test("after a message, the known revision is that of the last event, not that of the header")
+    @Test("after a message, the known revision is that of its last event, not that of its header")
     mutating func catchingUp() throws {
         try startWatching()
         #expect(try receive(Self.events(100, [("b", 6)])) == .signal)
@@ -154,14 +154,14 @@ struct EtcdFollowerTests {
         guard case .pause = follower.step.task else { return #expect(Bool(false), "\(follower.step)") }
         #expect(follower.pauseEnded(follower.step.number) == .newStep)
         #expect(follower.step.task == .read)
-        // No key has changed, but the source works again.
+        // No key has changed, but the read is signalled, because the source works again.
         #expect(read(Self.keyspace(9)) == [.signal, .newStep])
         #expect(follower.failure == nil)
         #expect(follower.known?.changedAt == 5)
         #expect(follower.step.task == .watch(after: 9))
     }
 
-    @Test("a watch that had begun is replaced after the splay of the host, regardless of how it ended")
+    @Test("after the end of a watch that had begun, the pause is the splay of the host, whatever ended the watch")
     mutating func splay() throws {
         for error in [Self.broken, nil, EtcdError(.compacted, "compacted")] {
             for _ in 0..<5 {
@@ -231,7 +231,7 @@ struct EtcdFollowerTests {
         }
     }
 
-    @Test("events for a step that was replaced are ignored")
+    @Test("the results of a step that another step has replaced are ignored")
     mutating func stale() throws {
         try startWatching()
         let old = follower.step.number
@@ -375,7 +375,7 @@ private struct ModelCluster {
             for (index, event) in events.enumerated() where Bool.random(using: &random) || index == events.count - 1 {
                 message.events.append(event)
             }
-            // Each event that was not chosen precedes the message in a separate fragment.
+            // Each event that is not part of the message is sent before it, in a fragment of its own.
             for event in events where !message.events.contains(event) {
                 var part = EtcdWatchMessage(header: message.header)
                 part.events = [event]

@@ -37,7 +37,7 @@ struct EtcdKeyspaceTests {
         #expect(other.digest != Self.keyspace(["a": "1"]).digest)
     }
 
-    @Test("the keys that changed since a stamp are known, unless the stamp is too old or from another read")
+    @Test("keys(changedSince:) returns the changed keys, or nil if the stamp is too old or from another read")
     func changes() {
         var keyspace = Self.keyspace(["a": "1"])
         let start = keyspace.stamp

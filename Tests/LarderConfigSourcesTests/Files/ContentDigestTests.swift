@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Digests of files")
 struct ContentDigestTests {
-    /// Digests are stored as validators. After a change of the format, every agent reads its files again.
+    /// Digests are stored as validators. If their format changed, every agent would read its files again.
     @Test("the digests of one file and of two files do not change between versions")
     func pinned() {
         let file = ContentDigest(of: [(name: "config.json", bytes: Array("{}".utf8))])

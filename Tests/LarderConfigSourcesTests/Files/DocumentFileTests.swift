@@ -29,7 +29,7 @@ struct DocumentFileTests {
         #expect(first.digest.description.utf8.count == 71)
         try scratch.replace("c", with: "{\"a\":1}")
         #expect(try file.read().digest == first.digest)
-        // The size is unchanged, and the modification time may be, too.
+        // The write leaves the size unchanged, and possibly the modification time, too.
         try scratch.write("{\"a\":2}", to: "c")
         #expect(try file.read().digest != first.digest)
     }
@@ -48,7 +48,7 @@ struct DocumentFileTests {
         #expect(code(of: "file/below") == .notAFile)
     }
 
-    @Test("an empty file is refused, because it may be about to be written")
+    @Test("an empty file is refused, because its content may not be written yet")
     func empty() throws {
         try scratch.write("", to: "c")
         #expect(code(of: "c") == .empty)

@@ -14,13 +14,14 @@ struct FileWatcherTests {
 
     init() throws { scratch = try ScratchDirectory() }
 
-    /// A clock that skips the sleeps until the end of a burst, but not the longer sleeps of the slow poll.
+    /// A clock that skips the sleeps in which the watcher waits for the end of a burst of events, but not the longer
+    /// sleeps between slow polls.
     private static func clock(_ onSkippedSleep: @escaping @Sendable () -> Void = {}) -> ManualClock {
         ManualClock(skippingSleepsBelow: .seconds(1), onSkippedSleep: onSkippedSleep)
     }
 
-    /// Waits for elements until `condition` holds after one of them. Like every consumer of the stream, it reads the
-    /// files after each element. If the watcher misses a change, the test exceeds its time limit.
+    /// Waits for elements until `condition` holds after one of them. Like every consumer of the stream, `condition`
+    /// reads the files after each element. If the watcher misses a change, the test exceeds its time limit.
     private func expect(_ changes: AsyncStream<Void>, _ condition: () -> Bool) async {
         while await changes.next() {
             if condition() { return }
@@ -29,7 +30,7 @@ struct FileWatcherTests {
     }
 
     /// Changes the text of a file `rounds` times and expects an element after each change. One round is not enough,
-    /// because the watches must be set again after each change.
+    /// because the watcher must set its watches again after each change.
     /// - Parameters:
     ///   - path: the watched path
     ///   - name: the file whose text changes
@@ -116,7 +117,8 @@ struct FileWatcherTests {
         for round in 1...4 {
             try scratch.publish(["f": "new \(round)"], version: round, in: "mount")
             await expect(changes) { scratch.text("mount/f") == "new \(round)" }
-            // kubelet never writes there, but this shows that the new directory is watched.
+            // kubelet never changes a file in `..data`, but this write shows that the watcher watches the new
+            // directory.
             try scratch.replace("mount/..data/f", with: "newer \(round)")
             await expect(changes) { scratch.text("mount/f") == "newer \(round)" }
         }
@@ -228,7 +230,7 @@ struct FileWatcherTests {
     }
 
     @Test(
-        "queues and watches that the kernel refuses are requested again every 5 s, and the reason is reported",
+        "inotify queues and watches that the kernel refuses are requested again every 5 s, and the reason is reported",
         arguments: [EMFILE, ENOSPC])
     func exhausted(number: Int32) async throws {
         let isExhausted = Mutex(true)

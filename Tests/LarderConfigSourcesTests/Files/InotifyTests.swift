@@ -29,7 +29,7 @@ struct InotifyTests {
         inotify.keepOnly(survey.interests, for: subscriber)
         for number in 0..<100 { try scratch.write("x", to: "other\(number)") }
         #expect(mkdir(scratch.at("wanted"), 0o700) == 0)
-        // Events arrive in order, so all earlier ones have been handled by now.
+        // Events arrive in order. When the event for `wanted` wakes the test, all earlier events have been handled.
         for await _ in wakes { break }
         #expect(count.load(ordering: .relaxed) == 1)
         await inotify.stop()

@@ -93,7 +93,7 @@ struct SSEStreamStateTests {
         #expect(try value(state.answerToSignal(location: "x").answer) == ["v": 1])
     }
 
-    @Test("a document that is delivered during a poll replaces the response, unless the response is certainly newer")
+    @Test("a document that the stream delivers during a poll replaces the response, unless the document is older")
     func race() throws {
         var (state, consumer, _) = Self.connected()
         let cases: [(String?, String?, Int)] = [(nil, nil, 2), ("5", "6", 2), ("6", "5", 3), ("a", "b", 2)]
@@ -118,7 +118,7 @@ struct SSEStreamStateTests {
         }
     }
 
-    @Test("a response that differs from the newest document interrupts the connection")
+    @Test("a poll response that differs from the newest document interrupts the connection of the stream")
     func difference() throws {
         var (state, consumer, _) = Self.connected()
         _ = state.began(Task { nil }, for: consumer)

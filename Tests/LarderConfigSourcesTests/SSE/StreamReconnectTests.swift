@@ -13,7 +13,7 @@ struct StreamReconnectTests {
     private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
     /// Follows the stream of an origin. Each connection gets the next response in `connections`. After the last
-    /// response, it is repeated.
+    /// response, all further connections get the last response.
     private func follow<Value: Sendable>(
         _ connections: [RawOrigin.Answer], _ body: (SSESource, ManualClock) async throws -> Value
     ) async throws -> Value {
