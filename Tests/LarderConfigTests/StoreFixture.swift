@@ -13,7 +13,8 @@ import NIOPosix
 
 /// Opens stores in a temporary directory, with the settings and dependencies that a test chooses.
 struct StoreFixture {
-    /// Starts in the middle of an hour, because the history keeps one more snapshot when a new hour begins.
+    /// The time of day starts in the middle of an hour. Otherwise a new hour could begin during a test, and the history
+    /// would keep one more snapshot.
     private static let wallClock = {
         let start = ContinuousClock.now
         return WallClock { 1_800_001_800_000 + (ContinuousClock.now - start).milliseconds }

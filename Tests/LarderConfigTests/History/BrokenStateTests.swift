@@ -121,7 +121,7 @@ struct BrokenStateTests {
         let first = try await fixture.open()
         _ = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil)
         await first.stop()
-        // No generation is written while this clock stands still.
+        // The test never advances this clock, so no generation is written in the background.
         fixture.clock = ManualClock()
         let second = try await fixture.open()
         for number in 2...9 { _ = try await second.set(JSONPath(["n"]), to: .int(number), timeToLive: nil) }
@@ -138,7 +138,9 @@ struct BrokenStateTests {
         withExtendedLifetime(second) {}
     }
 
-    @Test("a last record with its first byte zeroed counts as torn, and one with two bytes zeroed as a refused change")
+    @Test(
+        "a last record whose first byte is zeroed counts as torn, one with two zeroed bytes as a refused change"
+    )
     func firstByte() {
         func record(_ sequence: Int) -> [UInt8] {
             JournalRecord(
@@ -178,7 +180,8 @@ struct BrokenStateTests {
     @Test("if a bit in the file of reserved revisions flips, published revisions are not assigned again")
     func reserved() async throws {
         var fixture = StoreFixture.local(.relaxed)
-        // No generation is written while this clock stands still. Only the reservation covers the published revisions.
+        // The test never advances this clock, so no generation is written in the background. Only the reservation
+        // covers the published revisions.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         let first = try await fixture.open()

@@ -36,7 +36,8 @@ struct HistoryLimitsTests {
         for hour in 0..<72 { past.publish(at: Self.start + hour * Self.hour) }
         for second in 0..<40 { past.publish(at: Self.start + 72 * Self.hour + second * 1000) }
         let older = past.files.dropFirst(16).map { ($0.publishedAt - Self.start) / Self.hour }
-        // These are the last snapshot of each of the last 24 hours, and the last snapshot of each earlier day.
+        // Besides the newest 16 snapshots, the last one of each of the last 24 hours and the last one of each earlier
+        // day are kept.
         #expect(older == Array((49...71).reversed()) + [47, 23])
     }
 

@@ -93,7 +93,7 @@ struct HistoryTests {
             if round % 3 == 0 {
                 await clock.waitForSleepers(1)
                 clock.advance(by: .seconds(1))
-                // The writer sleeps again once the generation is written.
+                // The writer of generations sleeps again once it has written the generation.
                 await clock.waitForSleepers(1)
             }
             keptAlive.append(store)
@@ -131,7 +131,7 @@ struct HistoryTests {
         let first = try await fixture.open()
         _ = try await first.replaceFiles(.host, with: ["h": 1])
         _ = try await first.set(JSONPath(["a"]), to: 1, timeToLive: nil)
-        // A generation with both changes is written, and the writer sleeps again.
+        // Waits until the writer has written a generation with both changes and sleeps again.
         await clock.waitForSleepers(1)
         clock.advance(by: .seconds(1))
         await clock.waitForSleepers(1)
@@ -140,7 +140,7 @@ struct HistoryTests {
         let last = try await first.set(JSONPath(["b"]), to: 1, timeToLive: nil, by: Self.peer).revision
         #expect(last == known + 2)
         fixture.host = ["h": 2]
-        // The second start reads the state that the first one wrote.
+        // The second of these starts reads the state that the first one wrote.
         for _ in 1...2 {
             let next = try await fixture.open()
             #expect(next.revision == last)

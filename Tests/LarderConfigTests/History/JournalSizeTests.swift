@@ -26,7 +26,7 @@ struct JournalSizeTests {
     }
 
     /// Sets a large value for each number.
-    /// - Returns: the maximum size of the journal
+    /// - Returns: the largest size of the journal after any of the changes
     private func set(_ numbers: ClosedRange<Int>, _ store: ConfigStore, _ fixture: StoreFixture) async throws -> Int {
         var largest = 0
         for number in numbers {
@@ -53,7 +53,8 @@ struct JournalSizeTests {
         let largest = try await set(1...43, first, fixture)
         #expect(largest > 4 * 1024 * 1024 && largest <= Self.maxSize)
         #expect(try size(fixture) < 1024 * 1024)
-        // The first store is not stopped. This simulates a crash. Its journal has started over after a generation.
+        // The first store is not stopped. This simulates a crash. Before the crash, a generation was written, and the
+        // journal started over at the beginning of its file.
         let next = try await fixture.open()
         try await check(next, last: 43)
         #expect(try await set(44...86, next, fixture) <= Self.maxSize)

@@ -90,7 +90,7 @@ struct RestartTests {
     @Test("after a crash, a relaxed namespace never assigns a published revision to different content")
     func relaxedCrash() async throws {
         var fixture = StoreFixture.local(.relaxed)
-        // No generation is written while this clock stands still.
+        // The test never advances this clock, so no generation is written in the background.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         var seen: [Int: JSONValue] = [:]
@@ -158,7 +158,7 @@ struct RestartTests {
     @Test("after damage to the journal, intact records are used with a new revision, and a copy of the file is kept")
     func startOnDamagedJournal() async throws {
         var fixture = StoreFixture.local()
-        // No generation is written while this clock stands still.
+        // The test never advances this clock, so no generation is written in the background.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         let first = try await fixture.open()
@@ -198,7 +198,7 @@ struct RestartTests {
         var fixture = StoreFixture.local(.relaxed)
         let files = FaultyFileSystem()
         fixture.files = files
-        // No generation is written while this clock stands still.
+        // The test never advances this clock, so no generation is written in the background.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         let first = try await fixture.open()

@@ -45,7 +45,8 @@ struct RollbackTests {
             #expect(hold?.revision == 1 && hold?.refusedVersion == "2")
             #expect(store.publication.status.upstreamVersion == "2", "the live document is still recorded")
 
-            // The source sends the refused version again, then with other content, and then an older version.
+            // The source sends the refused version again, then the same version with other content, and then an older
+            // version.
             _ = try await answer(refresher, source, ["v": 2], version: "2")
             _ = try await answer(refresher, source, ["v": 22], version: "2")
             await #expect(throws: ConfigError.self) { try await answer(refresher, source, ["v": 0], version: "1") }
@@ -82,7 +83,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("a hold of files does not end with a newer document of the source")
+    @Test("a hold of a file layer does not end with a newer document of the source")
     func files() async throws {
         try await withTwoVersions { (store, refresher, source) async throws in
             _ = try await store.replaceFiles(.host, with: ["h": "bad"])
@@ -168,13 +169,13 @@ struct RollbackTests {
         }
     }
 
-    @Test("a layer that did not differ at the rollback stays live while other layers are held")
+    @Test("a layer that a rollback does not change stays live while other layers are held")
     func hostStaysLive() async throws {
         try await withTwoVersions { (store, _, _) async throws in
             _ = try await store.rollBack(toRevision: 1, by: nil)
             _ = try await store.replaceFiles(.host, with: ["h": 1])
             #expect(store.value == ["h": 1, "v": 1])
-            // This rollback holds the host layer.
+            // This rollback also holds the host layer, because the layer has changed since revision 2.
             _ = try await store.rollBack(toRevision: 2, by: nil)
             #expect(store.value == ["v": 2])
             _ = try await store.replaceFiles(.host, with: ["h": 2])
@@ -227,7 +228,7 @@ struct RollbackTests {
     @Test("a hold and its end survive a stop and a crash", arguments: [true, false])
     func restart(isCrash: Bool) async throws {
         var fixture = StoreFixture()
-        // No generation is written while this clock stands still.
+        // The test never advances this clock, so no generation is written in the background.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         let first = try await fixture.open()
@@ -258,7 +259,7 @@ struct RollbackTests {
         arguments: [("2", "2"), (nil, nil)] as [(String?, String?)])
     func refusedIsRemembered(version: String?, again: String?) async throws {
         var fixture = StoreFixture()
-        // No generation is written while this clock stands still.
+        // The test never advances this clock, so no generation is written in the background.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         let first = try await fixture.open()

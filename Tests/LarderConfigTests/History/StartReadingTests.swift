@@ -70,7 +70,9 @@ struct StartReadingTests {
         await fourth.stop()
     }
 
-    @Test("changes made before the older generations are read come after them in the history", arguments: [1, 10, 20])
+    @Test(
+        "changes made before the older generations are read come after these generations in the history",
+        arguments: [1, 10, 20])
     func changesBefore(count: Int) async throws {
         let fixture = StoreFixture.local(clock: ManualClock())
         defer { fixture.remove() }
@@ -105,7 +107,7 @@ struct StartReadingTests {
         defer { fixture.remove() }
         try await leaveSixteen(fixture)
         for revision in [20, 21] { try damage(path(fixture, revision)) }
-        // Otherwise the start would replay the changes of the damaged generations from the journal.
+        // Removes the journal. Otherwise the start would replay the changes of the damaged generations from it.
         try LocalFileSystem().remove(fixture.directory + "/journal")
         let store = try await fixture.open()
         #expect(store.value == ["n": 18])

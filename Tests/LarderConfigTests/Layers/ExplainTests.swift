@@ -13,7 +13,7 @@ import Testing
 
 @Suite("Explanation of values")
 struct ExplainTests {
-    /// A store with the files of its layers, and an explainer for it.
+    /// A store, the files of its layers, and an explainer for the values of the store.
     private struct Scene {
         let store: ConfigStore
         var configuration: NamespaceConfiguration
@@ -146,7 +146,7 @@ struct ExplainTests {
                 #expect(explanation.layers[layer].source?.line == line)
                 #expect(explanation.winner == ConfigLayer.allCases[layer])
             }
-            // Inside an array, null is a value.
+            // Inside an array, null is a value and removes nothing.
             #expect(try await scene.explain("l.1").layers[0].value == .null)
             #expect(try await scene.explain("l.1").value == .null)
         }
@@ -312,11 +312,11 @@ struct ExplainTests {
             #expect(layers[2].since?.revision == revision && layers[2].since?.at == 1_002_000)
             #expect(layers[4].since?.revision == revision && layers[4].since?.at == 1_001_000)
             #expect(try await scene.explain("a").layers[2].since?.at == 1_000_000)
-            // Setting the same value again keeps the time.
+            // If the same value is set again, `since` keeps its time.
             later()
             _ = try await store.set(JSONPath(["n"]), to: 100, timeToLive: .seconds(600))
             #expect(try await scene.explain("n").layers[4].since?.at == 1_001_000)
-            // A later snapshot keeps the times.
+            // A later snapshot does not change these times.
             later()
             _ = try await store.set(JSONPath(["other"]), to: 1, timeToLive: nil)
             layers = try await scene.explain("n").layers
@@ -324,7 +324,7 @@ struct ExplainTests {
         }
     }
 
-    /// A source that maps paths to keys.
+    /// A source that names a key for each path, as an etcd source does.
     private struct KeyedSource: ConfigSource {
         let kind = "file"
         let location: String

@@ -213,7 +213,8 @@ struct HostDirectoryTests {
         writer.start { try scratch.publish(files($0), version: $0, in: "config.d") }
         defer { writer.stop() }
         var seen: Set<Int> = []
-        // With this many different versions, some replacements happen during a read.
+        // The test ends only after 200 different versions have been read, so that some replacements happen during a
+        // read.
         while seen.count < 200 {
             do {
                 let versions = Set(try read().members.map { $0.value.int ?? -1 })

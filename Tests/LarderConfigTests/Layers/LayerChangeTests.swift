@@ -29,7 +29,7 @@ struct LayerChangeTests {
         layers.override.set(entry(["a"], value))
         layers.override.set(entry(["a", "new"], 1))
         #expect(layers.resolved() == ["a": ["new": 1]])
-        // A null inside an object value hides values, too.
+        // A null inside an object value also hides values of lower layers.
         layers.override.set(entry(["a"], ["low": .null]))
         layers.override.set(entry(["a", "low", "deep"], 3))
         #expect(layers.resolved() == ["a": ["x": 2, "low": ["deep": 3]]])
@@ -198,7 +198,7 @@ struct LayerChangeTests {
         }
     }
 
-    @Test("the version of a document is compared with those of its source and of pushes, but not of another source")
+    @Test("a document's version is compared with versions of its source and of pushes, but not of other sources")
     func versions() async throws {
         try await withStore { store async throws in
             func replace(_ version: String, from origin: String) async throws {

@@ -19,7 +19,7 @@ struct LayerStackTests {
         stack.documents[layer] = [["o": 5, "p": .null], ["o": ["b": 2], "p": ["b": 2]]]
         let layers = try await stack.layers()
         #expect(layers.resolved() == ["o": ["b": 2], "p": ["b": 2]])
-        // The first file hides `a`, so an explanation reports it as removed.
+        // The first file hides the `a` of lower layers, so an explanation reports that this layer removes `a`.
         #expect(layers.effect(of: layer, at: ["o", "a"]) == .removed)
         #expect(layers.effect(of: layer, at: ["o"]) == .value(["b": 2]))
     }
@@ -69,7 +69,7 @@ private struct Stack {
 
     init() throws { directory = try ScratchDirectory() }
 
-    /// Reads the layers as a namespace does.
+    /// Writes the documents to files, and reads them as a namespace reads its layers.
     func layers() async throws -> Layers {
         for layer in [ConfigLayer.defaults, .host, .remote] {
             try directory.makeDirectory("\(layer)")

@@ -99,7 +99,8 @@ struct LayersTests {
             ])
         #expect(store.value == ["a": "remote", "b": "local"])
         #expect(await store.layers.experiment.overlays.map(\.name) == ["r", "local"])
-        // With other settings, this member is part of the configuration again, and another member declares experiments.
+        // With these settings, the member `experiments` is part of the configuration again, and the member `b` declares
+        // experiments.
         await store.follow(try rules(member: "b"))
         #expect(store.value["experiments"]?.count == 2)
         #expect(store.value["b"] == nil)

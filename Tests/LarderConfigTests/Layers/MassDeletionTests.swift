@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Mass deletion")
 struct MassDeletionTests {
-    /// A document with ten members that are neither objects nor null.
+    /// A document with ten values, at any depth, that are neither objects nor null. Only these count as members.
     private static let ten: JSONValue = [
         "a": ["1": 1, "2": [2], "3": false, "deep": ["4": "x", "empty": .emptyObject]], "5": 5, "6": 6, "7": 7,
         "8": 8, "9": 9, "10": 10, "none": .null,
@@ -26,7 +26,7 @@ struct MassDeletionTests {
         #expect(deletion.removed == removed)
     }
 
-    @Test("a removal up to the limit is allowed; one member more, or all of fewer than ten members, is too much")
+    @Test("removals up to the limit are allowed; of fewer than ten members, only the removal of all is too much")
     func threshold() {
         func exceeds(_ removed: Int, of members: Int, _ percent: Int) -> Bool {
             let old = JSONValue.object((0..<members).map { ("\($0)", .int($0)) })

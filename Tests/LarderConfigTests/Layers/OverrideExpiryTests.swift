@@ -133,7 +133,7 @@ struct OverrideExpiryTests {
             fixture.clock.advance(by: .seconds(10))
             while await store.expiry.retry == nil { await Task.yield() }
             let retry = ExpiryQueue.Moment(timeOfDay: 1_070_000, uptime: 70_000)
-            // The store calls this after every change of an override that expires.
+            // The store calls `armExpiry()` after every change of an override that expires.
             await store.armExpiry()
             #expect(await store.expiry.armedFor == retry)
             fixture.files.failReplacements(with: nil)
@@ -189,14 +189,15 @@ private final class ExpiryFixture: Sendable {
         timeOfDay.atClockStart.add(milliseconds, ordering: .relaxed)
     }
 
-    /// Advances the clock when `count` tasks sleep: the expiry timer and, after a change, the writer of generations.
+    /// Advances the clock once `count` tasks sleep on it: the expiry timer and, after a change, the writer of
+    /// generations.
     func advance(by duration: Duration, whenTasksSleep count: Int) async {
         await clock.waitForSleepers(count)
         clock.advance(by: duration)
     }
 }
 
-/// The values that a store publishes after ``init(of:)``.
+/// The values that a store publishes after ``init(of:)`` has returned.
 private struct PublishedValues {
     private var publications: AsyncStream<ConfigSnapshot>.AsyncIterator
 

@@ -153,7 +153,8 @@ struct OverrideLayerTests {
         #expect(layer.isEmpty)
     }
 
-    @Test("a replaced scalar has the same position as after a full resolution, even after a reordered document")
+    @Test(
+        "a replaced scalar has the same position as after a full resolution, even if a document reordered the members")
     func replacementAfterReordering() async throws {
         let fixture = StoreFixture()
         defer { fixture.remove() }

@@ -7,7 +7,8 @@ import Testing
 
 @Suite("Documents with edits")
 struct RemoteEditTests {
-    /// Two stores that get the same documents. One of them also gets the edits since the previous document.
+    /// Two stores that get the same documents. One of the stores also gets, with each document, the replacements
+    /// (edits) since the previous document.
     private struct Twins {
         let withEdits: ConfigStore
         let withoutEdits: ConfigStore

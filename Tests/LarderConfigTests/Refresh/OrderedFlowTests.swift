@@ -24,7 +24,7 @@ struct OrderedFlowTests {
         }
     }
 
-    @Test("a push during a slow refresh is applied after it")
+    @Test("a push during a slow refresh is applied after the refresh")
     func pushDuringRefresh() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             async let refresh = refresher.refreshIfNeeded()
@@ -41,7 +41,7 @@ struct OrderedFlowTests {
         }
     }
 
-    @Test("an actor without a queue lets the response of an earlier refresh overwrite a push")
+    @Test("without a queue, an actor lets the response of an earlier refresh overwrite a push")
     func bareActor() async throws {
         // The reason for the queue: an actor is reentrant at each await, so the push overtakes the refresh, and the
         // older response wins.
@@ -55,7 +55,7 @@ struct OrderedFlowTests {
         #expect(await bare.value == ["v": "old answer"])
     }
 
-    @Test("a global actor without a queue loses the push, too")
+    @Test("without a queue, a global actor loses the push, too")
     func globalActor() async throws {
         let source = ScriptedSource()
         let bare = GloballyIsolated()

@@ -196,8 +196,9 @@ struct RefreshQueueTests {
     }
 }
 
-/// Performs random events on a ``RefreshQueue`` and checks the guarantees to callers. It records the request of each
-/// caller and the events of each attempt, independently of the decisions of the queue. Its clock counts the events.
+/// Performs random events on a ``RefreshQueue`` and checks the guarantees to callers. The checks use the request of
+/// each caller and the events of each attempt, which are recorded independently of the decisions of the queue. The time
+/// is the number of events.
 private struct RefreshQueueWalk {
     private struct Caller {
         var occasion: FetchOccasion?
@@ -240,7 +241,7 @@ private struct RefreshQueueWalk {
 
     mutating func step() {
         now += 1
-        // With these odds the queue is often empty, so that callers share running commands, too.
+        // With these odds no command is queued most of the time, so that callers often share the running command.
         switch random(12) {
         case ..<4: add()
         case 4: leave()
@@ -295,7 +296,7 @@ private struct RefreshQueueWalk {
     }
 
     private mutating func leave() {
-        // Sometimes this is a caller that already has its result.
+        // Sometimes the chosen caller already has its result.
         let waiter =
             random(5) == 0 ? 1 + random(lastCaller + 1) : callers.keys.sorted().randomElement(using: &generator)
         guard let waiter else { return }

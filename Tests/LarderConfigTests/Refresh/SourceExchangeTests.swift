@@ -25,7 +25,7 @@ struct SourceExchangeTests {
         }
     }
 
-    @Test("a refresh without callers is not repeated")
+    @Test("a refresh whose callers have left is not repeated with the new source")
     func abandoned() async throws {
         try await StoreFixture().withFlow { (_, refresher, source) async throws in
             let refresh = Task { try await refresher.refreshIfNeeded() }

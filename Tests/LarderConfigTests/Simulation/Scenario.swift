@@ -20,7 +20,8 @@ final class Scenario: @unchecked Sendable {
 
     /// The current state of the source.
     struct Upstream {
-        /// Starts at 1,000, so that pushes of older versions have positive numbers. Negative versions have no order.
+        /// The version of the document. Starts at 1,000, so that the versions of older documents, which clients push,
+        /// are positive. Negative versions have no order.
         var version = 1_000
         /// Identifies the state. Unlike the version, it increases with each change.
         var serial = 1
@@ -58,7 +59,7 @@ final class Scenario: @unchecked Sendable {
 
     private init(clock: ManualClock, seed: UInt64, steps: Int) {
         self.clock = clock
-        // Separate from the generator that orders the jobs.
+        // This generator has another seed than the generator that orders the jobs.
         generator = SeededGenerator(seed: ~seed)
         stepsLeft = steps
         (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -119,7 +120,8 @@ final class Scenario: @unchecked Sendable {
         let archive = ConfigArchive(
             namespace: "default", epoch: "00ff00ff00ff00ff", directory: "/state", files: MemoryFileSystem(),
             logger: .silent)
-        // A pool that is not started runs bodies on the caller's thread, here the simulation's.
+        // A thread pool that is not started runs each body on the thread of the caller, which is the thread of the
+        // simulation.
         let blocking = BlockingWork(NIOThreadPool(numberOfThreads: 1))
         return try await ConfigStore.open(
             archive.restore(), storage: NamespaceStorage(archive, blocking: blocking, clock: clock, logger: .silent),

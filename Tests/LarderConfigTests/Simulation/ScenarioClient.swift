@@ -138,7 +138,7 @@ struct ScenarioClient: Sendable {
             let found = ledger.remote(in: outcome.commit.revision)
             ledger.expect(found == id, "revision \(outcome.commit.revision) of \(id) has \(found ?? "nothing")")
             ledger.expect(outcome.upstreamVersion == "\(version)", "\(id) has version \(outcome.upstreamVersion ?? "")")
-            // The namespace is stale if the host file cannot be read.
+            // A push leaves the namespace stale if the host file cannot be read.
             ledger.expect(
                 [.fresh, .stale].contains(outcome.freshness), "a push left the namespace \(outcome.freshness)")
         case .failure(let error):

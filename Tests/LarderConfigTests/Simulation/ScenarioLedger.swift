@@ -7,11 +7,11 @@ final class ScenarioLedger {
     /// A document of the remote layer, from a fetch or a push.
     struct Document {
         let version: Int
-        /// The serial of the source's state; nil for a push.
+        /// The serial of the state of the source that was fetched; nil for a push.
         var serial: Int?
         /// Whether the document may replace a newer version.
         let isForced: Bool
-        /// When the fetch or the push began, in the time of the ledger.
+        /// When the fetch or the push began, in the time of the ledger, which advances with each call of ``now()``.
         let began: Int
         /// When the document was published, in the time of the ledger; 0 if it was not.
         var published = 0

@@ -31,7 +31,7 @@ struct ScenarioSource: ConfigSource {
                 throw ConfigError(.cancelled, "cancelled")
             }
         }
-        // The response may have the document from the beginning or from the end of the request.
+        // The response may contain the document as it was at the beginning or at the end of the request.
         if scenario.generator.oneIn(2) { upstream = scenario.upstream }
         var document: ScenarioLedger.Document?
         defer { ledger.endedFetch(id, with: document) }

@@ -41,13 +41,13 @@ struct CommitOrderTests {
         await store.changes.waitUntilIdle()
     }
 
-    /// Records each later publication.
+    /// Records a step for each later publication.
     private func observe(_ store: ConfigStore, _ steps: Steps, _ describe: @escaping @Sendable () -> String) {
         let snapshots = store.publication.snapshots()
         Task(executorPreference: InPlaceExecutor()) {
             for await _ in snapshots { steps.add(describe()) }
         }
-        // The stream begins with the snapshot that was already current.
+        // Removes the step for the first snapshot of the stream, which was already current.
         steps.clear()
     }
 
@@ -55,7 +55,7 @@ struct CommitOrderTests {
     func relaxed() async throws {
         var fixture = StoreFixture.local()
         fixture.durability = .relaxed
-        // The writer sleeps while this clock stands still, so pending generations stay pending.
+        // The test never advances this clock, so the writer sleeps and pending generations stay pending.
         fixture.clock = ManualClock()
         defer { fixture.remove() }
         let store = try await fixture.open()

@@ -21,7 +21,8 @@ struct ConfigPublicationTests {
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
         let rounds = 20_000
         let ended = DispatchSemaphore(value: 0)
-        // These are separate threads, so that the test can report a deadlock between them.
+        // The publisher and the consumers run on threads of their own, so that the test can report a deadlock between
+        // them.
         Thread.detachNewThread {
             for round in 1...rounds { publication.publish(Self.snapshot(round), status: Self.status) }
             ended.signal()

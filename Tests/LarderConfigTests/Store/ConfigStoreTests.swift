@@ -54,7 +54,7 @@ struct ConfigStoreTests {
             let others = (0..<50).map { number in
                 Task.immediate { try await store.set(JSONPath(["n\(number)"]), to: 1, timeToLive: nil) }
             }
-            // These calls return only after the store has queued all changes.
+            // The calls of `probe()` return only after the store has queued all changes.
             for _ in 0..<100 { await store.probe() }
             gate.open()
             gate.open()

@@ -37,7 +37,7 @@ struct LoopIterationTests {
     }
 
     @Test(
-        "all durable changes of one loop iteration share a snapshot, and every 16 relaxed changes share one",
+        "all durable changes of one loop iteration share a snapshot; of the relaxed changes, every 16 share one",
         arguments: zip([Durability.relaxed, .full], [[3, 4], [3] as Set<Int>]))
     func oneIteration(durability: Durability, expected: Set<Int>) async throws {
         let (revisions, store, fixture) = try await revisions(durability)

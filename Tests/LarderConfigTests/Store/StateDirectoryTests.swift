@@ -35,7 +35,7 @@ struct StateDirectoryTests {
         }
     }
 
-    @Test("a copy of the directory gets another epoch, and keeps it after a move to the path of the original")
+    @Test("a copy of the directory gets another epoch, and keeps it after the copy moves to the path of the original")
     func copied() throws {
         try withUsedDirectory { (path, epoch) throws in
             let copy = path + "-copy"
@@ -107,7 +107,7 @@ struct StateDirectoryTests {
         restored.epoch = "1111111111111111"
         let second = try await restored.open()
         #expect(second.value == ["n": 1])
-        // The previous epoch cannot have assigned this many revisions in the meantime.
+        // The previous epoch may have assigned further revisions after this state was copied, but not this many.
         #expect(second.revision > revision + 1_000_000)
         let known = second.revision
         await second.stop()
