@@ -137,8 +137,8 @@ struct EpollLoopTests {
             try epoll.add(reader.socket, [.readable, .onEdges], reader)
             let other = readers[1 - index]
             reader.onReady = {
-                // The reader that runs first closes the descriptor of the other reader. A new descriptor gets the same
-                // number.
+                // The reader that runs first closes the descriptor of the other reader. A new descriptor gets the
+                // number of the closed one.
                 epoll.forget(other.socket)
                 // dup2 closes the descriptor and reuses its number in one call, so no descriptor of a concurrent test
                 // gets the number.

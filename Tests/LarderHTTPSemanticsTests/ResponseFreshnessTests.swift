@@ -43,7 +43,7 @@ struct ResponseFreshnessTests {
         check([("Cache-Control", "max-age=x"), ("Expires", date(500))], 0, .maximumAge)
     }
 
-    @Test("the initial age is the larger of the age by Date and Age plus the duration of the request")
+    @Test("the initial age is the larger of two values: the age by Date, and Age plus the duration of the request")
     func initialAge() {
         #expect(freshness([]).initialAge == 0)
         #expect(freshness([("Date", date(-30))]).initialAge == 30)

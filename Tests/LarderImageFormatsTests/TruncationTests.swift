@@ -8,7 +8,7 @@ struct TruncationTests {
     private static let wholePNG =
         MadeImages.pngStart(3, 4) + MadeImages.chunk("IDAT", [9, 8]) + MadeImages.chunk("IEND", [])
 
-    /// Complete files that are truncated if any byte is missing at the end.
+    /// Complete files. Without its last byte, each of them counts as truncated.
     static let whole: [[UInt8]] =
         EncodedImages.all.map(\.bytes) + [
             wholePNG,
@@ -31,7 +31,8 @@ struct TruncationTests {
             MadeImages.brands("avis", "avif") + MadeImages.meta(MadeImages.pitm(1)) + MadeImages.box("mdat", [1, 2])
                 + MadeImages.box("moov", [1, 2, 3, 4]),
             bitmap(header: 12), bitmap(header: 40), bitmap(header: 124),
-            // Bitmaps with runs up to the end marker, with a move, and with padded literal pixels in the last row.
+            // Run-length encoded bitmaps: with runs up to the end marker, with a move of the position, and with padded
+            // literal pixels in the last row.
             MadeImages.runs([3, 9, 0, 0, 2, 8, 0, 1]), MadeImages.runs([0, 2, 1, 1, 1, 7, 0, 1]),
             MadeImages.runs([3, 9, 0, 0, 0, 3, 1, 2, 3, 0]),
             MadeImages.runs([3, 0x12, 0, 0, 0, 3, 0x12, 0x30], bits: 4),
@@ -59,7 +60,8 @@ struct TruncationTests {
                     MadeImages.open(MadeImages.box("idat", [0, 0, 1, 2, 3, 4, 5]))))
     }
 
-    /// An AVIF image whose `mdat` box extends to the end of the file, where the last extent ends.
+    /// An AVIF image whose `mdat` box extends to the end of the file. The last extent of the image data ends there,
+    /// too.
     private static func openData() -> [UInt8] {
         func image(at offset: Int) -> [UInt8] {
             MadeImages.brands("avif")

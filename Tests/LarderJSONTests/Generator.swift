@@ -11,13 +11,13 @@ extension SeededGenerator {
 /// Generates JSON texts with all escapes, duplicate names, whitespace, and small and large objects.
 struct Generator {
     var random: SeededGenerator
-    /// The percentage of positions between tokens with whitespace.
+    /// The percentage of positions between tokens at which whitespace is generated.
     var whitespace = 10
     /// The percentage of members that repeat an earlier name.
     var duplicates = 5
     /// The percentage of values that are null.
     var nulls = 10
-    /// The percentage of objects with enough members for a name table.
+    /// The percentage of objects that have enough members for a ``NameTable``.
     var wide = 5
     /// The number of different member names. It is small, so that documents have names in common.
     var names = 60

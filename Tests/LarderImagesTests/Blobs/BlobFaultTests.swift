@@ -33,7 +33,7 @@ struct BlobFaultTests {
             let bytes = try store.contents(digest)
             #expect(bytes.count == 1000, "\(label)")
         }
-        // Each file has the digest in its name, including orphans.
+        // The digest in the name of each file is that of its content, also for orphans (files without a row).
         for name in filesBelow(path + "/blobs").keys {
             let digest = try #require(BlobDigest(hex: String(name.suffix(64))))
             let file = try #require(try LocalCacheFiles(path: path).open("blobs/" + name))

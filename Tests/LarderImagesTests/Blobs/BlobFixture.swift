@@ -46,7 +46,7 @@ extension BlobStore {
         return try writer.finish()
     }
 
-    /// Releases a reference, and removes the file if it was the last.
+    /// Releases a reference to an image, and removes the file of the image if the reference was the last.
     func drop(_ digest: BlobDigest) throws(ImageError) { if release(digest) { try removeUnreferenced(digest) } }
 
     /// Runs a complete sweep.
@@ -80,7 +80,8 @@ func filesBelow(_ path: String) -> [String: Int] {
 
 /// The files of a real directory, with failures that a test injects.
 final class FaultyCacheFiles: CacheFiles {
-    /// The failure of one call of an operation. All calls are counted from 0.
+    /// The failure of one call of a file operation. `call` is the number of the call among those of all operations,
+    /// from 0.
     struct Fault: Sendable {
         var call: Int
         var errno: CInt

@@ -39,7 +39,8 @@ struct BlobKillTests {
                 try store.drop(digest)
             }
             position = try store.sweeper.sweep(position).next ?? .start
-            // One byte per step, on a separate descriptor because the test program writes to its standard output.
+            // Reports the step by one byte, on a separate descriptor because the test program writes to its standard
+            // output.
             FileHandle(fileDescriptor: 3).write(Data([0x2E]))
         }
     }

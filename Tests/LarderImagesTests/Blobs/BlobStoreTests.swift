@@ -66,7 +66,7 @@ struct BlobStoreTests {
             #expect(filesBelow(path + "/blobs").count == 1)
             let file = try store.open(digest)
             #expect(store.release(digest))
-            // A new reference before the removal keeps the file.
+            // The released file is not removed, because a reference is added before the removal.
             #expect(store.retain(digest))
             try store.removeUnreferenced(digest)
             #expect(filesBelow(path + "/blobs").count == 1)
@@ -171,14 +171,14 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("a write without enough space fails with the shortage and succeeds after space is freed")
+    @Test("a write without enough space fails and reports the shortage, and succeeds after space is freed")
     func shortage() throws {
         try withDirectory { path in
             let limits = SpaceLimits(bytes: 3000, count: 3, freeBytes: 0, bytesPerImage: 3000)
             let store = try BlobStore(counting: path, limits: limits)
             let first = try store.put(picture(1), declared: true)
             let second = try store.put(picture(2), declared: true)
-            // No eviction frees enough space beside a pinned image.
+            // No eviction frees enough space, because one of the two images is pinned.
             store.addRowReference(first.digest)
             store.countPin(first.digest, 1)
             let big = #expect(throws: ImageError.self) { try store.begin(declaredLength: 2001) }
@@ -186,7 +186,7 @@ struct BlobStoreTests {
             #expect(big?.shortage == nil)
             store.countPin(first.digest, -1)
 
-            // The length is unknown, so space is reserved for each append.
+            // The length is not declared, so space is reserved for each append.
             let writer = try store.begin()
             let bytes = picture(3, size: 1500)
             let error = #expect(throws: ImageError.self) { try writer.append(bytes) }
@@ -293,7 +293,7 @@ struct BlobStoreTests {
                 #expect(filesBelow(path + "/blobs").count == 2)
                 #expect(throws: ImageError.self) { try store.open(digests[0]) }
                 #expect(try store.contents(digests[1]) == picture(2))
-                // The file was hashed at its first use. Opening it again takes two calls.
+                // The file was hashed at its first use. Opening the file again takes only two file operations.
                 files.arm(nil)
                 _ = try store.open(digests[1])
                 #expect(files.calls == 2)

@@ -32,7 +32,7 @@ struct CacheDownloadTests {
             }
             #expect(fixture.origin.requests.count == 1)
             #expect(fixture.origin.cancelled == 0)
-            // The request that started the download may be one of the cancelled ones.
+            // One of the remaining 100 requests may have started the download. The others have joined it.
             #expect(sources[.joined, default: 0] >= 99)
             #expect(fixture.cache.statistics.leasedBytes == 0)
             #expect(fixture.cache.hit(fixture.request(url(1)), now: fixture.clock.now)?.freshness == .fresh)
@@ -118,13 +118,13 @@ struct CacheDownloadTests {
             #expect(await old.value == .upstreamFailed)
             #expect(await new.value == nil)
             #expect(fixture.origin.requests.map(\.url.count).count == 2)
-            // The image is now cached, whatever the signature.
+            // The image is now cached for URLs with any signature.
             #expect(await fixture.code(url(1) + "?sig=old") == nil)
             #expect(fixture.origin.requests.count == 2)
         }
     }
 
-    @Test("an image with an unexpected digest fails only the requests that expect another digest")
+    @Test("an image fails only those of its waiting requests that expect another digest")
     func digests() async throws {
         try await withCache { fixture in
             fixture.origin.answer(picture(1))
@@ -161,7 +161,7 @@ struct CacheDownloadTests {
                     fixture.cache.release(try await fixture.cache.image(request).digest)
                 }
             }
-            // A download of priority high is not preempted.
+            // The first download has priority high, so that it is not preempted and keeps the only slot.
             let first = start(1, .high)
             await fixture.waitForWaiters(1, for: url(1))
             let low = start(2, .low)

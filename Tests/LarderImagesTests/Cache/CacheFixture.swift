@@ -25,7 +25,7 @@ struct CacheFixture {
         return BlockingWork(threads)
     }()
 
-    /// Opens a cache in a directory, which may contain one already.
+    /// Opens a cache in a directory, which may already contain a cache.
     static func open(
         _ path: String, clock: TestClock = TestClock(), files: FaultyCacheFiles? = nil,
         logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
@@ -42,8 +42,8 @@ struct CacheFixture {
             path: path, cache: cache, origin: origin, clock: clock, files: files, settings: settings)
     }
 
-    /// Opens the store, and retries while a previous cache has the lock. A thread for blocking work may retain that
-    /// cache with its last closure until it runs another closure.
+    /// Opens the store, and retries while a previous cache has the lock. A thread for blocking work keeps its last
+    /// closure until it runs the next one, and this closure may retain the previous cache.
     private static func openStore(_ settings: ImageCacheSettings, _ files: FaultyCacheFiles) async throws -> BlobStore {
         while true {
             do throws(ImageError) {

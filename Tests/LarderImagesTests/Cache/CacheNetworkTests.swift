@@ -48,7 +48,8 @@ struct CacheNetworkTests {
                     #expect(try cache.openBlob(found.digest).read(at: 0, count: 100_000) == image)
                     cache.release(found.digest)
                 }
-                // Requests after the first response, which is stale immediately, may have revalidated it.
+                // The first response is stale immediately, so requests that arrive after it may have revalidated the
+                // image.
                 #expect(server.requests.count <= 2)
                 let again = try await cache.image(request)
                 #expect(server.requests.last?.contains("If-None-Match: \"a\"") == true)

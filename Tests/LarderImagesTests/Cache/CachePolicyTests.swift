@@ -39,7 +39,7 @@ struct CachePolicyTests {
             #expect(fixture.cache.hit(request, now: fixture.clock.now)?.age == 20)
             #expect(fixture.files.calls == 0)
             #expect(fixture.cache.statistics.hits == 11)
-            // Each hit holds a reference.
+            // Each of the hits holds a reference to the image until the test releases it.
             #expect(fixture.cache.statistics.leasedBytes == 1000)
             for _ in 0..<11 { fixture.cache.release(first.digest) }
             #expect(fixture.cache.statistics.leasedBytes == 0)
@@ -79,7 +79,7 @@ struct CachePolicyTests {
                 await fixture.cache.stop()
             }
             let fixture = try await CacheFixture.open(path, clock: clock)
-            // The file is verified before its first use.
+            // After the restart, the file is verified before its first use.
             let image = try await fixture.cache.image(fixture.request(url(1)))
             #expect(image.freshness == .fresh && image.source == .hit)
             fixture.cache.release(image.digest)

@@ -100,7 +100,7 @@ struct CacheRecoveryTests {
         }
     }
 
-    @Test("a row that is replaced while its removal waits for the disk is kept")
+    @Test("if an image is stored again while the removal of its row waits for the disk, the new row is kept")
     func removalAndReplacement() async throws {
         try await withCache { fixture in
             fixture.serveMany()

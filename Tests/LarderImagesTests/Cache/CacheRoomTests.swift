@@ -15,8 +15,8 @@ struct CacheRoomTests {
         }
     }
 
-    /// Makes SQLite refuse writes to the index while a body runs. A lock of another connection is not possible, because
-    /// the index is opened with an exclusive lock.
+    /// Makes SQLite refuse writes to the index while a body runs. A lock held by another connection cannot be used for
+    /// this, because the index is opened with an exclusive lock.
     private func withReadOnlyIndex(_ fixture: CacheFixture, _ body: () async throws -> Void) async throws {
         try await fixture.settle()
         try fixture.cache.disk.index.database.withLock { try $0.database.run("PRAGMA query_only = ON") }
@@ -68,7 +68,7 @@ struct CacheRoomTests {
                 let pinned = try await fixture.rows().map(\.isPinned)
                 #expect(pinned.filter(\.self).count == 1)
             }
-            // The rows in memory and on disk agree.
+            // Checks that the rows in memory and on disk agree.
             let cleared = try await fixture.cache.clear()
             #expect(cleared.images == 2)
             #expect(try await fixture.rows().map(\.isPinned) == [true])
@@ -107,7 +107,7 @@ struct CacheRoomTests {
             fixture.cache.release(lease.digest)
             #expect(await fixture.code(url(5)) == .noRoom)
             #expect(await fixture.code(url(4), .cacheOnly) == nil)
-            // Two rows pin the same file. The file counts as pinned until both rows are unpinned.
+            // Two rows pin the same file. The file counts as pinned until neither of the rows pins it.
             #expect(try await fixture.cache.pin(fixture.request(url(1)), false))
             #expect(fixture.cache.disk.blobs.retained == (6000, 2))
             #expect(try await fixture.cache.remove(fixture.request(url(2))))
@@ -155,7 +155,7 @@ struct CacheRoomTests {
             #expect(fixture.cache.statistics.evictions == 0)
             serveMany(fixture)
             for number in 51...60 { try await fixture.get(url(number)) }
-            // A response without a body does not count as an image either.
+            // A response that declares a length but has no body evicts no image either.
             fixture.origin.answer { _ in .image([], [("Content-Length", "64000")]) }
             for number in 201...208 { #expect(await fixture.code(url(number)) != nil) }
             #expect(fixture.cache.statistics.evictions == 0)

@@ -49,7 +49,7 @@ struct CacheScaleTests {
         }
     }
 
-    /// Takes minutes, so it runs only on request.
+    /// This test takes minutes, so it runs only if `LARDER_MEASURE_DISK` is set.
     @Test(
         "100,000 images of 200 bytes take at most 100,600 inodes",
         .enabled(if: ProcessInfo.processInfo.environment["LARDER_MEASURE_DISK"] != nil))

@@ -37,7 +37,7 @@ struct CacheStorageTests {
             #expect(fixture.cache.statistics.evictions > 0)
             #expect(try file.read(at: 0, count: 50_000) == picture(0, size: 40_000))
             #expect(FileManager.default.fileExists(atPath: fixture.cache.path(of: leased.digest)))
-            // There is a file for each row and for the lease, and no other.
+            // There is a file for each row and for the leased image, and no other file.
             var named = Set(try await fixture.rows().map(\.digest.description))
             named.insert(leased.digest.description)
             #expect(Set(fixture.blobs.keys) == named)

@@ -29,7 +29,9 @@ struct DiskSpaceTests {
         try await fixture.settle()
     }
 
-    @Test("by du(1), the blobs take at most 1.02 times the limit, and clear leaves less than 1 MB", arguments: [1, 64])
+    @Test(
+        "according to du(1), blobs take at most 1.02 times the limit, and clear leaves less than 1 MB",
+        arguments: [1, 64])
     func limit(_ megabytes: Int) async throws {
         let limit = megabytes * 1_000_000
         try await withPath { path in

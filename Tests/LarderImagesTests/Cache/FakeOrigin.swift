@@ -17,7 +17,8 @@ final class FakeOrigin: ImageOriginClient {
         case failedAttempt(ImageError)
     }
 
-    /// A received request. It does not retain the order, because the order refers to the cache.
+    /// A received request. It has copies of the values of the ``DownloadOrder``, because the order itself refers to the
+    /// cache.
     struct Request: Sendable {
         let url: String
         let headers: [(name: String, value: String)]

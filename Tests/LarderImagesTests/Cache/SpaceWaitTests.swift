@@ -90,7 +90,7 @@ struct SpaceWaitTests {
         }
     }
 
-    @Test("a put that waits for space does not make a download discard its bytes, and is served in order")
+    @Test("a put that waits for space does not make a download discard its bytes, and gets space in order of arrival")
     func putAndDownloads() async throws {
         try await withDownloads(2) { fixture, downloads in
             let reserved = try reserve(2500, fixture)
@@ -132,7 +132,9 @@ struct SpaceWaitTests {
         }
     }
 
-    @Test("the end of the last lease or pin resumes a download that waits for space", arguments: [true, false])
+    @Test(
+        "the end of the last lease or pin of an image resumes a download that waits for space",
+        arguments: [true, false])
     func release(_ isLease: Bool) async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 3000, freeBytes: 0) }) { fixture in
             fixture.origin.answer(picture(5, size: 1500))

@@ -244,7 +244,7 @@ struct BadOriginTests {
         }
     }
 
-    @Test("a timeout, or a redirect to an unreachable host, does not make the origin unreachable")
+    @Test("a timeout, or a redirect to an unreachable host, does not count as an outage of the origin")
     func notTheOrigin() async throws {
         let unreachable = try await RawOrigin.serve({ _, _ in [] }) { $0.url }
         try await RawOrigin.serve({ _, _ in [.status("302 Found", "Location: \(unreachable)")] }) { server in

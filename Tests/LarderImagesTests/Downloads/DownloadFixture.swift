@@ -7,7 +7,8 @@ import TestSupport
 
 @testable import LarderImages
 
-/// Returns the given lists of addresses in order, and the last one for all further lookups.
+/// A resolver that returns the given lists of addresses in order, one for each lookup, and the last list for all
+/// further lookups.
 final class ScriptedResolver: HostResolver {
     private let answers: Mutex<[[String]]>
     private let count = Mutex(0)
@@ -30,7 +31,7 @@ final class DownloadFixture: Sendable {
     let path: String
     let store: BlobStore
     let fetcher: ImageFetcher
-    /// The requested waits between attempts. They end immediately.
+    /// The waits between attempts that the downloads requested. Each wait ends immediately.
     let waits = Mutex<[Duration]>([])
     /// Counts the bytes that all downloads received.
     let received = ByteCounter()

@@ -56,7 +56,7 @@ struct DownloadQueueTests {
         for number in 0..<4 { queue.add("A\(number)", origin: "a", priority: .low) }
         for number in 0..<4 { queue.add("B\(number)", origin: "b", priority: .low) }
         #expect(started(&queue) == ["A0", "A1", "B0", "B1"])
-        // A prefetch does not get a free slot while fewer than four are free.
+        // A prefetch does not get a free slot while fewer than four slots are free.
         for id in ["A0", "A1"] { queue.finish(id) }
         queue.finish("a0")
         #expect(started(&queue) == ["A2", "A3"])
@@ -165,7 +165,7 @@ struct DownloadQueueTests {
         #expect(queue.running == 0 && queue.queued == 0)
     }
 
-    @Test("a download is awaited if another user's download, other than a prefetch, waits for its slot")
+    @Test("a running download is awaited if another user's queued download, other than a prefetch, needs its slot")
     func demand() {
         var queue = DownloadQueue<String>(limits: DownloadLimits(total: 3, perOrigin: 3, perUser: 2))
         func awaited(_ queue: DownloadQueue<String>) -> [String] {
@@ -175,7 +175,7 @@ struct DownloadQueueTests {
         for number in 0..<4 { queue.add("a\(number)", origin: "o", user: 1, priority: .normal) }
         queue.add("b", origin: "p", user: 2, priority: .normal)
         #expect(started(&queue) == ["a0", "b", "a1"])
-        // The queued downloads of user 1 wait for that user's own slots.
+        // The queued downloads of user 1 wait for slots of user 1 itself, so no download is awaited.
         #expect(awaited(queue) == [])
         queue.add("c0", origin: "q", user: 3, priority: .prefetch)
         #expect(awaited(queue) == [])

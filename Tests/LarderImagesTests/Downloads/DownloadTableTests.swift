@@ -35,7 +35,8 @@ struct DownloadTableTests {
         return (waiter, isNew)
     }
 
-    /// Starts all downloads that may start. The number of a download's ID also stands for its task.
+    /// Starts all downloads that may start. In these tests, the number in the ID of a download also represents its
+    /// task.
     @discardableResult
     private func start(_ table: inout Table) -> [TransferID] {
         var started: [TransferID] = []
@@ -53,8 +54,8 @@ struct DownloadTableTests {
         #expect(areNew == [true, false, true])
         let ids = start(&table)
         #expect(ids.count == 2 && table.counts == (running: 2, queued: 0))
-        // A request for a new response does not join a conditional download. Later requests join the download that it
-        // starts.
+        // A request with `unconditionally` does not join the conditional download, but starts a new one. Later requests
+        // join the new download.
         let isForcedNew = try join(&table, request(1), 4, unconditionally: true).isNew
         #expect(isForcedNew)
         guard case .removed(let removed) = table.end(ids[0], wasCancelled: false) else { Issue.record(); return }
@@ -80,7 +81,7 @@ struct DownloadTableTests {
         #expect(table.isEmpty)
         let unknown = table.leave(second)
         #expect(unknown == nil)
-        // The slot becomes free when the task has ended.
+        // The slot of the cancelled download becomes free only when its task has ended.
         #expect(table.counts.running == 1)
         guard case .abandoned = table.end(ids[0], wasCancelled: true) else { Issue.record(); return }
         #expect(table.counts.running == 0)

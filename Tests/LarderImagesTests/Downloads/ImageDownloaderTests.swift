@@ -92,7 +92,7 @@ struct ImageDownloaderTests {
             let resolver = ScriptedResolver(["127.0.0.1"], ["127.0.0.1"], ["127.0.0.2"])
             try await DownloadFixture.run(resolver: resolver) { fixture in
                 let url = "http://rebind.example:\(server.port)/"
-                // There is one lookup, and the connection uses its address.
+                // The download makes one lookup, and its connection uses the address from this lookup.
                 _ = try published(try await fixture.download(url + "image.png").run(), fixture)
                 #expect(resolver.lookups == 1)
                 // The redirect causes another lookup and is refused, although the same name was permitted before it.
@@ -171,7 +171,7 @@ struct ImageDownloaderTests {
     struct Resumption: Sendable, CustomTestStringConvertible {
         let testDescription: String
         var tag = "\"a\""
-        /// Whether the second request has a range.
+        /// Whether the second request must have a `Range` field.
         var hasRange = true
         var requests = 2
         let answer: RawOrigin.Answer
@@ -286,7 +286,7 @@ struct ImageDownloaderTests {
 
     // MARK: Space
 
-    @Test("a download that lacks space requests it and then completes")
+    @Test("a download that lacks space requests space from its owner, and then completes")
     func room() async throws {
         let limits = SpaceLimits(bytes: 7000, freeBytes: 0, bytesPerImage: 6000)
         for isDeclared in [true, false] {

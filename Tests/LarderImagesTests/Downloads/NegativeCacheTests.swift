@@ -44,7 +44,7 @@ struct NegativeCacheTests {
         #expect(seconds(.status(503, retryAfter: .seconds(40)).with(lifetime: 0)) == 40)
         #expect(seconds(ImageError(.notAnImage, "").with(lifetime: 0)) == 0)
         #expect(seconds(ImageError(.notAnImage, "").with(lifetime: 7)) == 7)
-        // An interrupted transfer is not a response.
+        // The lifetime does not apply, because an interrupted transfer is not a response.
         #expect(seconds(.silent.with(lifetime: 3600)) == 5)
     }
 
@@ -69,7 +69,7 @@ struct NegativeCacheTests {
         var now = 1000
         for expected in [2, 4, 8, 16, 30, 30] {
             cache.remember(.unreachable, image: key, origin: "o", isReachable: false, now: now)
-            // Other failures in the same outage do not extend it.
+            // Other failures in the same outage do not extend the time for which the outage is cached.
             cache.remember(.unreachable, image: ImageKey("y"), origin: "o", isReachable: false, now: now + 1)
             let failure = cache.failure(of: ImageKey("z"), origin: "o", url: "u", now: now)
             #expect(failure?.until == now + expected)

@@ -70,12 +70,13 @@ struct SpaceReclaimQueueTests {
         ) -> Queue.Decision {
             queue.decide(shortage, for: id(number), usage, changesBefore: changes, running: Set(running.map(id)))
         }
-        // Something changed during the attempt, or less space is in use than when the shortage was found.
+        // A transfer retries if something changed during its attempt, or if less space is in use than when the shortage
+        // was found.
         guard case .retry = decide(1, full, changes: 7, running: [1, 2]) else { Issue.record(); return }
         var usage = full
         usage.bytes = 2999
         guard case .retry = decide(1, usage, running: [1, 2]) else { Issue.record(); return }
-        // All space belongs to leased or pinned images, and no other space will become free.
+        // A transfer fails if all space belongs to leased or pinned images and no other space will become free.
         usage = full
         (usage.bytes, usage.retainedBytes, usage.reservedBytes) = (5000, 5000, 0)
         guard case .fail = decide(1, usage, running: [1, 2]) else { Issue.record(); return }

@@ -126,7 +126,7 @@ struct EvictionTests {
         queues.touch(1)
         queues.touch(1)
         #expect(queues.nextVictims(limit: 2, bytes: .max) { _ in false }.victims == [0, 2])
-        // 0 is a ghost and enters the main queue, so the images in the small queue are evicted first.
+        // Image 0 has a ghost, and therefore enters the main queue. The images in the small queue are evicted first.
         queues.insert(0, fingerprint: 100, size: 10)
         queues.insert(11, fingerprint: 111, size: 10)
         let victims = queues.nextVictims(limit: 8, bytes: .max) { _ in false }.victims

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderImages
 
-/// A cache with a byte limit that stores no images, for counting hits.
+/// A model of a cache with a byte limit. It stores no images and shows which requests would be hits.
 private struct TracedCache {
     var queues = S3FIFO()
     let capacity: Int
@@ -72,8 +72,8 @@ struct TraceTests {
 
     private static let zipf = Zipf(10_000)
 
-    /// The hit ratio of ordinary requests. In between, a crawler makes `scans` scans, each with single requests for 2,000
-    /// new images, about twice the cache.
+    /// Returns the hit ratio of ordinary requests, between which a crawler makes `scans` scans. Each scan requests
+    /// 2,000 new images once. Their total size is about twice that of the cache.
     private func hitRatio(scans: Int) -> Double {
         var generator = SeededGenerator(seed: 42)
         func size(_ key: Int) -> Int { 5_000 + key &* 7919 % 40_000 }

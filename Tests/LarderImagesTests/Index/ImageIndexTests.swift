@@ -115,7 +115,7 @@ struct ImageIndexTests {
                 rows = try Self.fill(store, ImageIndex.open(in: store).index, 3)
             }
             let whole = try Data(contentsOf: URL(filePath: database))
-            // The positions of the row's entry and its detail.
+            // The offsets in the database of the entry and of the detail of one row.
             let places = [Data(rows[1].digest.bytes), Data(rows[1].url.utf8)].compactMap {
                 whole.range(of: $0)?.lowerBound
             }
@@ -133,7 +133,7 @@ struct ImageIndexTests {
                     #expect(rows.contains { $0.entry.isSame(as: entry) }, "byte \(place)")
                 }
                 for row in rows {
-                    // Damage to a page is an error.
+                    // If a page is damaged, reading the row fails, which is permitted.
                     guard var found = try? opened.index.row(row.key) else { continue }
                     found.lastUse = row.lastUse
                     #expect(found == row, "byte \(place)")

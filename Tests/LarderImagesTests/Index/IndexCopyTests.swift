@@ -38,7 +38,7 @@ struct IndexCopyTests {
         try index.publishCopy()
     }
 
-    /// Creates a cache with rows and a copy of its index, and closes it.
+    /// Creates a cache with rows and a copy of its index, and closes the cache.
     private static func makeCopiedIndex(_ path: String, rows count: Int) throws -> [ImageRow] {
         let store = try BlobStore(path: path)
         let index = try ImageIndex.open(in: store).index
@@ -66,7 +66,7 @@ struct IndexCopyTests {
                 let index = try ImageIndex.open(in: store).index
                 rows = try ImageIndexTests.fill(store, index, 60)
                 try Self.copy(index)
-                // Written after the copy, so it is lost.
+                // This row is written after the copy, so the restore loses it.
                 try index.put([ImageIndexTests.row(99, try store.put(picture(99)))])
             }
             try damage(path + "/index.sqlite")
@@ -156,7 +156,7 @@ struct IndexCopyTests {
                 try Self.copy(index)
                 #expect(!index.unsavedChanges.hasPins)
             }
-            // The store was not closed cleanly.
+            // The store was not closed cleanly, so the index counts as changed.
             let index = try ImageIndex.open(in: BlobStore(path: path)).index
             #expect(index.unsavedChanges.hasPins)
         }
@@ -266,7 +266,7 @@ struct IndexCopyTests {
                 try Self.copy(index)
                 let changes = try index.beginCopy()
                 while try !index.continueCopy(pages: 100) {}
-                // Simulates damaged pages of the source.
+                // Damages the copy, as if damaged pages of the index had been copied.
                 try Self.overwrite(
                     path + "/index-copy.new", at: 4096, with: [UInt8](repeating: 0x5A, count: 40_000))
                 #expect(throws: ImageError.self) { try index.publishCopy() }

@@ -10,8 +10,8 @@ struct PutContentTests {
     private func withFile(_ bytes: [UInt8], _ body: (CInt, PassedInFile) throws -> Void) throws {
         let file = larder_memfd_create("image")
         try #require(write(file, bytes, bytes.count) == bytes.count)
-        // Backdates the file. Otherwise a change in the clock tick of its creation would not change its modification
-        // time.
+        // Sets the modification time to one in the past. Otherwise a change of the file in the clock tick of its
+        // creation would not change the modification time.
         let past = [timespec(tv_sec: 1, tv_nsec: 0), timespec(tv_sec: 1, tv_nsec: 0)]
         try #require(futimens(file, past) == 0)
         try body(file, PassedInFile(file) { close($0) })
@@ -64,7 +64,7 @@ struct PutContentTests {
             let bytes = picture(1, size: 2 << 20)
             let file = larder_memfd_create("image")
             try #require(write(file, bytes, bytes.count) == bytes.count)
-            // Another thread changes the file continuously, so it has always changed at the end.
+            // Another thread changes the file continuously, so the file has always changed by the end of the read.
             let isDone = Flag()
             let changing = Thread {
                 var size = off_t(bytes.count)
