@@ -69,8 +69,8 @@ private struct ModelStore {
     /// - Parameters:
     ///   - writesJournal: whether the journal records the change
     ///   - isNew: whether the change makes a snapshot
-    ///   - crash: if not nil, the process crashes before it publishes the snapshot; `isWritten` is whether the write for
-    ///     the snapshot reached the disk
+    ///   - crash: if not nil, the process crashes before it publishes the snapshot; `isWritten` is whether the write
+    ///     for the snapshot reached the disk
     mutating func commit(writesJournal: Bool, isNew: Bool, crash: (isWritten: Bool, Void)?) {
         let content = isNew ? newContent() : self.content
         let revision = isNew ? numbering.next(after: self.revision) : self.revision

@@ -86,7 +86,7 @@ extension Integration {
         }
 
         @Test(
-            "a reload applies a settings file that was created after the start; once the file is removed, a reload fails"
+            "a reload applies a settings file that was created after the start; once it is removed, a reload fails"
         )
         func fileAppears() throws {
             try AgentHome.with { home in

@@ -20,8 +20,8 @@ final class Scenario: @unchecked Sendable {
 
     /// The current state of the source.
     struct Upstream {
-        /// The version of the document. Starts at 1,000, so that pushed documents with lower versions still have positive
-        /// versions. Negative versions have no order.
+        /// The version of the document. Starts at 1,000, so that pushed documents with lower versions still have
+        /// positive versions. Negative versions have no order.
         var version = 1_000
         /// Identifies the state. Unlike the version, it increases with each change.
         var serial = 1
