@@ -9,7 +9,8 @@ package enum Account: Sendable, Hashable {
     /// Whether a number is a valid user or group ID. 2^32 - 1 means "no ID" (chown(2)).
     static func isNumber(_ number: Int) -> Bool { (0..<Int(UInt32.max)).contains(number) }
 
-    /// Whether a text is a valid name of a user or group.
+    /// Whether a text can be the name of a user or group: it is not empty, and contains no colon, no space and no
+    /// control character below U+0020.
     static func isName(_ text: String) -> Bool {
         !text.isEmpty && !text.utf8.contains { $0 <= 0x20 || $0 == 0x3a }
     }
@@ -73,10 +74,11 @@ struct AccountNumbers {
         }
     }
 
-    /// The maximum size of the buffer in bytes, which is more than any group needs.
+    /// The maximum size in bytes of the buffer for one lookup. No group needs as much.
     private static let maxBufferSize = 1 << 24
 
-    /// Runs a lookup with larger and larger buffers, because a group can have thousands of members.
+    /// Runs a lookup, and repeats it with larger buffers until the result fits. The result for a group with thousands
+    /// of members needs a large buffer.
     /// - Parameter lookUp: calls getpwnam_r(3) or getgrnam_r(3); `ERANGE` means that the buffer is too small
     static func withRoom(_ lookUp: (inout [CChar], inout UInt32?) -> CInt) -> Answer {
         var room = 1 << 14

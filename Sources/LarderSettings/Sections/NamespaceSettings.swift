@@ -36,7 +36,7 @@ extension NamespaceConfiguration {
         let patterns = try reader.strings(
             "secrets", each: "a path such as \"db.password\" or \"*.token\"", where: JSONPath.isSetting)
         history = try reader.section("history", HistoryLimits.init) ?? history
-        // Neither call can fail, because the paths and patterns were checked above.
+        // Parsing does not fail here, because the paths and patterns were checked above.
         locks = (try? locked?.map(JSONPath.init(parsing:))) ?? []
         secrets = (try? patterns.map(SecretPatterns.init)) ?? .none
     }
