@@ -12,13 +12,13 @@ import Synchronization
 /// ```
 ///
 /// A snapshot never changes: a newer snapshot is another object. All processes that map the same snapshot share its
-/// memory. It is unmapped when the last reference to the object is released.
+/// memory. The memory is unmapped when the last reference to the object is released.
 ///
 /// Paths have the syntax of ``JSONPath/init(parsing:)``: empty for the whole document, names separated by dots, or, if
 /// the path begins with `/`, a JSON Pointer (RFC 6901). A lookup with a malformed path finds nothing.
 ///
-/// `@unchecked Sendable`, because the mapping is accessed through a pointer. It is read-only, the file is sealed
-/// against changes, and the mapping lives as long as this object.
+/// `@unchecked Sendable`, because the mapping is accessed through a pointer. Concurrent access is safe: the mapping is
+/// read-only and lives as long as this object, and the file is sealed against changes.
 public final class MappedSnapshot: @unchecked Sendable {
     private let bytes: UnsafeRawBufferPointer
     private let index: SnapshotFileIndex
@@ -99,8 +99,8 @@ public final class MappedSnapshot: @unchecked Sendable {
         withText(at: path) { text in text.flatMap(ScalarText.int) }
     }
 
-    /// Returns the number at a path, rounded to the nearest `Double`; nil if there is no number or it is out of range.
-    /// Allocates nothing for numbers of up to 15 characters.
+    /// Returns the number at a path, rounded to the nearest `Double`; nil if there is no number, or if the number is
+    /// out of range. Allocates nothing for numbers of up to 15 characters.
     public func double(at path: String) -> Double? {
         withText(at: path) { text in text.flatMap(ScalarText.double) }
     }
@@ -139,7 +139,8 @@ public final class MappedSnapshot: @unchecked Sendable {
     /// arrays.
     /// - Throws: `damaged` if the text of the file is not JSON
     public func value(at path: JSONPath) throws(SnapshotFileError) -> JSONValue? {
-        // The index has no entries for values inside arrays. To find one, parse its nearest ancestor that has an entry.
+        // The index has no entries for values inside arrays. Such a value is found by parsing its nearest ancestor that
+        // has an entry.
         let segments = path.segments
         for depth in stride(from: segments.count, through: 0, by: -1) {
             let nearest = depth == segments.count ? path : JSONPath(Array(segments.prefix(depth)))

@@ -2,8 +2,8 @@ import LarderJSON
 
 /// Parses scalars from their JSON text.
 enum ScalarText {
-    /// Returns the integer that the text is; nil if the text has a fraction or an exponent, is not a number, or does
-    /// not fit into `Int`.
+    /// Parses an integer. Returns nil if the text has a fraction or an exponent, is not a number, or does not fit into
+    /// `Int`.
     static func int(_ text: UnsafeRawBufferPointer) -> Int? {
         let isNegative = text.first == UInt8(ascii: "-")
         guard text.count > (isNegative ? 1 : 0) else { return nil }
@@ -26,8 +26,8 @@ enum ScalarText {
         return text.elementsEqual("false".utf8) ? false : nil
     }
 
-    /// Returns the number that the text is, rounded to the nearest `Double`; nil if the text is not a number or is out
-    /// of range.
+    /// Parses a number and rounds it to the nearest `Double`. Returns nil if the text is not a number or is out of
+    /// range.
     static func double(_ text: UnsafeRawBufferPointer) -> Double? {
         // Swift's `Double` also parses "nan" and hexadecimal digits, which are not numbers in JSON.
         guard let first = text.first, first == UInt8(ascii: "-") || isDigit(first),

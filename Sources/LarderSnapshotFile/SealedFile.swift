@@ -22,7 +22,8 @@ public final class SealedFile: Sendable {
         guard descriptor >= 0 else { throw Self.failed("create a file in memory") }
         do throws(SnapshotFileError) {
             if byteCount > 0 { try Self.fill(descriptor, byteCount, write) }
-            // Receivers can reopen the file through /proc, but only for reading.
+            // Processes that receive the descriptor can reopen the file through /proc. The mode lets them open it only
+            // for reading.
             guard fchmod(descriptor, 0o444) == 0, larder_add_seals(descriptor, CInt(LARDER_SEAL_ALL)) == 0 else {
                 throw Self.failed("seal a file in memory")
             }

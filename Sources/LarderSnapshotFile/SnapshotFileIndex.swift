@@ -13,7 +13,7 @@ struct SnapshotFileIndex {
         /// The kind of the value as stored in the file: the raw value of a `JSONValue.Kind`. Not checked, so it can be
         /// any number.
         var kind: UInt32
-        /// The range of its compact JSON text in the file.
+        /// The range of the value's compact JSON text in the file.
         var text: Range<Int>
     }
 
@@ -43,7 +43,8 @@ struct SnapshotFileIndex {
         func number(_ offset: Int) -> Int { Int(Self.load32(file, offset)) }
         func section(_ offset: Int, _ count: Int, _ stride: Int, _ name: String) throws(SnapshotFileError) -> Range<Int>
         {
-            // Neither the product nor the sum can overflow `Int`, because all three numbers come from 32-bit fields.
+            // Neither the product nor the sum can overflow `Int`: the offset and the count come from 32-bit fields, and
+            // the stride is at most 32.
             let end = offset + count * stride
             guard offset >= Layout.headerBytes, end <= file.count else {
                 throw SnapshotFileError(
@@ -87,7 +88,8 @@ struct SnapshotFileIndex {
         return nil
     }
 
-    /// Returns whether the names of an entry and its ancestors are the names of a key. Compares the last name first.
+    /// Returns whether a key is the path of an entry: whether the names in the key equal those of the entry and its
+    /// ancestors. Compares the last name first.
     private func isNamed(_ entry: Int, _ key: UnsafeRawBufferPointer, _ file: UnsafeRawBufferPointer) -> Bool {
         var entry = entry
         var end = key.count

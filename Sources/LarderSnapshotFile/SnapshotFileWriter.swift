@@ -2,8 +2,9 @@ public import LarderJSON
 
 /// Writes a snapshot as a file that can be searched without parsing.
 ///
-/// It traverses the document twice, once to count and once to write. Therefore it needs no memory besides the document
-/// and the file, although the index of a 10 MB document with short members takes several times 10 MB.
+/// The writer traverses the document twice: once to count the entries, and once to write them directly into the file.
+/// Therefore it needs memory only for the document, the file and, if the document is not compact, a compact copy. A
+/// separate index of a 10 MB document with short members would take several times 10 MB.
 public struct SnapshotFileWriter {
     private typealias Layout = SnapshotFileLayout
 
@@ -95,7 +96,7 @@ public struct SnapshotFileWriter {
         }
     }
 
-    /// The second traversal: writes the header, entries, slots and names.
+    /// The second traversal of the document. Writes the header, entries, slots and names.
     private struct Pass {
         private let plan: SnapshotFileWriter
         private let file: UnsafeMutableRawBufferPointer
