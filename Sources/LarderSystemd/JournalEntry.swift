@@ -26,11 +26,11 @@ struct JournalEntry {
     /// Converts a metadata key to the name of a journal field. With the prefix `LARDER_`, `peerPID` becomes
     /// `LARDER_PEER_PID`.
     ///
-    /// The journal allows A to Z, 0 to 9 and underscores, at most 64 of them, beginning with a letter
+    /// A field name begins with a letter and has at most 64 characters: A to Z, 0 to 9 and underscores
     /// (`systemd.journal-fields(7)`). Names that begin with an underscore are reserved for trusted fields of journald.
     /// A character that is not allowed becomes an underscore, and an underscore is inserted at each word boundary in
     /// camel case. Characters before the first letter are dropped, and a name is cut off after 64 characters. Nil if
-    /// the key is empty or no letter is left.
+    /// the key is empty, or if neither the prefix nor the key has an ASCII letter.
     static func fieldName(_ key: String, prefix: String) -> String? {
         var name: [UInt8] = []
         var previous: UInt8 = 0

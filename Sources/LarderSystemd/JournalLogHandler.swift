@@ -5,12 +5,12 @@ package import Logging
 ///
 /// Besides `MESSAGE`, `PRIORITY`, `SYSLOG_IDENTIFIER`, `CODE_FILE`, `CODE_LINE` and `CODE_FUNC`, each metadata value
 /// becomes a field whose name begins with a prefix. For example, `journalctl LARDER_NAMESPACE=default` finds all
-/// entries about one namespace. The label of the logger becomes the field `LOGGER`, with the same prefix. If journald
-/// rejects an entry, it is written to standard error as a line of text.
+/// entries about one namespace. The label of the logger becomes the field `LOGGER`, with the same prefix. An entry that
+/// journald rejects is written to standard error as a line of text.
 package struct JournalLogHandler: LogHandler {
     /// The lowest level that is written.
     package var logLevel: Logger.Level
-    /// Metadata of every statement.
+    /// Metadata that is added to every statement.
     package var metadata: Logger.Metadata = [:]
     /// Provides further metadata for each statement.
     package var metadataProvider: Logger.MetadataProvider?

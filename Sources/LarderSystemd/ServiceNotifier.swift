@@ -7,7 +7,7 @@ import Glibc
 /// error. It throws `notificationFailed` if the message cannot be sent, including when the socket is full (`EAGAIN`).
 /// Messages are single datagrams, and no method blocks.
 package struct ServiceNotifier: Sendable {
-    /// The environment is read at each call and not changed.
+    /// Each method reads `NOTIFY_SOCKET` from the environment, and does not change the environment.
     package init() {}
 
     /// Whether `NOTIFY_SOCKET` is set.
@@ -54,7 +54,7 @@ package struct ServiceNotifier: Sendable {
     private func send(_ assignments: String?, status: String?) throws(SystemdError) -> Bool {
         var lines = assignments.map { [$0] } ?? []
         if let status {
-            // A line break would start another assignment, such as STOPPING=1.
+            // A line break in the status would start another assignment, such as STOPPING=1.
             let line = status.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7f ? " " : String($0) }
             lines.append("STATUS=\(line.joined())")
         }

@@ -10,7 +10,7 @@ package struct ActivatedSocket: Sendable, Equatable {
     package let descriptor: CInt
     /// `FileDescriptorName=` of the socket unit, by default the name of the unit; "unknown" if no name was passed.
     package let name: String
-    /// Whether it is a listening `AF_UNIX` stream socket (`sd_is_socket_unix(3)`).
+    /// Whether the descriptor is a listening `AF_UNIX` stream socket (`sd_is_socket_unix(3)`).
     package let isStreamListener: Bool
 }
 

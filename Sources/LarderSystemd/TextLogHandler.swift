@@ -11,7 +11,7 @@ package import Logging
 package struct TextLogHandler: LogHandler {
     /// The lowest level that is written.
     package var logLevel: Logger.Level
-    /// Metadata of every statement.
+    /// Metadata that is added to every statement.
     package var metadata: Logger.Metadata = [:]
     /// Provides further metadata for each statement.
     package var metadataProvider: Logger.MetadataProvider?
