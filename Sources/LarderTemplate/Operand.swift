@@ -1,13 +1,13 @@
 import LarderJSON
 
-/// A value that sections and functions work on: a value of the configuration, or a member of an object with its name.
+/// A value that sections and functions work on: a value of the configuration, or a pair of a member's name and value.
 enum Item {
     case value(JSONValue)
     /// An element of the lists that `sorted` and `enumerated` return. It behaves as an object with `key` and `value`.
     case member(name: String, value: JSONValue)
 
-    /// Returns the member that a step names; nil if it does not exist. For the optional step `name?`, a member that is
-    /// literally called `name?` takes precedence over one called `name`.
+    /// Returns the member that a step of a path names; nil if it does not exist. For the optional step `name?`, a
+    /// member that is literally called `name?` takes precedence over one called `name`.
     func child(_ step: Reference.Step) -> JSONValue? {
         switch self {
         case .value(let value):
@@ -58,11 +58,11 @@ struct List {
     }
 }
 
-/// The parts from which the path of a value is computed. Only errors need the path.
+/// The parts from which the path of a value is computed. The path is needed only for error messages.
 struct ValuePath {
     let base: [String]
     var reference: Reference?
-    /// The index of the first step of the reference that is part of the path.
+    /// The steps of the reference from this index on are part of the path.
     var first = 0
 
     var path: [String] { base + (reference?.path(from: first) ?? []) }
@@ -100,7 +100,7 @@ enum Operand {
         }
     }
 
-    /// Returns the result of a function; nil if it does not apply to this value.
+    /// Returns the result of a function; nil if the function does not apply to this value.
     func applying(_ function: Function) -> Operand? {
         if case .missing = self { return function == .empty ? .flag(true) : self }
         if function == .json { return json.map { .string($0.compactText) } }

@@ -1,6 +1,7 @@
 /// The content of a tag such as `{{json(search.limit)}}`: the path of a value, and the functions that are called on it.
 struct Reference: Sendable, Equatable {
-    /// The scope in which the path starts.
+    /// The scope in which the path starts. A scope is a value in which names are looked up: the document, or the value
+    /// of an enclosing section.
     enum Start: Sendable {
         /// The innermost scope that has a value for the first name of the path, as for `search.limit`.
         case anywhere
@@ -16,7 +17,7 @@ struct Reference: Sendable, Equatable {
         let name: String
         /// The name without a trailing question mark.
         let plainName: String
-        /// Whether the value may be missing.
+        /// Whether the value may be missing, because the name ends with a question mark.
         var isOptional: Bool { name != plainName }
 
         init(_ name: Substring) {

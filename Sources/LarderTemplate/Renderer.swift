@@ -163,8 +163,8 @@ struct Renderer {
         }
     }
 
-    /// Follows the steps of a reference after the first, whose value is `child`. If one of these steps has no value,
-    /// outer scopes are not searched.
+    /// Follows the steps of a reference after its first step. `child` is the value of the first step. If a later step
+    /// has no value, outer scopes are not searched.
     private func descend(from child: JSONValue, _ reference: Reference, _ scope: Scope) -> Operand {
         var value = child
         for (index, step) in reference.steps.enumerated().dropFirst() {

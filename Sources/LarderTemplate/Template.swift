@@ -7,7 +7,7 @@ package import LarderJSON
 /// unless the name ends with a question mark. A tag can call a function (``Function``).
 ///
 /// Partials, inheritance and lambdas are not supported. Parsing takes time proportional to the length of the template,
-/// rendering proportional to the input and output. Neither recurses.
+/// rendering takes time proportional to the input and output. Neither parsing nor rendering recurses.
 package struct Template: Sendable {
     /// The maximum nesting depth of sections.
     package static let maxDepth = 100

@@ -118,8 +118,8 @@ struct TemplateParser {
         return nil
     }
 
-    /// Adds an instruction for the text before a tag. If there are only blanks before and after the tag on its lines,
-    /// these blanks and the line end are dropped.
+    /// Adds an instruction for the text before a tag. If `mayStandAlone` is true and the lines of the tag contain only
+    /// blanks besides the tag, these blanks and the line end are dropped.
     private mutating func endText(before tag: TagReader, mayStandAlone: Bool) {
         if mayStandAlone, let start = lineStart(before: tag.start), let next = nextLine(after: tag.position) {
             endText(at: start, next: next)
