@@ -1,5 +1,5 @@
-/// Decides to which addresses the agent sends requests on behalf of clients. Without it, a client could use the agent
-/// to reach hosts on networks that are not public (server-side request forgery).
+/// Decides to which addresses the agent sends requests on behalf of clients. Without this check, a client could use the
+/// agent to reach hosts on networks that are not public (server-side request forgery).
 ///
 /// The guard checks only hosts and addresses. ``GuardedClients`` ensures that a connection goes to the address that was
 /// checked.

@@ -26,13 +26,15 @@ extension IPAddress {
         if let kind = Self.kind(in: Self.ipv6, where: { $0.contains(self) }) { return kind }
         let embedded = embeddedAddresses.map(\.kind)
         if let worse = embedded.first(where: { $0 != .global }) { return worse }
-        // The deprecated forms, which have 0 in `high`, are not routed to the embedded address.
+        // Addresses in the deprecated forms, which have 0 in `high`, are not routed to the embedded address. They are
+        // reserved.
         if !embedded.isEmpty, high != 0 { return .global }
         // 2000::/3 is the only block that is allocated for global unicast (RFC 4291, section 4).
         return high >> 61 == 0b001 ? .global : .reserved
     }
 
-    /// The IPv4 addresses to which a translator or a tunnel would forward packets.
+    /// The IPv4 addresses to which a translator or a tunnel would forward packets to this IPv6 address; empty if it
+    /// embeds none.
     var embeddedAddresses: [IPAddress] {
         func address(_ bits: UInt64) -> IPAddress { IPAddress(ipv4: UInt32(truncatingIfNeeded: bits)) }
         // 64:ff9b::/96, RFC 6052.
@@ -53,7 +55,7 @@ extension IPAddress {
     }
 
     private static let ipv4 = table([
-        // Linux connects to the local host for 0.0.0.0.
+        // On Linux, a connection to 0.0.0.0 goes to the local host.
         ("0.0.0.0/8", .loopback), ("127.0.0.0/8", .loopback), ("10.0.0.0/8", .privateUse),
         ("172.16.0.0/12", .privateUse), ("192.168.0.0/16", .privateUse), ("100.64.0.0/10", .shared),
         ("169.254.0.0/16", .linkLocal), ("192.0.0.0/24", .reserved), ("192.0.2.0/24", .documentation),

@@ -6,11 +6,11 @@ internal import Synchronization
 /// HTTP clients that connect only to addresses that an ``AddressGuard`` allows.
 ///
 /// A name must not be resolved again after its address has been checked, because the second result can differ (DNS
-/// rebinding). AsyncHTTPClient resolves names itself, without a hook. It can, however, be given the address of a name
-/// for all requests of one client (`dnsOverride`). The name is still used for `Host`, for TLS server name indication
-/// and for the check of the certificate. Therefore each pair of a name and an address has its own client with its own
-/// pool of connections; all clients share the threads. Names are resolved for each request, and a connection is reused
-/// only for the address that it was opened to.
+/// rebinding). AsyncHTTPClient resolves names itself, and offers no way to replace its resolver. However, a client can
+/// be given the address of a name for all its requests (`dnsOverride`). The name is still used for `Host`, for TLS
+/// server name indication and for the check of the certificate. Therefore each pair of a name and an address has its
+/// own client with its own pool of connections; all clients share the threads. Names are resolved for each request, and
+/// a connection is reused only for the address that it was opened to.
 ///
 /// As a second check that does not depend on how the library parses a URL, the peer address of each new connection is
 /// compared with the checked address before any byte of the request is sent.
@@ -39,7 +39,7 @@ final class GuardedClients: Sendable {
     private let configuration: HTTPClient.Configuration
     private let state: Mutex<State>
 
-    /// The maximum number of addresses of a name that are tried.
+    /// The maximum number of addresses of a host that are tried for one request.
     private static let attempts = 3
 
     /// - Parameters:
@@ -63,8 +63,9 @@ final class GuardedClients: Sendable {
     /// no longer allowed is not used again.
     func update(_ addressGuard: AddressGuard) { state.withLock { $0.addressGuard = addressGuard } }
 
-    /// Resolves the host of a URL once, checks the addresses, and runs `body` with a client that can connect only to an
-    /// allowed one. If `body` throws `connectFailed`, it runs again with the next address, for at most three addresses.
+    /// Resolves the host of a URL once, checks the addresses, and runs `body` with a client that can connect only to
+    /// the first allowed address. If `body` throws `connectFailed`, it runs again with a client for the next allowed
+    /// address. At most three addresses are tried.
     ///
     /// - Throws: the errors of `body`; ``UpstreamError/Code/forbiddenAddress`` if the host has addresses but none is
     ///   allowed; ``UpstreamError/Code/connectFailed`` if the host has no address
@@ -101,7 +102,8 @@ final class GuardedClients: Sendable {
         for client in clients { try? await client.shutdown() }
     }
 
-    /// The addresses to try. Forbidden addresses are dropped if an allowed one remains.
+    /// The allowed addresses of the host, in the order in which they are tried; empty if the host has no address.
+    /// Throws `forbiddenAddress` if the host has addresses but none is allowed.
     private func allowedAddresses(of url: FetchURL) async throws(UpstreamError) -> [IPAddress] {
         let all: [IPAddress] =
             switch try AddressGuard.host(url.host) {
@@ -129,7 +131,8 @@ final class GuardedClients: Sendable {
         return client
     }
 
-    /// Ends one use of a client. If there are too many clients, shuts down the least recently used idle one.
+    /// Ends one use of a client. If there are more than `maximumClients` clients, shuts down the least recently used
+    /// idle one.
     private func leave(_ pin: Pin) async {
         let surplus: HTTPClient? = state.withLock { state in
             state.entries[pin]?.users -= 1
@@ -143,7 +146,8 @@ final class GuardedClients: Sendable {
     private func makeClient(_ pin: Pin, _ url: FetchURL) -> HTTPClient {
         var configuration = configuration
         configuration.redirectConfiguration = .disallow
-        // AsyncHTTPClient looks up `dnsOverride` by the host of its own parsed URL, which may have another letter case.
+        // AsyncHTTPClient looks up `dnsOverride` by the host as the client itself parses it from the URL. That host may
+        // differ from `pin.host` in letter case.
         configuration.dnsOverride = [pin.host: pin.address.description]
         if let host = URL(string: url.text)?.host(percentEncoded: false) {
             configuration.dnsOverride[host] = pin.address.description

@@ -13,12 +13,12 @@ package protocol HostResolver: Sendable {
 package struct SystemResolver: HostResolver {
     private let threads: NIOThreadPool
 
-    /// - Parameter threads: runs the lookups. Each can block a thread until the name servers time out. The caller
-    ///   starts the pool and shuts it down; lookups after that fail with `cancelled`.
+    /// - Parameter threads: runs the lookups. Each lookup can block a thread until the name servers time out. The
+    ///   caller starts the pool and shuts it down; lookups after that fail with `cancelled`.
     package init(_ threads: NIOThreadPool) { self.threads = threads }
 
-    /// Resolves a name on the thread pool. If the task is cancelled, the call returns at once and the result is
-    /// discarded.
+    /// Resolves a name on the thread pool. If the task is cancelled, the call throws `cancelled` at once, and the
+    /// result of the lookup is discarded.
     package func addresses(of name: String) async throws(UpstreamError) -> [IPAddress] {
         let answer = Answer()
         let addresses = await withTaskCancellationHandler {

@@ -10,8 +10,8 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     /// Creates an IPv4 address. The first byte of the address is the most significant byte of `number`.
     init(ipv4 number: UInt32) { (high, low, isIPv4) = (0, UInt64(number), true) }
 
-    /// Makes an IPv6 address. An IPv4-mapped address (`::ffff:0:0/96`, RFC 4291, 2.5.5.2) becomes the IPv4 address,
-    /// because the kernel connects to that.
+    /// Makes an IPv6 address. An IPv4-mapped address (`::ffff:0:0/96`, RFC 4291, 2.5.5.2) becomes the IPv4 address that
+    /// it contains, because the kernel connects to that IPv4 address.
     init(high: UInt64, low: UInt64) {
         isIPv4 = high == 0 && low >> 32 == 0xFFFF
         self.high = high
@@ -89,7 +89,7 @@ package struct AddressRange: Sendable, Hashable, CustomStringConvertible {
     package var description: String { "\(first)/\(length)" }
 
     private static func mask(_ length: Int, isIPv4: Bool) -> (UInt64, UInt64) {
-        // Shifting by 64 or more bits gives 0 in Swift.
+        // In Swift, a shift by the width of the type or more gives 0, as is correct for a prefix of length 0.
         if isIPv4 { return (0, UInt64(UInt32.max << (32 - UInt32(length)))) }
         return (UInt64.max << max(0, 64 - length), length <= 64 ? 0 : UInt64.max << (128 - length))
     }

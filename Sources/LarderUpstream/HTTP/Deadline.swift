@@ -42,7 +42,7 @@ final class Deadline: Sendable {
     private let sleep: @Sendable (Duration) async throws -> Void
     private let state: Mutex<State>
 
-    /// - Parameter isAwaited: whether other requests wait for this one to end. Must not block.
+    /// - Parameter isAwaited: returns whether other requests wait for this one to end. It must not block.
     init(
         _ timeouts: FetchTimeouts, clock: some Clock<Duration> = ContinuousClock(),
         isAwaited: @escaping @Sendable () -> Bool = { false }
@@ -96,7 +96,7 @@ final class Deadline: Sendable {
     }
 
     /// Records that the head arrived. The limits on the transfer rate apply from now on. As after ``paused()``, the
-    /// idle limit starts with the next ``progressed()``, because the caller may have to make room for the body first.
+    /// idle limit starts with the next ``progressed()``, because the caller may first have to free space for the body.
     func bodyBegins() {
         state.withLock { ($0.isReading, $0.silentSince, $0.waited, $0.bytes) = (true, nil, .zero, 0) }
     }
@@ -117,11 +117,12 @@ final class Deadline: Sendable {
             if now >= idleEnd { return state.hasProgressed ? .idle : .unresolved }
             var next = min(state.end ?? idleEnd, idleEnd)
             if let slowest, let (floor, isAwaited) = floor {
-                // Nothing wakes this task when the body begins or the rate changes, so it checks once per window.
+                // Nothing wakes this task when the body begins or the rate changes, so the task checks the limits once
+                // per window.
                 next = min(next, now + slowest.window)
                 if state.isReading, state.bytes < floor.bytes {
                     let left = slowest.window - state.waited - (now - (state.silentSince ?? now))
-                    // An origin is not slow while the caller is not waiting for it.
+                    // The origin can be too slow only while the caller waits for it.
                     if left <= .zero, state.silentSince != nil { return .slow(floor, isAwaited: isAwaited) }
                     next = min(next, now + (left > .zero ? left : slowest.window / 8))
                 }

@@ -58,7 +58,7 @@ package struct EventStreamParser: Sendable {
         id = Array(lastEventID.utf8)
     }
 
-    /// Whether an incomplete event has data, or a line is incomplete.
+    /// Whether the input so far ends within an event that has data, or within a line that is not a comment.
     package var isInsideEvent: Bool { hasData || !line.isEmpty }
 
     /// Parses the next bytes of the stream. Returns the events that they complete.
@@ -68,7 +68,8 @@ package struct EventStreamParser: Sendable {
         while !rest.isEmpty, !isOverflowing {
             switch follows {
             case .start:
-                // At most three bytes, one at a time, because the input may cut the byte order mark.
+                // Reads at most three bytes, one at a time, because a byte order mark may be split between two pieces
+                // of the input.
                 line.append(rest.removeFirst())
                 if line == Self.byteOrderMark { line = [] } else if Self.byteOrderMark.starts(with: line) { continue }
                 follows = .anything
@@ -92,7 +93,8 @@ package struct EventStreamParser: Sendable {
     private mutating func append(_ bytes: ArraySlice<UInt8>) {
         if line.isEmpty, bytes.first == UInt8(ascii: ":") { isComment = true }
         if isComment || bytes.isEmpty { return }
-        // Allows 64 bytes for the name of the field. `field` checks the exact limit of the data.
+        // A line can have 64 bytes more than the data, for the name of its field. `field(_:_:)` checks the exact size
+        // of the data.
         guard bytes.count <= maximumEventBytes + 64 - line.count else { return isOverflowing = true }
         line += bytes
     }

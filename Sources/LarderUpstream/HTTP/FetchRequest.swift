@@ -9,8 +9,8 @@ package struct FetchRequest: Sendable {
     /// Validator of the cached document, sent as `If-None-Match` and `If-Modified-Since`. Nil for an unconditional
     /// request. Ignored for a POST.
     package var validator: Validator?
-    /// The body of a POST; nil for a GET. Its content type is `application/json` unless ``headers`` has another one. If
-    /// a redirect would send it to another origin or change the method, the request fails.
+    /// The body of a POST; nil for a GET. Its content type is `application/json` unless ``headers`` has another one.
+    /// The request fails if a redirect would send the body to another origin or change the method.
     package var body: [UInt8]?
     /// The trusted authorities and the client certificate; nil for the authorities of the system and no certificate.
     /// The certificate is presented only to the origin of the URL.
@@ -43,14 +43,15 @@ package struct FetchRequest: Sendable {
 /// The time limits of one request. The time to connect is configured per fetcher, because requests share connections;
 /// see ``HTTPFetcher/Configuration/connectTimeout``.
 package struct FetchTimeouts: Sendable, Hashable {
-    /// The longest silence: between the request and the head of the response, and between two pieces of the body.
+    /// The longest silence: until the host name is resolved, between the request and the head of the response, and
+    /// between two pieces of the body.
     package var idle: Duration
     /// The maximum time for the whole exchange, including redirects, even if data keeps arriving.
     package var whole: Duration
     /// The lowest transfer rate of the body; nil for no limit.
     package var slowest: TransferRate?
-    /// Replaces the rate of ``slowest`` while other requests wait for this one to end; nil for the same rate. The
-    /// window of ``slowest`` still applies.
+    /// Replaces the rate of ``slowest`` while other requests wait for this one to end; nil to keep the rate. The window
+    /// of ``slowest`` still applies.
     package var slowestWhileAwaited: TransferRate?
 
     package init(

@@ -6,8 +6,8 @@ package enum FetchResponse: Sendable, Hashable {
     case notModified(FetchMetadata)
     /// 200 or 203 with a complete, non-empty body.
     case document(FetchDocument)
-    /// Any other status with a complete, non-empty body; only if ``FetchRequest/readsProblems`` is set. Otherwise the
-    /// request throws this error.
+    /// Another status, except 204 and 205, with a complete, non-empty body. Returned only if
+    /// ``FetchRequest/readsProblems`` is set; otherwise the request throws this error.
     case problem(UpstreamError, FetchDocument)
 }
 

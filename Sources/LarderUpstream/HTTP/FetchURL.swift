@@ -2,7 +2,7 @@ internal import FoundationEssentials
 
 /// An `http` or `https` URL that has passed the checks, split into its parts.
 struct FetchURL: Sendable {
-    /// The URL as it is sent to the HTTP client, without its fragment.
+    /// The URL that is passed to the HTTP client, without its fragment.
     let text: String
     let scheme: String
     let host: String
@@ -75,7 +75,7 @@ struct FetchURL: Sendable {
     }
 
     private static func invalid(_ text: String, _ reason: String) -> UpstreamError {
-        // The text before an "@" may be a password.
+        // The text before an "@" may contain a password, so a text with an "@" is not shown.
         let plain = String(text.unicodeScalars.filter { $0.value > 0x1f })
         let shown = text.contains("@") ? "the address" : "\"\(display(plain))\""
         return UpstreamError(.invalidURL, "cannot fetch \(shown): \(reason); correct the url")
@@ -87,7 +87,7 @@ extension String {
     /// short.
     package var middleCut: String {
         let most = 200
-        // Counting bytes is faster, and most texts have at most 200 bytes.
+        // Counting bytes is faster than counting characters, and most texts have at most 200 bytes.
         guard utf8.count > most, count > most else { return self }
         return prefix(most / 2) + "…" + suffix(most / 2 - 1)
     }

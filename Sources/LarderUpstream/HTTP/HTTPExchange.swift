@@ -48,7 +48,8 @@ struct HTTPExchange: Sendable {
 
     /// Runs the request until it completes or the deadline expires.
     ///
-    /// - Parameter read: reads the first response that is not a redirect; the URL is the one that responded
+    /// - Parameter read: reads the first response that is not a redirect. The second argument is the URL that
+    ///   responded.
     func run<Output: Sendable>(
         _ read: @escaping @Sendable (HTTPClientResponse, FetchURL) async throws(UpstreamError) -> Output
     ) async throws(UpstreamError) -> Output {
@@ -74,7 +75,7 @@ struct HTTPExchange: Sendable {
             }
             return .failure(cancelled)
         }
-        // The error of a cancelled request depends on how far it got. Callers always get `cancelled`.
+        // The error of a cancelled request depends on how far the request got. Callers always get `cancelled`.
         if Task.isCancelled, case .failure = result { throw cancelled }
         return try result.get()
     }
@@ -168,7 +169,7 @@ struct HTTPExchange: Sendable {
         }
         message.tlsConfiguration = request.tls?.configuration(withIdentity: isSameOrigin)
         do {
-            // `Deadline` enforces the limits, but `execute` requires a deadline of its own.
+            // `Deadline` enforces the limits. `execute` also requires a deadline, so it gets one that never expires.
             return try await route.client.execute(message, deadline: .distantFuture)
         } catch {
             guard TLSFailure(description: String(describing: error)).isUntrusted,

@@ -20,7 +20,7 @@ package final class HTTPFetcher: Sendable {
         /// The maximum number of redirects of one request.
         package var maximumRedirects: Int
         /// The maximum size of a compressed body after decoding, in bytes. It applies during decoding, because a single
-        /// packet can expand a thousandfold. The limit of a request is checked only after a packet is decoded.
+        /// packet can expand a thousandfold. ``FetchRequest/maximumBytes`` is checked only after a packet is decoded.
         package var maximumDecodedBytes: Int
 
         /// - Parameter version: the version of Larder, for `User-Agent: larder/<version>`
@@ -139,8 +139,8 @@ extension HTTPClient.Configuration {
             decompression: .enabled(limit: .size(own.maximumDecodedBytes)))
         // ConfigRefreshService and the sources decide whether and when to try again.
         connectionPool.retryConnectionEstablishment = false
-        // A stream occupies its connection as long as it lasts. With the default limit of eight per host, the ninth
-        // namespace that follows the same server would wait indefinitely.
+        // A stream occupies its connection as long as it lasts. With the default limit of eight connections per host,
+        // the ninth namespace that follows the same server would wait indefinitely.
         connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1024
     }
 }

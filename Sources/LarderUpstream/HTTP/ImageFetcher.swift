@@ -49,8 +49,8 @@ package final class ImageFetcher: Sendable {
     /// Replaces the allowed address blocks for all later requests.
     package func update(allowedNetworks: [AddressRange]) { clients.update(AddressGuard(allowed: allowedNetworks)) }
 
-    /// Returns all header fields of an image request, which the cache compares for `Vary`. A field in `headers`
-    /// replaces a default field of the same name.
+    /// Returns all header fields of an image request. The cache compares these fields to apply `Vary`. A field in
+    /// `headers` replaces a default field of the same name.
     package func fields(
         adding headers: [(name: String, value: String)] = []
     ) -> [(name: String, value: String)] {
@@ -80,8 +80,8 @@ package final class ImageFetcher: Sendable {
     /// - Parameters:
     ///   - request: the request. Its `headers` are sent only to the origin of the URL. `maximumBytes` is ignored.
     ///   - fields: header fields that are sent to every origin, including targets of redirects
-    ///   - isAwaited: whether other requests wait for this one to end. ``FetchTimeouts/slowestWhileAwaited`` applies
-    ///     then. Must not block.
+    ///   - isAwaited: returns whether other requests wait for this one to end. If they do,
+    ///     ``FetchTimeouts/slowestWhileAwaited`` applies. The function must not block.
     ///   - consume: reads the response, which can have any status except a redirect
     /// - Throws: the errors of `consume`; ``UpstreamError/Code/forbiddenAddress`` if the URL or the target of a
     ///   redirect has no allowed address; ``UpstreamError/Code/timeout`` if a limit is exceeded, even while the body is
@@ -115,8 +115,8 @@ extension HTTPClient.Configuration {
             decompression: .disabled)
         // ImageDownloader decides whether and when to try again.
         connectionPool.retryConnectionEstablishment = false
-        // The caller limits concurrent downloads. A request that waited for a connection here would exceed its idle
-        // limit.
+        // The caller limits concurrent downloads. The limit per host is high, because a request that waited for a free
+        // connection could exceed its idle limit.
         connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1024
     }
 }

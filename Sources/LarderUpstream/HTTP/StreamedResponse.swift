@@ -35,22 +35,22 @@ package struct StreamHead: Sendable {
 
 /// The body of a response, in pieces as they arrive.
 package struct StreamBody {
-    /// Pieces of fewer bytes do not count towards ``FetchTimeouts/slowest``, because the work for each is out of
-    /// proportion to its bytes.
+    /// Pieces with fewer bytes than this do not count towards ``FetchTimeouts/slowest``, because the work for each is
+    /// out of proportion to its bytes.
     private static let tinyPiece = 64
     /// After `smallPiecesInRow` consecutive pieces of fewer than `smallPiece` bytes, ``next(atLeast:)`` pauses before
     /// it continues reading.
     private static let (smallPiece, smallPiecesInRow) = (512, 8)
-    /// The time for which small pieces are read, and the pause after it. Without the pauses, 40,000 chunks of one byte
-    /// per second occupy a whole core.
+    /// How long small pieces are read without a pause, and how long each pause lasts. Without pauses, an origin that
+    /// sends 40,000 chunks of one byte per second would occupy a whole core.
     private static let (work, pause) = (Duration.microseconds(250), Duration.milliseconds(10))
 
     private var pieces: HTTPClientResponse.Body.AsyncIterator
     private let url: FetchURL
     private let deadline: Deadline
     private var received = 0
-    /// The error that ended the body while ``next(atLeast:)`` was collecting a block. The bytes before it were
-    /// returned, and the next call throws it.
+    /// The error that ended the body while ``next(atLeast:)`` was collecting a block. That call returned the bytes
+    /// before the error, and the next call throws the error.
     private var failure: UpstreamError?
     private var isAtEnd = false
     private var smallPieces = 0
@@ -62,7 +62,8 @@ package struct StreamBody {
         self.deadline = deadline
     }
 
-    /// Limits the remaining time of the response to `duration`; nil, which is the initial value, for no limit. The idle
+    /// Limits the remaining time of the response to `duration`; nil removes the limit. At first, the streams of
+    /// ``HTTPFetcher`` have no limit, and those of ``ImageFetcher`` must end within ``FetchTimeouts/whole``. The idle
     /// limit stays in effect.
     package func allow(_ duration: Duration?) { deadline.allow(duration) }
 
@@ -72,7 +73,7 @@ package struct StreamBody {
     /// - Throws: ``UpstreamError``: `truncated` if the connection ends before the body is complete
     package mutating func next() async throws(UpstreamError) -> [UInt8]? { try await next(atLeast: 1) }
 
-    /// Returns the next bytes as one block: at least `count`, fewer only before the end of the body or an error.
+    /// Returns the next bytes as one block: at least `count` bytes, fewer only before the end of the body or an error.
     /// Returns nil at the end of the body. If an error follows some bytes, the next call throws it.
     ///
     /// If `count` is more than 1, many small pieces in a row are read at a limited pace. Further input stays in the

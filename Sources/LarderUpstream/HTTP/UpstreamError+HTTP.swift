@@ -9,13 +9,13 @@ internal import NIOSSL
 extension UpstreamError {
     /// Translates an error of the HTTP client that occurred before the head of the response arrived.
     init(before error: any Error, from url: FetchURL) {
-        // GuardedClients fails a connection to an unchecked address with an UpstreamError.
+        // The error is an UpstreamError if GuardedClients has rejected a connection to an unchecked address.
         self =
             (error as? UpstreamError) ?? Self.ofConnection(error, url) ?? Self.ofLibrary(error, url)
             ?? UpstreamError(.other, "cannot fetch \(url.display): \(Self.line(error))")
     }
 
-    /// Translates an error of the HTTP client that occurred in the body.
+    /// Translates an error of the HTTP client that occurred while the body was received.
     init(within error: any Error, from url: FetchURL, received: Int) {
         if Self.isEnd(error) {
             self.init(

@@ -66,7 +66,7 @@ extension UpstreamError {
 
         /// The URL is not a valid absolute `http` or `https` URL, or it contains credentials.
         package static let invalidURL = Code(.invalidURL)
-        /// The settings do not allow the address of the host, of the URL or of a redirect.
+        /// The host of the URL, or of the target of a redirect, has no address that the settings allow.
         package static let forbiddenAddress = Code(.forbiddenAddress)
         /// A header field, or another option of the request, is invalid.
         package static let invalidRequest = Code(.invalidRequest)

@@ -33,7 +33,8 @@ package struct PollPlan: Sendable, Hashable {
         /// The request failed. `holding`: whether an older document is still served. `retryAfter`: the value of
         /// `Retry-After`.
         case failed(holding: Bool, retryAfter: Duration?)
-        /// The request failed, but the source restores its connection itself, so polls stay on schedule.
+        /// The request failed. The source keeps a connection and reconnects independently of the polls, so the polls
+        /// stay on schedule.
         case unanswered
     }
 
@@ -62,7 +63,8 @@ package struct PollPlan: Sendable, Hashable {
         self.schedule = schedule
         retrySchedule =
             schedule.interval <= Self.maxRetryInterval ? schedule : schedule.with(interval: Self.maxRetryInterval)
-        // Hosts that an overloaded source has rejected must not all retry within seconds.
+        // An overloaded source may reject many hosts at once. These hosts must not all retry within seconds, so the
+        // random delays cover at least the window of the first request.
         backoff = Backoff(base: max(Backoff.defaultBase, schedule.firstFetchWindow))
     }
 
@@ -94,8 +96,8 @@ package struct PollPlan: Sendable, Hashable {
         case .failed(let holding, let retryAfter):
             let jittered = backoff.next(using: &generator)
             if let retryAfter, retryAfter > .zero {
-                // Hosts that received the same `Retry-After`, such as the end of a maintenance window, poll at their
-                // own times after it.
+                // Hosts that received the same `Retry-After`, such as the time until the end of a maintenance window,
+                // must not poll together after that time. Each polls at its own next time.
                 return retrySchedule.delay(
                     after: now, notBefore: min(retryAfter, Self.maxRetryAfter), using: &generator)
             }

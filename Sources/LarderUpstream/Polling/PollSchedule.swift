@@ -32,9 +32,9 @@ package struct PollSchedule: Sendable, Hashable {
 
     /// Returns the time to wait until the next poll.
     ///
-    /// The next poll is at the first time of this host that is more than half an interval away, plus jitter. With a
-    /// shorter minimum, a poll that was early by its jitter could be repeated at the same scheduled time. The wait is
-    /// between 0.25 and 1.75 intervals, and one interval on average.
+    /// The next poll is at the first time of this host that is more than half an interval away, plus jitter. If this
+    /// minimum were shorter, a host whose poll was early because of the jitter could poll again at the time for which
+    /// that poll was scheduled. The wait is between 0.25 and 1.75 intervals, and one interval on average.
     ///
     /// - Parameters:
     ///   - now: the wall-clock time since 1970-01-01T00:00:00Z
@@ -105,7 +105,7 @@ package struct PollSchedule: Sendable, Hashable {
     }
 }
 
-/// A fraction of a duration that is derived from a text. It is the same in every process, on every host, in every
+/// Derives a fraction of a duration from a text. The fraction is the same in every process, on every host and in every
 /// version.
 enum StableHash {
     /// A 64-bit hash. The upper bits of FNV-1a are weak for short texts that differ in the last byte, such as host

@@ -5,8 +5,9 @@ internal import LarderEncoding
 ///
 /// A restart of a server or load balancer ends the connections of all hosts in the same second. Each host therefore
 /// waits for its splay before it reconnects: a fraction of the window that is stable and specific to the host. If that
-/// attempt fails, or if the host has never had a connection, the waits are random and grow (``Backoff``). Their range
-/// starts at the length of the window, so that after a short outage, too, hosts do not all retry within seconds.
+/// attempt fails, or if the host has never had a connection, the waits are random and grow (``Backoff``). The first of
+/// these waits is random over at least the window, or the window for first requests if the host has never had a
+/// connection. Therefore hosts do not all retry within seconds, even after a short outage.
 package struct ReconnectPlan: Sendable, Hashable {
     /// How a connection ended.
     package enum End: Sendable, Hashable {

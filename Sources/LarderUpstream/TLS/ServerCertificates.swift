@@ -12,10 +12,10 @@ struct ServerCertificates: Sendable {
         let end: Int
     }
 
-    /// The first one is that of the server's own certificate.
+    /// The first period is that of the server's own certificate.
     let validities: [Validity]
 
-    /// Opens a new connection to read the certificates, and closes it before the handshake completes.
+    /// Opens a new connection to read the certificates, and closes the connection before the handshake completes.
     ///
     /// - Parameters:
     ///   - address: the address to connect to; nil for any address of the host

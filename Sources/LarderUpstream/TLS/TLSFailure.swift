@@ -14,7 +14,7 @@ struct TLSFailure: Sendable {
         if description.contains("failedToValidateHostname") {
             text = "its certificate is for another name; use a name in the certificate, or replace it"
         } else if description.hasSuffix("unknownError([])") {
-            // BoringSSL reports this if it finds no authorities to load.
+            // BoringSSL reports an empty list of errors if it finds no authority certificates to load.
             text =
                 "this host has no authority certificates; install ca-certificates, or set certificateAuthority"
         } else if let (reason, advice) = reasons.lazy.compactMap({ reason in
@@ -27,7 +27,7 @@ struct TLSFailure: Sendable {
         }
     }
 
-    /// The names after `OPENSSL_internal:`.
+    /// The reason names, each of which follows `OPENSSL_internal:` in the description.
     private static func reasons(in description: String) -> [String] {
         var reasons: [String] = []
         var rest = description.utf8[...]
