@@ -46,7 +46,8 @@ struct Agent {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: Self.networkThreads)
         let threads = NIOThreadPool(numberOfThreads: Self.diskThreads)
         threads.start()
-        // This pool is not shut down, because that would wait for pending lookups. It ends with the process.
+        // The resolver pool is not shut down, because its shutdown would wait for pending lookups. It ends with the
+        // process.
         let resolverPool = NIOThreadPool(numberOfThreads: Self.resolverThreads)
         resolverPool.start()
         let fetcher = HTTPFetcher(configuration: .init(version: larderVersion), eventLoopGroup: group)
@@ -115,13 +116,14 @@ struct Agent {
                 """,
                 metadata: ["connections": "\(plan.limits.connections)", "descriptors": "\(Process.descriptorLimit)"])
         }
-        // The loops are not stopped. They end with the process.
+        // The event loops of the clients are not stopped. They end with the process.
         let loops = try (1...Self.clientThreads).map { try EpollLoop(name: "clients-\($0)") }
         let server = AgentServer(context: context, socket: socket, loops: loops)
         let status = ServiceStatus(server: server)
         status.follow(namespaces.all)
-        // Services stop in the reverse order of this list. The copies stop last, so that they include the final
-        // snapshots. The image cache stops after the server, because clients have leases until the server has stopped.
+        // Services stop in the reverse order of this list. The service that writes the plain copies stops last, so that
+        // the copies contain the final snapshots. The image cache stops after the server, because clients hold leases
+        // on images until the server has stopped.
         var services: [any Service] = copies.map { [CopyService(copies: $0)] } ?? []
         services += images.map { [ImageCacheService(images: $0)] } ?? []
         services += [
@@ -144,7 +146,7 @@ struct Agent {
             services.append(
                 DeadlockSwitch(namespaces: namespaces, signals: await UnixSignalsSequence(trapping: .sigusr2)))
         #endif
-        // If one service returns, the whole agent shuts down. Only this group handles the signals.
+        // If one service returns, the whole agent shuts down. Only this group handles SIGTERM and SIGINT.
         let run = ServiceGroup(
             configuration: .init(
                 services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
@@ -208,8 +210,8 @@ struct Agent {
             cache, directory: directory, leaseSeconds: plan.settings.images.leaseSeconds, blocking: blocking)
     }
 
-    /// Creates the cache directory. Its mode lets clients in the agent's group reach the images. The image cache
-    /// creates everything below that directory.
+    /// Creates the cache directory. The mode of the directory lets clients in the agent's group reach the images. The
+    /// image cache creates everything below that directory.
     private static func makeDirectory(above path: String) throws {
         let cache = directory(of: path)
         try LocalFileSystem().createDirectory(directory(of: cache))
@@ -264,7 +266,7 @@ struct Agent {
         geteuid() == 0 || socket.isActivated && socket.path.hasPrefix("/run/") && !socket.path.hasPrefix("/run/user/")
     }
 
-    /// Identifies this host: the machine ID (machine-id(5)), otherwise the host name.
+    /// Identifies this host: the machine ID (machine-id(5)), or the host name if there is no machine ID.
     private static func hostIdentity() -> String {
         if let bytes = try? LocalFileSystem().read("/etc/machine-id"), bytes.count > 30 {
             return String(decoding: bytes.prefix { $0 != 0x0A }, as: UTF8.self)

@@ -9,7 +9,7 @@ import ServiceLifecycle
 struct IdleExit: Sendable {
     /// The time without a connection after which the agent exits.
     let idleTimeout: Duration
-    /// The time since the last client disconnected; nil while a client is connected.
+    /// Returns how long no client has been connected; nil while a client is connected.
     let idleTime: @Sendable () -> Duration?
     /// Describes the work that is due within the given time; nil if none is due.
     let work: @Sendable (_ within: Duration) async -> String?
@@ -19,7 +19,7 @@ struct IdleExit: Sendable {
     let clock: any Clock<Duration>
     let logger: Logger
 
-    /// The time until the next check if work is due.
+    /// The time until the next check if the agent cannot exit, because work is due or a client has connected.
     static let pause = Duration.seconds(60)
 
     /// Returns when the agent should exit, or when the task is cancelled.

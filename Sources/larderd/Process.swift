@@ -13,11 +13,11 @@ enum Process {
 
     /// Configures the process. Must be called before it has other threads.
     static func prepare() {
-        // SIGHUP is ignored until it is trapped, which happens before the settings are read, so no reload is missed.
-        // Blocking the signal instead would not work, because the main thread waits with an empty signal mask
+        // SIGHUP is ignored until it is trapped. No reload is missed, because SIGHUP is trapped before the settings are
+        // read. Blocking the signal instead would not work, because the main thread waits with an empty signal mask
         // (sigsuspend(2) in dispatch_main).
         signal(SIGHUP, SIG_IGN)
-        // Writing to a disconnected client must fail with EPIPE.
+        // A write to a disconnected client must fail with EPIPE, and must not end the process.
         signal(SIGPIPE, SIG_IGN)
         larder_set_up_allocator()
         larder_end_by_sent_signals()

@@ -9,7 +9,7 @@ import LarderSystemd
 
 /// The state of the agent for the service manager: whether it is ready, and the line that `systemctl status` shows.
 ///
-/// Sending never blocks. A message that cannot be sent because the socket is full is sent later.
+/// Sending never blocks. A message that cannot be sent because the notification socket is full is sent later.
 final class ServiceStatus: Sendable {
     /// A message to the service manager. Both kinds contain the status line.
     enum Message: Equatable, Sendable {
@@ -20,7 +20,7 @@ final class ServiceStatus: Sendable {
 
     private struct State {
         var settingsProblem: String?
-        /// The line that was sent last.
+        /// The status line that was sent last; nil before the first.
         var reported: String?
         var isReadyDue = false
         /// The last state of each namespace that was not `refreshing`; `initializing` at first.
@@ -31,7 +31,7 @@ final class ServiceStatus: Sendable {
     private let clients: @Sendable () -> Int
     private let send: @Sendable (Message) throws -> Void
     private let state = Mutex(State())
-    /// Signalled when the line may have changed.
+    /// Signalled when the status line may have changed.
     let (changes, wakeUps) = Signal.makeStream()
 
     init(clients: @escaping @Sendable () -> Int, send: @escaping @Sendable (Message) throws -> Void) {

@@ -83,8 +83,8 @@ struct ReloadService: AgentService {
                 try await updateImages(next)
                 context.limits = next.limits
                 let rules = next.settings.accessRules(isForHost: isForHost, logger: logger)
-                // The new rules apply before new namespaces are added, so that no namespace exists without its rules.
-                // For the same reason, the rules of a namespace stay until it is removed.
+                // The new access rules apply before new namespaces are added, so that no namespace exists without its
+                // rules. For the same reason, the rules of a namespace stay until the namespace is removed.
                 await server.use(rules.keepingNamespaces(of: context.rules))
                 await context.copies?.use(context.rules)
                 await context.namespaces.apply(next.namespaces)

@@ -27,7 +27,7 @@ struct SettingsCheck {
                 errors = examination.errors.map(\.description)
             }
         } catch {
-            // The default file need not exist.
+            // The settings file need not exist at the default path.
             if command.settings == nil, error.code == .fileNotFound {
                 path = nil
             } else {

@@ -78,7 +78,7 @@ final class WatchdogFeeder {
         do {
             try feed()
         } catch {
-            // The next round retries. If that fails too, the service manager kills the agent.
+            // The next round notifies the watchdog again. If that fails too, the service manager kills the agent.
             logger.warning("cannot notify the watchdog", metadata: ["error": "\(error)"])
         }
         eventLoop.assumeIsolated().scheduleTask(in: interval / 2) { self.beginRound() }
@@ -124,7 +124,7 @@ struct Probe: Sendable {
     /// A probe of an actor. The actor has responded when `call` returns.
     init(_ name: String, calling call: @escaping @Sendable () async -> Void) {
         self.init(name) { responded in
-            // An unstructured task, because a call that never returns must not be awaited.
+            // The task is unstructured, so that no other task waits for a call that may never return.
             Task {
                 await call()
                 responded()

@@ -21,7 +21,8 @@ struct WatchdogService: AgentService {
     let logger: Logger
 
     func run() async {
-        // This thread is not stopped, because a late response needs its event loop. It ends with the process.
+        // The thread of this event loop is not stopped, because late responses to probes need the event loop. The
+        // thread ends with the process.
         let eventLoop = MultiThreadedEventLoopGroup(numberOfThreads: 1).next()
         let feeder = NIOLoopBoundBox.makeBoxSendingValue(makeFeeder(on: eventLoop), eventLoop: eventLoop)
         eventLoop.execute { feeder.value.start() }
