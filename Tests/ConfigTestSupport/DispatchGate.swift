@@ -8,7 +8,7 @@ package final class DispatchGate: Sendable {
 
     package init() { (arrivals, arrive) = AsyncStream.makeStream(of: Void.self) }
 
-    /// Blocks the calling thread until ``open()``.
+    /// Blocks the calling thread until a call of ``open()`` lets it pass.
     package func pass() {
         arrive.yield()
         opened.wait()

@@ -32,7 +32,7 @@ package final class FaultyFileSystem: FileSystem {
     package func failReplacements(with errno: CInt?) { state.withLock { $0.replacementFailure = errno } }
     /// Makes every truncation of the journal fail with `errno`; nil ends the failures.
     package func failTruncations(with errno: CInt?) { state.withLock { $0.truncationFailure = errno } }
-    /// Makes the next `times` reads of a generation file fail.
+    /// Makes the next `times` reads of a generation file fail with `errno`.
     package func failGenerationReads(with errno: CInt, times: Int) {
         state.withLock { $0.readFailure = (errno, times) }
     }

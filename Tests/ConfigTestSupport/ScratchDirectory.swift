@@ -7,8 +7,8 @@ package final class ScratchDirectory: Sendable {
     package struct Failed: Error { let errno: Int32 }
 
     package init() throws {
-        // Symbolic links are resolved, because the watcher also watches the directories behind them, and the tests
-        // count watches.
+        // The path contains no symbolic links, because the watcher would also watch the directories behind them, and
+        // some tests count the watches.
         let base = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
         path = base + "/larder-" + UUID().uuidString
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
