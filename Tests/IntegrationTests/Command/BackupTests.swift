@@ -144,7 +144,7 @@ struct BackupTests {
     }
 
     @Test(
-        "restore names the line of a backup that does not match its snapshot, even if the SHA-256 is correct",
+        "restore names the line of a backup that is inconsistent, even if the SHA-256 of the backup is correct",
         arguments: ["text", "content", "revision", "namespace", "twice"])
     func forged(kind: String) throws {
         try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
@@ -214,7 +214,7 @@ struct BackupTests {
         #expect(try BackupFile(decoding: backup.encoded(), name: "b") == backup)
     }
 
-    @Test("a restore that fails while it writes leaves no files")
+    @Test("a restore that fails while it writes leaves no files in the state directory")
     func failedWrite() throws {
         try AgentHome.with { home in
             try home.makeDirectory("state")
@@ -227,7 +227,7 @@ struct BackupTests {
         }
     }
 
-    @Test("restore does not write to the directory named in the backup unless --state-directory names it too")
+    @Test("restore refuses the state directory that the backup names, unless --state-directory names it too")
     func foreignDirectory() throws {
         try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
             let file = try forge(home) { _ in }
@@ -250,7 +250,7 @@ struct BackupTests {
     }
 
     @Test(
-        "a backup lists the namespaces that its creator cannot read, and restore reports them",
+        "a backup lists the namespaces that the user who makes it cannot read, and restore reports these namespaces",
         .enabled(if: geteuid() == 0, "only root can become another user"))
     func omitted() throws {
         let all = #"["read", "administer", "secrets"]"#

@@ -93,7 +93,7 @@ extension Integration {
                 #expect(status.text.contains("config.d/10.json:1:26: "))
                 #expect(try home.larder("status", "--check", "--json").status == 12)
                 #expect(try home.larder("status").status == 0)
-                // doctor also runs --check-settings, which fails.
+                // doctor also runs --check-settings, which reports the invalid layer file as an error.
                 let doctor = try home.larder("doctor")
                 #expect(doctor.status == 1)
                 #expect(doctor.text.contains("config.d/10.json:1:26: "))

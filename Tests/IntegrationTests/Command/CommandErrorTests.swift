@@ -40,7 +40,7 @@ extension Integration {
             }
         }
 
-        @Test("with --json, an error names the missing right, and notes are JSON too")
+        @Test("with --json, a denial names the missing right, and notes on standard error are JSON too")
         func jsonDetails() throws {
             let error = LarderClientError(remote: WireError(lacking: .write, in: "shop", "no"))
             #expect(

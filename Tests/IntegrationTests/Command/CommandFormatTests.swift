@@ -150,7 +150,7 @@ struct CommandFormatTests {
         #expect(StatusReport(style: plain, now: now).text([status]).contains(problem))
     }
 
-    @Test("status distinguishes sources that never responded from those that responded before the last start")
+    @Test("status distinguishes sources that never responded from those that responded before the agent started")
     func responseBeforeStart() {
         let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: now)
         var namespace = status()
@@ -333,7 +333,7 @@ struct CommandFormatTests {
 
     @Test("protocol errors have the documented exit statuses")
     func exitStatuses() {
-        // The testing library also has a type ExitStatus.
+        // The module name is needed, because the testing library also has a type ExitStatus.
         func status(_ code: WireError.Code) -> LarderCommand.ExitStatus {
             LarderCommand.ExitStatus(LarderClientError(remote: WireError(code, "x")))
         }

@@ -16,7 +16,8 @@ struct CommandLineTests {
         }
     }
 
-    @Test("set, get and unset print scalars without quotes, pretty or compact objects, or the whole result")
+    @Test(
+        "get prints scalars without quotes, objects pretty or compact, or the whole result; unset prints the revision")
     func values() throws {
         try AgentHome.with(starting: true) { (home) throws in
             #expect(try home.larder("set", "search.limit", "25").status == 0)
@@ -246,7 +247,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("a release that does not change the document is reported as released")
+    @Test("if rollback --release does not change the document, the rollback is still reported as released")
     func release() throws {
         try AgentHome.with(starting: true) { (home) throws in
             func push(_ text: String) throws {

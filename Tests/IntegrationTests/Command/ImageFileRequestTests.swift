@@ -96,7 +96,7 @@ struct ImageFileRequestTests {
         }
     }
 
-    @Test("errors, a closed connection and a timeout have the same exit statuses as for other verbs")
+    @Test("error replies, a closed connection and a timeout have the same exit statuses as for other verbs")
     func failures() throws {
         let refusal = #"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"Not found","data":{"detail":"x"}}}"#
         for (answer, timeout, status) in [
@@ -113,12 +113,14 @@ struct ImageFileRequestTests {
     }
 }
 
-/// An agent that accepts one connection and answers one request. It can pass a descriptor with the first byte.
+/// An agent that accepts one connection and answers one request. It can pass a descriptor with the first byte of the
+/// reply.
 private final class FakeAgent {
     private let thread: Thread
     private let box: Box
 
-    // Unchecked, because the thread writes `request` before it signals `isDone`, and the test reads it afterwards.
+    // Unchecked, because a semaphore orders the accesses: the thread writes `request` before it signals `isDone`, and
+    // the test reads `request` after it has waited for `isDone`.
     private final class Box: @unchecked Sendable {
         var request: JSONValue = .null
         let isDone = DispatchSemaphore(value: 0)

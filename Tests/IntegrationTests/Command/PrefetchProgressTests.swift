@@ -41,7 +41,7 @@ struct PrefetchProgressTests {
         #expect(line(7, of: 7).bar(columns: 60) == "7/7  [===========]  100%   38 MB  1.2 MB/s")
     }
 
-    @Test("a line without a bar has the same figures, and 100 % only at the end")
+    @Test("a progress line without a bar has the same figures as one with a bar, and 100 % only at the end")
     func plain() {
         #expect(
             line(412, of: 1000, failed: 3).plain

@@ -138,7 +138,7 @@ struct DoctorTests {
             for (mode, isReadable) in [(0o600, false), (0o644, true)] as [(mode_t, Bool)] {
                 chmod(path, mode)
                 let user = AgentUser(user: 65534, group: 65534, groups: [])
-                // The limit is long, because parallel tests can keep the machine busy.
+                // The time limit is long, because parallel tests can keep the machine busy.
                 let mayRead = await user.mayRead(path, limit: .seconds(300))
                 #expect(mayRead == isReadable)
             }
@@ -162,7 +162,7 @@ struct DoctorTests {
         }
     }
 
-    @Test("a full disk below the state directory is a problem", .enabled(if: geteuid() == 0))
+    @Test("a full file system at the state directory is a problem", .enabled(if: geteuid() == 0))
     func fullDisk() throws {
         try AgentHome.with { home in
             let state = home.state

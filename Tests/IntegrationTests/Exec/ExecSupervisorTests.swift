@@ -42,7 +42,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.wakeUp == .seconds(500))
     }
 
-    @Test("the splay is a random fraction of its maximum, and consecutive changes share one splay")
+    @Test("a restart is delayed by a random fraction of the maximum splay, and consecutive changes share one delay")
     func splay() {
         var supervisor = supervisor(splay: .seconds(60))
         supervisor.changed(to: variables(1), now: .seconds(200))
@@ -51,7 +51,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.wakeUp == .seconds(230))
     }
 
-    @Test("equal variables, and a change that is reverted before it takes effect, do not restart the program")
+    @Test("the program is not restarted if its variables are equal, or if a change is reverted before it takes effect")
     func unchanged() {
         var supervisor = supervisor()
         supervisor.changed(to: variables(0), now: .seconds(200))

@@ -69,7 +69,8 @@ extension Integration {
         func descriptors(options: [String]) throws {
             try AgentHome.with { home in
                 _ = try home.start()
-                // `test` omits the descriptor that the shell opens to expand the pattern.
+                // `test -e` omits the descriptor that the shell opens to expand `*`, because that descriptor is closed
+                // by then.
                 let listDescriptors = ["/bin/sh", "-c", "cd /proc/$$/fd; for n in *; do test -e $n && echo $n; done"]
                 let found = try Command.run(
                     "/bin/sh",
@@ -98,8 +99,8 @@ extension Integration {
             }
         }
 
-        /// The signal sets in proc(5), without the internal signals of the C library, which posix_spawn(3) leaves
-        /// ignored.
+        /// The sets of blocked and ignored signals as in proc(5), without the internal signals of the C library, which
+        /// posix_spawn(3) leaves ignored.
         private static func signals(_ command: Command) -> [UInt64?] {
             command.output.map { line in
                 line.split(separator: "\t").last.flatMap { UInt64($0, radix: 16) }.map { $0 & 0x7FFF_FFFF }
@@ -288,8 +289,8 @@ extension Integration {
             try AgentHome.with { home in
                 _ = try home.start()
                 _ = try larder(home, "set", "limit", "1")
-                // The child inherits standard output. If it survived, the wait for the end of the output would time
-                // out.
+                // The child inherits standard output. If the child survived, the wait for the end of the output would
+                // time out.
                 let program = """
                     import os, signal
                     signal.signal(signal.SIGTERM, signal.SIG_IGN)

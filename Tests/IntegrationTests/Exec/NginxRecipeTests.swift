@@ -19,7 +19,7 @@ extension Integration {
             return try require(rest.components(separatedBy: "```").first, language)
         }
 
-        /// Returns the command of the guide with the paths of the test.
+        /// Returns the shell command of the guide, with its paths replaced by those of the test.
         private func command(in directory: String) throws -> String {
             let nginx = "nginx -p \(directory) -c nginx.conf -e stderr"
             return try block("sh").replacing("\\\n", with: " ")

@@ -171,7 +171,7 @@ extension Integration.RenderTests {
         }
     }
 
-    @Test("readers see the whole old or new file while rejected files are installed and removed")
+    @Test("readers see either the whole old or the whole new file while rejected files are installed and removed")
     func atomicForReaders() throws {
         try RenderFixture.with { fixture in
             try fixture.write("t", "{{a}}")
@@ -312,7 +312,7 @@ extension Integration.RenderTests {
         try RenderFixture.with(previous: "old") { fixture in
             try fixture.killInPlace()
             let inode = try fixture.status().st_ino
-            // The correction has the same inode and the same length.
+            // The corrected file has the same inode and the same length as the unchecked file.
             try fixture.write("fix", "3\n")
             #expect(try Command.run("cp", [fixture.path("fix"), fixture.path("app.conf")]).end == .exit(0))
             #expect(try fixture.status().st_ino == inode)

@@ -122,7 +122,7 @@ extension Integration {
         }
 
         @Test(
-            "if two calls write the same file, the content from the newer snapshot stays, even if its call ends first")
+            "if two calls write one file, the content from the newer snapshot stays, even if the older call ends last")
         func concurrent() throws {
             try AgentHome.with { home in
                 _ = try home.start()
@@ -246,7 +246,7 @@ extension Integration {
         func watch() throws {
             try AgentHome.with { home in
                 let agent = try home.start()
-                // The values are words, because the log has other numbers.
+                // The values are words, because a number could also match another line of the log.
                 _ = try larder(home, ["set", "a", "one"])
                 try home.write("t", "{{a}}\n")
                 let larder = try ChildProcess(

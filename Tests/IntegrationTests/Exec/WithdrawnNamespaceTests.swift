@@ -50,7 +50,8 @@ extension Integration {
         @Test(
             "if access is removed, exec and render with --watch retry until it returns, and watch ends with the error",
             arguments: [
-                // Removes the namespace, not only the access. For the user, both cause the same error.
+                // These settings remove the namespace, not only the access to it. The user gets the same error in both
+                // cases.
                 Self.settings(Self.reader, ""),
                 Self.settings("{}", "shop: {}"),
             ])
