@@ -66,7 +66,9 @@ extension Integration {
             }
         }
 
-        @Test("a document restored from disk keeps its age; in an outage it is returned only with staleIfErrorSeconds")
+        @Test(
+            "a restored document keeps its age; in an outage, one that is too old is returned only with staleIfErrorSeconds"
+        )
         func afterRestart() throws {
             try withOrigin { home, agent, origin in
                 #expect(try agent.stop() == .exit(0))

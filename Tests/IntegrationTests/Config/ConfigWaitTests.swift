@@ -6,7 +6,7 @@ import Testing
 extension Integration {
     @Suite("config.wait")
     struct ConfigWaitTests {
-        /// Sends `config.wait` and returns its id once the agent has read it.
+        /// Sends a `config.wait` request, and returns the id of the request once the agent has read the request.
         private func wait(_ client: LineClient, _ params: JSONValue) throws -> Int {
             let request = try client.request("config.wait", params)
             try client.call("agent.ping")
@@ -82,7 +82,7 @@ extension Integration {
             }
         }
 
-        @Test("an agent that stops replies to pending waits, even after a half-close and in a batch")
+        @Test("when the agent stops, each pending wait gets an error, even on a half-closed connection and in a batch")
         func stop() throws {
             try AgentHome.with { home in
                 let agent = try home.start()

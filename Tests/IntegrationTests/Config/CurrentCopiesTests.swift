@@ -6,7 +6,8 @@ import Testing
 extension Integration {
     @Suite("Plain copies of the current snapshots")
     struct CurrentCopiesTests {
-        /// Grants all users the right to read. Without it, copies have a stricter mode than the settings specify.
+        /// Grants all users the right to read. Without this right, copies have a stricter mode than the settings
+        /// specify.
         private static let forAll = "access: { others: ['read'] }"
 
         private func path(_ home: AgentHome, _ namespace: String = "default") -> String {

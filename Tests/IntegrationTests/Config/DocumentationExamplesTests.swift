@@ -10,7 +10,7 @@ struct DocumentationExamplesTests {
         var hosts: [String]
     }
 
-    @Test("LarderClient: scoped connection, typed values, snapshots and errors")
+    @Test("the examples of LarderClient work: scoped connection, typed values, snapshots and errors")
     func reading() async throws {
         try await AgentHome.with(starting: true) { home in
             try home.larder("set", "search", #"{"limit": 25, "hosts": ["a"]}"#)
@@ -36,7 +36,8 @@ struct DocumentationExamplesTests {
         }
     }
 
-    @Test("ConfigCommands: set, set with a time to live, set an encodable value, unset, push and status")
+    @Test(
+        "the examples of ConfigCommands work: set, also with a time to live or an encodable value, unset, push, status")
     func writing() async throws {
         try await AgentHome.with(starting: true) { home in
             try await LarderClient.withConnection(socket: home.socket) { (client) async throws in
@@ -58,7 +59,7 @@ struct DocumentationExamplesTests {
         }
     }
 
-    @Test("ConfigCommands: explain, history, diff, rollback, wait and acknowledge")
+    @Test("the examples of ConfigCommands work: explain, history, diff, rollback, wait and acknowledge")
     func revisions() async throws {
         try await AgentHome.with(starting: true) { home in
             try await LarderClient.withConnection(socket: home.socket) { (client) async throws in
@@ -101,7 +102,7 @@ struct DocumentationExamplesTests {
         }
     }
 
-    @Test("AgentCommands and raw calls")
+    @Test("the examples of AgentCommands and of raw calls work")
     func agentMethods() async throws {
         try await AgentHome.with(starting: true) { home in
             try await LarderClient.withConnection(socket: home.socket) { (client) async throws in
@@ -118,7 +119,7 @@ struct DocumentationExamplesTests {
     }
 
     @Test(
-        "ConfigSnapshots: a loop over snapshots with a long-running client",
+        "the example of ConfigSnapshots works: a loop over snapshots with a long-running client",
         arguments: [ConfigSubscribe.Mode.snapshot, .patch])
     func following(mode: ConfigSubscribe.Mode) async throws {
         try await AgentHome.with(starting: true) { home in

@@ -106,7 +106,7 @@ extension Integration {
             }
         }
 
-        @Test("a directory that is created later is read, and overrides take precedence over it")
+        @Test("a directory that is created after the agent has started is read, and overrides take precedence over it")
         func laterDirectory() throws {
             try AgentHome.with(settings: Self.settings) { home in
                 let client = try home.start().connect()

@@ -7,9 +7,7 @@ import Testing
 extension Integration {
     @Suite("Mapped snapshots", .timeLimit(.minutes(5)))
     struct MappedSnapshotTests {
-        @Test(
-            "values are looked up in the file that the agent passed, until a newer snapshot is published"
-        )
+        @Test("a mapped snapshot keeps its values after a newer one is published; the next request gets the newer one")
         func lookUp() async throws {
             try await AgentHome.with(starting: true) { home in
                 let client = LarderClient(socket: home.socket)
@@ -97,7 +95,9 @@ extension Integration {
             }
         }
 
-        @Test("without descriptor passing, lookups use a copy, and a request for a mapped snapshot fails with advice")
+        @Test(
+            "through a relay that passes no descriptors, `mapped: true` fails with advice and `mapped: false` gets a copy"
+        )
         func relayed() async throws {
             try await AgentHome.with(starting: true) { home in
                 let relayed = "\(home.directory)/relayed.sock"

@@ -103,7 +103,7 @@ extension Integration {
                 try client.events(until: 1)
                 origin.send(event(#"{"v":2}"#, type: "patch"))
                 try client.events(until: 2)
-                // nginx also closes its connection to the agent, which reconnects.
+                // When the origin disconnects, nginx also closes its connection to the agent, and the agent reconnects.
                 origin.answer(.stream(event(#"{"v":3}"#)))
                 origin.disconnect()
                 try client.events(until: 3)

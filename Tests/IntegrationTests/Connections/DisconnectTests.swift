@@ -52,7 +52,8 @@ extension Integration {
             try AgentHome.with(settings: Self.relaxed) { home in
                 let agent = try home.start()
                 let observer = try agent.connect()
-                // Larger than the socket buffers, so that replies are still being sent when the client is killed.
+                // The value is larger than the socket buffers, so that replies are still being sent when the client is
+                // killed.
                 let large = JSONValue.string(String(repeating: "x", count: 300_000))
                 try observer.call("config.set", ["path": "large", "value": large])
                 let reads = Array(repeating: LineClient.text(id: 1, "config.get", ["large"]) + "\n", count: 3).joined()

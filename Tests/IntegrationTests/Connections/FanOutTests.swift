@@ -60,7 +60,8 @@ extension Integration {
             try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
                 let agent = try home.start()
                 try agent.call("config.set", ["path": "n", "value": 0])
-                // Warms up before the measurement, because many clients load code pages that were not used before.
+                // The first run is not measured, because serving many clients maps code pages that were not in use
+                // before.
                 try fanOut(agent, readers: 900, stalled: 100, publishes: 20)
                 let before = try agent.anonymousBytes()
                 try fanOut(agent, readers: 900, stalled: 100, publishes: 200)

@@ -116,7 +116,7 @@ extension Integration {
             }
         }
 
-        @Test("an agent does not start with the state directory of a running agent, and names its pid")
+        @Test("an agent does not start with the state directory of a running agent, and logs the pid of that agent")
         func lockedState() throws {
             try AgentHome.with { home in
                 let agent = try home.start()

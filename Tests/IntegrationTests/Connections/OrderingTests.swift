@@ -231,7 +231,9 @@ extension Integration {
             }
         }
 
-        @Test("when the agent stops, the reply to a batch has an error for each request that has not started")
+        @Test(
+            "when the agent stops, the reply to a batch has an error for each request that is running or not yet started"
+        )
         func batchAtShutdown() throws {
             let origin = try RawOrigin.listening(.hang)
             defer { origin.stop() }

@@ -109,7 +109,7 @@ extension Integration {
             }
         }
 
-        @Test("requests that wait for the network are denied when their right is removed, except for a push")
+        @Test("when a right is removed, requests that need it and wait for the network are denied, except for a push")
         func waiting() throws {
             let origins = try [RawOrigin.listening(.hang), RawOrigin.listening(.hang)]
             defer { for origin in origins { origin.stop() } }
@@ -130,7 +130,8 @@ extension Integration {
                     client.request("image.get", [.string(origins[1].documentURL + "/a.png")]),
                 ]
                 let push = try client.request("config.push", [["a": 1], "far"])
-                // The agent has requested the image from its origin, so it has also accepted the requests before it.
+                // The agent has requested the image from its origin, so the agent has also accepted the earlier
+                // requests.
                 _ = try origins[1].request()
                 try client.call("agent.ping")
                 try home.write(settings: settings(""))
@@ -142,7 +143,7 @@ extension Integration {
                         #expect(refusal.name == "denied" && refusal.detail.contains("right"))
                     }
                 }
-                // The push waits for the refresh. This response ends the refresh.
+                // The push waits for the refresh, which ends with this response.
                 origins[0].answer(.document(#"{"b":2}"#))
                 origins[0].disconnect()
                 #expect(try client.reply(to: push)["changed"] == true)

@@ -56,7 +56,7 @@ extension Integration {
 
         @Test("a client that reads slowly is not disconnected")
         func slow() throws {
-            // The limit must be longer than a busy machine can delay the reads of this test.
+            // `stallSeconds` must be longer than any delay of the reads of this test on a busy machine.
             try AgentHome.with(settings: "{ limits: { stallSeconds: 3 } }") { home in
                 let agent = try home.start()
                 let slow = try LineClient(path: home.socket)
@@ -175,7 +175,7 @@ extension Integration {
                 let reply = try client.message()
                 #expect(reply.elements.map { $0["id"]?.int } == Array(1...63))
                 let errors = reply.elements.map { $0["error"]?["data"]?["name"]?.string }
-                // Three documents of 7.2 MB exceed 16 MiB.
+                // Three documents of 7.2 MB exceed the maximum size of 16 MiB, so the requests after them fail.
                 #expect(errors == [nil, nil, nil] + Array(repeating: "limitExceeded", count: 60))
                 #expect(reply[59]?["error"]?["data"]?["detail"]?.string?.contains("batch") == true)
                 #expect(try writer.refusal("config.get", ["m"]).name == "notFound", "a rejected request was executed")
@@ -189,7 +189,8 @@ extension Integration {
                 let replies = try client.message().elements
                 #expect(replies.map { $0["id"]?.int } == Array(1...5))
                 let refusals = replies.map { $0["error"]?["data"]?["name"]?.string }
-                // The reply of agent.clients is asynchronous. It fails if the documents reach the limit first.
+                // The reply to agent.clients is asynchronous. It is an error if the documents reach the maximum size
+                // first.
                 #expect([nil, "limitExceeded"].contains(refusals[0]))
                 #expect(refusals.dropFirst() == [nil, nil, nil, nil])
                 #expect(try client.call("agent.ping") == ["pong": true])

@@ -61,7 +61,8 @@ extension Integration {
         func badAnswer(_ bad: BadEtcdAnswer) throws {
             let origin = try RawOrigin.listening(BadEtcdAnswer.good(1, revision: 5))
             defer { origin.stop() }
-            // The timeout is short only if it must expire, because good responses must also arrive within it.
+            // The timeout is short only in the case `silence`, in which it expires. In the other cases it is long,
+            // because the responses of a busy machine must arrive within it.
             let timeout = bad.testDescription == "silence" ? 5 : 60
             let settings =
                 "{ namespaces: { default: { remote: { etcd: { endpoints: ['http://127.0.0.1:\(origin.port)'], "
@@ -195,7 +196,7 @@ extension Integration {
                 #expect(try client.event()["value"] == ["a": 2])
                 try relay.freeze()
                 try gateway.put("/c/a", "3")
-                // A refresh can also use a frozen connection. It then fails, and the next refresh opens a new
+                // A refresh can also use a frozen connection. Such a refresh fails, and the next refresh opens a new
                 // connection.
                 try retrying { try client.call("config.refresh") }
                 #expect(try client.event()["value"] == ["a": 3])

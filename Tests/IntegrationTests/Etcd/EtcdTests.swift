@@ -19,7 +19,7 @@ extension Integration {
                 let (agent, client) = try home.startFollowing([etcd])
                 let event = try client.event()
                 #expect(event["value"] == ["search": ["limit": 20, "engines": ["a", "b"]], "banner": "hello"])
-                // The state becomes `fresh` only after the publication.
+                // Waits, because the state becomes `fresh` only after the snapshot has been published.
                 try client.call("config.status") { $0["namespaces"]?[0]?["state"] == "fresh" }
                 let status = try agent.status()
                 #expect(status["upstream"]?["kind"] == "etcd")
@@ -135,7 +135,8 @@ extension Integration {
             }
         }
 
-        @Test("keys that conflict are rejected with an error that names them, until one of them is deleted")
+        @Test(
+            "a key that is both a value and a parent is rejected, and the error names both keys, until one is deleted")
         func conflict() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)

@@ -5,7 +5,7 @@ import Testing
 /// A temporary directory with the settings, state, cache and socket of agents. A test can start several agents in it,
 /// in sequence or at the same time.
 final class AgentHome {
-    /// Short, because the path of a Unix socket has at most 107 bytes.
+    /// The path is short, because the path of a Unix socket has at most 107 bytes.
     var directory: String { temporary.path }
     private let temporary: TemporaryDirectory
     private var agents: [AgentProcess] = []
