@@ -34,7 +34,7 @@ public struct ConfigChangeList: Sendable {
         changes.append((.unset, path, condition))
     }
 
-    /// Makes all changes depend on the resolved value at a path, without changing that value.
+    /// Makes all changes of the list depend on the resolved value at a path, without changing that value.
     /// - Parameters:
     ///   - condition: the value that must be at the path before the first change is made.
     ///   - path: the path; empty for the whole document.
@@ -42,7 +42,7 @@ public struct ConfigChangeList: Sendable {
         changes.append((.require, path, condition))
     }
 
-    /// The changes in the form of the protocol.
+    /// The list as the parameter `changes` of `config.apply`.
     /// - Throws: `invalidArgument` if a path is malformed.
     func wire() throws(LarderClientError) -> [ConfigApply.Change] {
         var wire: [ConfigApply.Change] = []
@@ -64,8 +64,9 @@ public struct ConfigChangeList: Sendable {
 }
 
 extension ConfigApply.Change {
-    /// Returns the changes that turn one resolved value into another. Objects are compared member by member, so that the
-    /// values of equal members stay in their layers. A null hides a member that the new value lacks.
+    /// Returns the changes that turn one resolved value into another. Objects are compared member by member. A member
+    /// that is equal in both gets no override, so its value still comes from its layer. A member that the new value
+    /// lacks is set to null, which hides the values of the lower layers.
     package static func differences(
         from old: JSONValue, to new: JSONValue, at path: JSONPath
     ) -> [ConfigApply.Change] {

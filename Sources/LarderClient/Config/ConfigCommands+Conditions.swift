@@ -19,7 +19,8 @@ extension ConfigCommands {
     ///   - reason: why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
     ///   - dryRun: whether only to report the differences that the change would make.
     ///   - build: adds at most 1,000 changes to the list.
-    /// - Returns: the revision that contains the changes; nil if the list is empty.
+    /// - Returns: the revision that contains the changes; with `dryRun`, the current revision and the differences; nil
+    ///   if the list is empty.
     /// - Throws: `remote` with `conflict` if a condition does not hold; also the errors of ``set(_:to:ttl:namespace:)``.
     ///   Nothing has changed then.
     @discardableResult
@@ -123,7 +124,8 @@ extension ConfigCommands {
         var value: Value
         if let old {
             value = try old.decode(Value.self, decoder: JSONDecoder())
-            // The old value is encoded again, so that members that the type does not have are no differences.
+            // The members that the type does not have are lost by decoding. The decoded value is encoded again, so that
+            // they do not count as differences.
             let before = try JSONValue(encoding: value)
             change(&value)
             changes = ConfigApply.Change.differences(from: before, to: try JSONValue(encoding: value), at: path)
