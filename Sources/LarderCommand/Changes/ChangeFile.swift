@@ -1,9 +1,10 @@
 import LarderClient
 import LarderJSON5
 
-/// The file of `larder apply`.
+/// The file of changes that `larder apply` reads.
 enum ChangeFile {
-    /// Parses a file in one of its three forms.
+    /// Parses a file of lines `PATH=VALUE` and `unset PATH`, a JSON5 object of paths and their values, or a JSON5 array
+    /// of changes as in `config.apply`.
     /// - Parameter name: the name of the file, for errors
     static func parse(_ bytes: [UInt8], name: String) throws(Failure) -> [ConfigApply.Change] {
         guard let text = String(validating: bytes, as: UTF8.self) else {
@@ -76,7 +77,7 @@ enum ChangeFile {
 
 /// JSON that people write: JSON or JSON5.
 enum LenientJSON {
-    /// Parses a text. JSON keeps the text of its numbers.
+    /// Parses a text. A number that is valid JSON keeps its text, such as `1.50`.
     static func parse(_ bytes: [UInt8], name: String) throws(Failure) -> JSONValue {
         if let value = try? JSONValue(parsing: bytes) { return value }
         do throws(JSON5Error) {

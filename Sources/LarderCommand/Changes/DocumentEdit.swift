@@ -1,7 +1,7 @@
 import LarderClient
 import LarderJSON
 
-/// The differences that a person made in a value.
+/// A value before and after the user edited it.
 struct DocumentEdit {
     let old: JSONValue
     let new: JSONValue
@@ -11,7 +11,8 @@ struct DocumentEdit {
     /// The changes that turn the old value into the new one.
     var changes: [ConfigApply.Change] { ConfigApply.Change.differences(from: old, to: new, at: path) }
 
-    /// The same differences made in another value; the new value itself if they cannot be expressed as a merge patch.
+    /// Makes the same differences in another value, such as that of a newer revision. Returns ``new`` if a merge patch
+    /// cannot express the differences.
     func applied(to value: JSONValue) -> JSONValue {
         guard let patch = MergePatch.difference(from: old, to: new) else { return new }
         return MergePatch.apply(patch, to: value)
@@ -22,10 +23,10 @@ struct DocumentEdit {
 enum EditText {
     static func text(_ value: JSONValue, notes: [String]) -> String { comments(notes) + value.prettyText + "\n" }
 
-    /// The text with other notes.
+    /// Replaces the notes at the beginning of a text.
     static func replacingNotes(of text: String, by notes: [String]) -> String { comments(notes) + content(of: text) }
 
-    /// Parses the text; nil if only comments are left.
+    /// Parses the value below the notes of a text; nil if only notes and whitespace are left.
     static func value(of text: String) throws(Failure) -> JSONValue? {
         let content = content(of: text)
         if content.allSatisfy(\.isWhitespace) { return nil }

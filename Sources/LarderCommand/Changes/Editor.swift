@@ -1,11 +1,11 @@
 import Glibc
 
-/// The user's editor and the file that it edits, which only the user can read.
+/// Runs the user's editor on a temporary file, which other users cannot read. `deinit` removes the file.
 final class Editor {
     private let directory: String
     private var path: String { directory + "/larder.json5" }
 
-    /// Creates the directory of the file.
+    /// Creates the temporary directory that will contain the file.
     init() throws(Failure) {
         let parent = Self.variable("TMPDIR") ?? "/tmp"
         var template = Array((parent + "/larder-edit-XXXXXX").utf8CString)
@@ -24,11 +24,12 @@ final class Editor {
     func edit(_ text: String) throws(Failure) -> String {
         try write(text)
         let editor = Self.variable("VISUAL") ?? Self.variable("EDITOR") ?? "vi"
-        // The shell splits the variable, which may contain options.
+        // The value of `VISUAL` or `EDITOR` may contain options, so the shell splits it into arguments.
         let status = system("\(editor) '\(path.replacing("'", with: "'\\''"))'")
         guard status == 0 else {
             throw Failure(
-                .failure, "the editor \"\(editor.printable)\" failed; nothing was changed; set EDITOR to a working one")
+                .failure,
+                "the editor \"\(editor.printable)\" failed; nothing was changed; set VISUAL or EDITOR to a working one")
         }
         return String(decoding: try Input.contents(of: path), as: UTF8.self)
     }

@@ -46,7 +46,7 @@ struct ValueConditionOptions: ParsableArguments {
         }
     }
 
-    /// - Parameter isString: whether the value is a string even if it is JSON
+    /// - Parameter isString: whether the value of `--if-value` is a string even if its text is valid JSON
     func condition(isString: Bool) throws(Failure) -> ValueCondition {
         if ifAbsent { return .absent }
         guard let ifValue else { return .any }

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// Describes the result of a change for people.
+/// Formats the result of a change as text for the user of a command.
 struct ChangeReport {
     let style: Style
 

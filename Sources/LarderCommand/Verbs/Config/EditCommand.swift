@@ -76,7 +76,7 @@ struct EditCommand: AsyncParsableCommand {
         }
     }
 
-    /// Errors that the user can correct in the text.
+    /// Whether the editor opens again after an error with this code, because the user can correct the text.
     private static func asksAgain(_ code: WireError.Code) -> Bool {
         [.conflict, .invalidParams, .rejected, .denied].contains(code)
     }
