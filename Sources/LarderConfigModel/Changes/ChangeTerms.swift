@@ -2,7 +2,7 @@ package import LarderJSON
 
 /// The condition of a requested change, and the reason for it.
 package struct ChangeTerms: Sendable {
-    /// The change is refused with `conflict` unless this holds.
+    /// The condition without which the change is refused with `conflict`; nil to make the change in any state.
     package var condition: ChangeCondition?
     /// The reason for the history and the log; nil if the client gave none.
     package var reason: String?
@@ -21,7 +21,7 @@ package struct ChangeCondition: Sendable {
     /// A comparison of the resolved value at a path.
     package struct Comparison: Sendable {
         package let path: [String]
-        /// The expected value; nil if there must be none.
+        /// The expected value; nil if there must be no value at the path.
         package let expected: JSONValue?
 
         package init(path: [String], expected: JSONValue?) {
@@ -34,7 +34,7 @@ package struct ChangeCondition: Sendable {
     package var revision: Int?
     /// The epoch of ``revision``; nil for any.
     package var epoch: String?
-    /// All of these must hold.
+    /// The comparisons, all of which must succeed.
     package var comparisons: [Comparison]
 
     package init(revision: Int? = nil, epoch: String? = nil, comparisons: [Comparison] = []) {
@@ -51,7 +51,7 @@ package struct CounterStep: Sendable, Equatable {
 
     /// The number to add, one of ``exactIntegers``.
     package var by: Int
-    /// A sum outside these bounds is refused with `conflict`; nil for no bound.
+    /// The bounds of the sum; nil for no bound. An increment whose sum is outside them is refused with `conflict`.
     package var minimum: Int?
     package var maximum: Int?
 
@@ -63,13 +63,13 @@ package struct CounterStep: Sendable, Equatable {
 
     /// Adds ``by`` to the value at a path.
     /// - Parameter old: the value; nil for none, which counts as 0
-    /// - Throws: `invalidChange` if the value or the sum is not an exact integer; `conflict` if the sum is outside the
-    ///   bounds.
+    /// - Throws: `invalidChange` if the value or the sum is not one of ``exactIntegers``; `conflict` if the sum is
+    ///   outside the bounds.
     func sum(with old: JSONValue?, at path: [String]) throws(ConfigError) -> Int {
         guard let number = old.map({ $0.int }) ?? 0, Self.exactIntegers.contains(number) else {
             throw ConfigError(
                 .invalidChange,
-                "the value at \"\(JSONPath(path))\" is not an integer from -(2^53-1) to 2^53-1; set it to one first")
+                "the value at \"\(JSONPath(path))\" is not an integer from -(2^53-1) to 2^53-1; set it to such an integer")
         }
         let sum = number + by
         if let minimum, sum < minimum {

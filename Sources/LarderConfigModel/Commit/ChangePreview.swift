@@ -4,11 +4,12 @@ package import LarderJSON
 package struct ChangePreview: Sendable {
     /// The snapshot that the change was applied to.
     package let current: ConfigSnapshot
-    /// The configuration that the change would publish; that of ``current`` if it would publish nothing.
+    /// The configuration that the change would publish; that of ``current`` if the change would publish nothing.
     package let value: JSONValue
     package let result: ChangeBatch.Result
 
-    /// The differences between the two configurations. Computed off every actor.
+    /// The differences between the configurations before and after the change. They are computed outside every actor,
+    /// so that large configurations do not block one.
     package func difference() async -> ConfigDifference {
         await ConfigDifference.between(current.value, value, at: JSONPath([]))
     }
