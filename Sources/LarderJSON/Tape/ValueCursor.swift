@@ -1,10 +1,10 @@
-/// A value or member name of a document, for code that visits many of them.
+/// A value or member name of a document, for code that visits many values.
 ///
-/// Unlike ``JSONValue`` it does not keep the document in memory, so copying it costs no reference counting. It must not
-/// be used after the call of ``JSONValue/withCursor(_:)`` that it comes from.
+/// Unlike a ``JSONValue``, a cursor does not keep the document in memory, so copying a cursor costs no reference
+/// counting. It must not be used after the call of ``JSONValue/withCursor(_:)`` that created it has returned.
 ///
-/// It is visible only to `LarderSchema`. It is not `package`, because the compiler inlines only public code into other
-/// modules; validation takes twice as long without that.
+/// Only `LarderSchema` uses this type. It is not `package`, because the compiler inlines only public code into other
+/// modules. Without inlining, validation takes twice as long.
 @_spi(LarderSchema) public struct ValueCursor {
     @usableFromInline let text: UnsafePointer<UInt8>
     @usableFromInline let node: UnsafePointer<Node>
@@ -19,11 +19,11 @@
     @inlinable @inline(__always)
     public var rawKind: UInt8 { UInt8(truncatingIfNeeded: node.pointee.kind) }
 
-    /// Whether the value is `true`; false for other kinds except a string with escapes.
+    /// Whether a boolean is `true`. False for other kinds, except that it is true for a string or name with escapes.
     @inlinable @inline(__always)
     public var isTrue: Bool { node.pointee.has(Node.Flag.isTrue) }
 
-    /// The number of nodes of the value and the values in it.
+    /// The number of nodes in the document for the value and all values and names in it.
     @inlinable @inline(__always)
     public var span: Int { Int(node.pointee.span) }
 
@@ -31,7 +31,7 @@
     @inlinable @inline(__always)
     public var identity: UnsafeRawPointer { UnsafeRawPointer(node) }
 
-    /// The number of elements, or of members with distinct names.
+    /// The number of elements of an array, or of members with distinct names of an object.
     @inlinable @inline(__always)
     public var count: Int {
         let stored = Int(node.pointee.storedCount)
@@ -57,7 +57,7 @@
         UnsafeBufferPointer(start: text + Int(node.pointee.offset), count: Int(node.pointee.length))
     }
 
-    /// The content of a string or name without escapes; nil if it has escapes.
+    /// The bytes between the quotation marks of a string or name; nil if they contain escapes.
     @inlinable @inline(__always)
     public var plainString: UnsafeBufferPointer<UInt8>? {
         guard !node.pointee.has(Node.Flag.escaped) else { return nil }
@@ -73,7 +73,8 @@
         }
     }
 
-    /// Writes the content of a string or name with escapes. Returns its length.
+    /// Writes the content of a string or name that has escapes to a buffer, with the escapes resolved. Returns the
+    /// number of bytes written.
     @usableFromInline
     func decode(into buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
         Names.withBytes(node.pointee, text: text) { bytes in
@@ -85,7 +86,8 @@
     /// The string or name with escapes resolved.
     public var string: String { withString { String(checked: UnsafeRawBufferPointer($0)) } }
 
-    /// The hash of a member name, as ``hash(ofName:)`` computes it. The parser has stored it.
+    /// The hash of a member name, as ``hash(ofName:)`` computes it. The parser has stored it in the document. It is
+    /// computed only for a name that occurs again later in the object.
     @inlinable @inline(__always)
     public var nameHash: UInt32 { node.pointee.has(Node.Flag.redirected) ? computeNameHash() : node.pointee.span }
 
@@ -95,8 +97,8 @@
     /// The hash of a name in UTF-8. It does not resist deliberate collisions.
     public static func hash(ofName name: UnsafeRawBufferPointer) -> UInt32 { NameHash.exact(name) }
 
-    /// The member of an object with a name in UTF-8; must not be called for other kinds. Takes time proportional to the
-    /// number of members.
+    /// Returns the member of an object that has a name in UTF-8; nil if there is none. Must not be called for other
+    /// kinds. Takes time proportional to the number of members.
     public func member(_ name: UnsafeBufferPointer<UInt8>) -> (name: ValueCursor, value: ValueCursor)? {
         let hash = NameHash.exact(UnsafeRawBufferPointer(name))
         var members = members
@@ -169,7 +171,7 @@ extension JSONValue {
         withExtendedLifetime(document) { body(ValueCursor(text: document.text, node: document.nodes + node)) }
     }
 
-    /// The value at a cursor into the document of this value.
+    /// Returns the value at a cursor, which must point into the document of this value.
     @_spi(LarderSchema) public func value(at cursor: ValueCursor) -> JSONValue {
         JSONValue(document: document, node: cursor.node - document.nodes)
     }
