@@ -1,7 +1,7 @@
 public import LarderJSON
 
 extension ConfigApply {
-    /// One of several changes that are made as one.
+    /// One change in the list of `config.apply`, which makes all changes of the list or none.
     public struct Change: Sendable, Equatable {
         public enum Operation: Sendable, Equatable {
             /// Set an override, as with `config.set`.
@@ -9,13 +9,13 @@ extension ConfigApply {
             case set(JSONValue, ttlMilliseconds: Int? = nil)
             /// Remove the overrides at and below the path, as with `config.unset`.
             case unset
-            /// Change nothing. ``Change/ifValue`` is still compared.
+            /// Change nothing at the path, and only compare the value there with ``Change/ifValue``.
             case test
         }
 
         public var operation: Operation
         public var path: JSONPath
-        /// The resolved value that must be at the path before the first change is made.
+        /// The resolved value that must be at the path before the first change of the list is made.
         public var ifValue: ValueCondition
 
         public init(_ operation: Operation, at path: JSONPath, ifValue: ValueCondition = .any) {

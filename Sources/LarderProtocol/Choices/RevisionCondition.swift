@@ -20,7 +20,7 @@ public struct RevisionCondition: Sendable, Equatable {
         }
     }
 
-    /// Writes the members into the object that the writer has begun.
+    /// Writes `ifRevision` and `epoch` as members of the object that the writer has begun.
     func writeMembers(to writer: inout JSONWriter) {
         writer.member("ifRevision", revision)
         writer.member("epoch", epoch)

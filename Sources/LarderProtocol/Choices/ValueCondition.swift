@@ -7,7 +7,8 @@ public enum ValueCondition: Sendable, Equatable {
     case any
     /// No value.
     case absent
-    /// A value that equals this one. The order of members does not count; the text of numbers does.
+    /// A value that equals this one. The order of members does not count; the text of numbers does, so 1.0 does not
+    /// equal 1.
     case equals(JSONValue)
 
     init(from reader: MemberReader) throws(WireError) {
@@ -28,7 +29,7 @@ public enum ValueCondition: Sendable, Equatable {
         self = .equals(value)
     }
 
-    /// Writes the member into the object that the writer has begun.
+    /// Writes `ifValue` or `ifAbsent`, if any, as a member of the object that the writer has begun.
     func writeMembers(to writer: inout JSONWriter) {
         switch self {
         case .any: break
@@ -38,7 +39,7 @@ public enum ValueCondition: Sendable, Equatable {
     }
 }
 
-// Comparing a value reveals it, so it needs the right to read.
+// The result of a comparison reveals the value, so a request that compares values requires the right to read.
 
 extension ConfigSet.Parameters {
     var comparesValues: Bool { ifValue != .any }
