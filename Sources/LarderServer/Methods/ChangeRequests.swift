@@ -6,7 +6,7 @@ import LarderProtocol
 // Conditions and dry runs of the methods that change a namespace.
 
 extension ChangeTerms {
-    /// - Parameter path: the path of `ifValue`
+    /// - Parameter path: the path at which the value is compared with `ifValue`
     init(
         _ ifRevision: RevisionCondition, _ path: [String] = [], _ ifValue: ValueCondition = .any,
         because reason: String?
@@ -17,7 +17,7 @@ extension ChangeTerms {
 }
 
 extension ChangeCondition {
-    /// Converts the condition of a request; nil for none.
+    /// Converts the conditions of a request; nil if the request has none.
     init?(_ ifRevision: RevisionCondition, comparisons: [Comparison] = []) {
         if ifRevision.revision == nil, comparisons.isEmpty { return nil }
         self.init(revision: ifRevision.revision, epoch: ifRevision.epoch, comparisons: comparisons)
@@ -25,7 +25,7 @@ extension ChangeCondition {
 }
 
 extension ChangeCondition.Comparison {
-    /// Converts the condition of a request; nil for none.
+    /// Converts the value condition of a request; nil if the request has none.
     init?(_ condition: ValueCondition, at path: [String]) {
         switch condition {
         case .any: return nil
@@ -38,10 +38,10 @@ extension ChangeCondition.Comparison {
 /// Which values of a namespace a peer may see.
 struct ValueVisibility: Sendable {
     let mayRead: Bool
-    /// The patterns of values that are masked.
+    /// The patterns of the paths whose values are masked.
     let secrets: SecretPatterns
 
-    /// Returns the value as the peer may see it, and whether it is masked.
+    /// Returns the value as the peer may see it, and whether any part of it is masked.
     func shown(_ value: JSONValue, at path: JSONPath) -> (JSONValue, Bool) {
         mayRead ? secrets.masked(value, at: path) : (SecretPatterns.mask, true)
     }
@@ -85,7 +85,7 @@ struct DryRun {
 
     var changed: Bool { !shown.changes.isEmpty }
 
-    /// The result of a dry run of methods that return a *Change*.
+    /// The result in the form of the methods that return a `ConfigChange`, such as `config.set`.
     var change: ConfigChange {
         ConfigChange(
             revision: preview.current.revision, epoch: epoch, changed: changed,
@@ -96,7 +96,7 @@ struct DryRun {
 }
 
 extension ConfigNamespace {
-    /// Resolves a change as a commit would, and changes nothing.
+    /// Returns what a commit of the change would do, and changes nothing.
     func preview(_ change: LayerChange, _ visibility: ValueVisibility) async throws(WireError) -> DryRun {
         do throws(ConfigError) {
             let preview = try await self.preview(change)
