@@ -38,7 +38,7 @@ struct AnnotationTests {
         #expect(limit.types == ["integer"])
     }
 
-    @Test("the permitted values are those of enum and const, of all branches, or both booleans")
+    @Test("the permitted values are those of enum and const in all branches; for a boolean, they are true and false")
     func values() throws {
         #expect(try annotations("color")?.values == ["red", "green"])
         #expect(try annotations("color")?.examples == ["red"])
@@ -52,21 +52,21 @@ struct AnnotationTests {
         #expect(try annotations("servers.0")?.title == "First")
     }
 
-    @Test("members without a property have the schema of their pattern, or that of other members")
+    @Test("a member not in `properties` has the annotations of its pattern or of `additionalProperties`")
     func otherMembers() throws {
         #expect(try annotations("x-a")?.title == "Extension")
         #expect(try annotations("anything")?.title == "Other")
         #expect(try annotations("")?.memberNames == ["search", "color", "enabled", "servers"])
     }
 
-    @Test("a path without a subschema, or whose values are not permitted, has no annotations")
+    @Test("a path has no annotations if no schema applies to it or if no value is permitted there")
     func none() throws {
         #expect(try annotations("old") == nil)
         #expect(try annotations("color.x") == nil)
         #expect(try annotations("search.unknown") == nil)
     }
 
-    @Test("a recursive schema can be followed to any depth")
+    @Test("annotations are found at any depth of a recursive schema")
     func recursive() throws {
         let schema = try compile(##"{"title": "Node", "properties": {"next": {"$ref": "#"}}}"##)
         let path = JSONPath(Array(repeating: "next", count: 1_000))

@@ -2,7 +2,8 @@ import LarderJSON
 import LarderSchema
 import Testing
 
-/// Draft-07 has no official suite here, so these cases cover the keywords, and above all the differences to 2020-12.
+/// The official suite runs only for draft 2020-12, so these cases cover the keywords of draft-07, above all the
+/// differences between the two drafts.
 @Suite("Draft-07")
 struct Draft7Tests {
     struct Case: Sendable, CustomStringConvertible {
@@ -181,13 +182,13 @@ struct Draft7Tests {
             invalid: [#"{"b": 1}"#]),
     ]
 
-    @Test("values are accepted and rejected", arguments: cases)
+    @Test("values are accepted and rejected as draft-07 requires", arguments: cases)
     func validation(testCase: Case) throws {
         for value in testCase.valid { #expect(try accepts(testCase.text, value), "\(value)") }
         for value in testCase.invalid { #expect(try !accepts(testCase.text, value), "\(value)") }
     }
 
-    @Test("Python's jsonschema agrees", .enabled(if: PythonComparison.isAvailable))
+    @Test("Python's jsonschema accepts and rejects the same values", .enabled(if: PythonComparison.isAvailable))
     func comparison() throws {
         var pairs: [PythonComparison.Pair] = []
         var expected: [Bool?] = []
@@ -198,13 +199,13 @@ struct Draft7Tests {
             }
         }
         let results = try PythonComparison.validate(pairs)
-        // Python resolves the references of one case against the wrong base.
+        // Python reports an error for one case, because it resolves the references against the wrong base URI.
         for (index, pair) in pairs.enumerated() where results[index] != nil {
             #expect(results[index] == expected[index], "\(pair.schema.compactText) \(pair.value.compactText)")
         }
     }
 
-    @Test("the dialect can change within a document")
+    @Test("a subschema can have another dialect than the document that contains it")
     func mixedDialects() throws {
         let schema = ##"""
             {"$id": "http://localhost/main", "properties": {"old": {"$ref": "old"}, "new": {"prefixItems": [{"type": "null"}]}},

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Hostile schemas and values")
 struct HostileSchemaTests {
-    @Test("a pattern that exceeds its limit is a violation of the pattern with its location")
+    @Test("matching that takes too many steps is reported as a violation at the location of the pattern")
     func pattern() throws {
         let schema = #"{"properties": {"a": {"pattern": "^(x+)+$"}}}"#
         let text = String(repeating: "x", count: 60) + "!"
@@ -17,7 +17,7 @@ struct HostileSchemaTests {
         #expect(try violations(#"{"patternProperties": {"^(x+)+$": true}}"#, "{\"\(text)\": 1}").count == 1)
     }
 
-    @Test("many texts that need many steps each stop the validation")
+    @Test("validation stops if each of many texts takes many steps to match")
     func manyTexts() throws {
         let text = "\"" + String(repeating: "a", count: 400) + "!" + "\""
         let value = "[" + Array(repeating: text, count: 2_000).joined(separator: ",") + "]"
@@ -25,7 +25,7 @@ struct HostileSchemaTests {
         #expect(found.last?.contains("takes too many steps") == true)
     }
 
-    @Test("a schema that doubles the work at each level stops with a violation")
+    @Test("validation stops with a violation if each level of the schema doubles the work")
     func doubling() throws {
         let levels = (0..<40).map {
             ##""\##($0)": {"allOf": [{"$ref": "#/$defs/\##($0 + 1)"}, {"$ref": "#/$defs/\##($0 + 1)"}]}"##
@@ -37,7 +37,7 @@ struct HostileSchemaTests {
         #expect(found.first?.hasSuffix("validation takes too many steps, so it stopped; simplify the schema") == true)
     }
 
-    @Test("references without an end that only some values reach stop with a violation")
+    @Test("validation stops with a violation if a value leads to endless references; other values are accepted")
     func endless() throws {
         for schema in [
             ##"{"if": {"type": "number"}, "then": {"$ref": "#"}}"##,
@@ -90,7 +90,7 @@ struct HostileSchemaTests {
         #expect(schema.isValid([[[1]]]))
     }
 
-    @Test("at most the requested number of violations is returned, also for many")
+    @Test("at most the requested number of violations, and at least one, is returned for 100,000 invalid elements")
     func manyViolations() throws {
         let value = "[" + Array(repeating: "1", count: 100_000).joined(separator: ",") + "]"
         let schema = #"{"items": {"anyOf": [{"type": "string"}, {"minimum": 2}, {"enum": ["a"]}]}}"#
@@ -104,7 +104,7 @@ struct HostileSchemaTests {
         #expect(try accepts(#"{"uniqueItems": true}"#, "[\(elements)]"))
     }
 
-    @Test("names with escapes, duplicate names and more members than a table holds are found")
+    @Test("members are found despite escaped names, duplicate names and a large number of other members")
     func names() throws {
         let schema = #"{"properties": {"aé": {"type": "string"}, "n": {"type": "null"}}, "required": ["aé", "n"]}"#
         #expect(try accepts(schema, #"{"a\u00e9": "x", "\u006e": null}"#))

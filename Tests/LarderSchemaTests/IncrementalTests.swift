@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Validation after a change")
 struct IncrementalTests {
-    @Test("the result equals that of a complete validation, for random schemas and changes", arguments: [false, true])
+    @Test("validation after a random change returns the same violations as a complete validation", arguments: [false, true])
     func random(isDraft7: Bool) throws {
         let seed = SeededGenerator.randomSeed
         var random = RandomSchema(seed: seed, isDraft7: isDraft7)
@@ -32,7 +32,7 @@ struct IncrementalTests {
     }
 
     @Test(
-        "members that are added or removed, and values of another kind, are found",
+        "validation after a change finds violations by added, removed and changed values",
         arguments: [
             (#"{"required": ["a"]}"#, #"{"a": 1}"#, "/a", "{}"),
             (#"{"maxProperties": 1}"#, #"{"a": 1}"#, "/b", #"{"a": 1, "b": 2}"#),
@@ -62,9 +62,9 @@ struct IncrementalTests {
         #expect(schema.validate(previous, previous: previous, changedAt: path).isEmpty)
     }
 
-    @Test("values that the change does not affect are not evaluated")
+    @Test("validation after a change does not evaluate values that the change does not affect")
     func unaffected() throws {
-        // The other member is invalid in both documents, which a complete validation would find.
+        // `b` is invalid in both documents. A complete validation would report it.
         let schema = try compile(
             #"{"allOf": [{"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}]}"#)
         let found = schema.validate(["a": 2, "b": "x"], previous: ["a": 1, "b": "x"], changedAt: JSONPath(["a"]))
@@ -73,7 +73,7 @@ struct IncrementalTests {
 }
 
 extension RandomSchema {
-    /// The path of a random value in a document, or sometimes of a value that does not exist.
+    /// The path of a random value in a document, or sometimes a path without a value.
     mutating func path(in value: JSONValue) -> JSONPath {
         var segments: [String] = []
         var value = value
@@ -94,7 +94,7 @@ extension RandomSchema {
         return JSONPath(segments)
     }
 
-    /// The document with another value at a path, or without the member there.
+    /// The document with another value at a path or, at random, without the member at the path.
     mutating func changed(_ value: JSONValue, at path: JSONPath) -> JSONValue {
         let isRemoved = Int.random(in: 0..<4, using: &generator) == 0
         return replace(value, path.segments[...], by: isRemoved ? nil : self.value(depth: 1))

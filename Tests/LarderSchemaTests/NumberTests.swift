@@ -43,7 +43,7 @@ struct NumberTests {
     }
 
     @Test(
-        "limits apply to integers and fractions",
+        "numeric limits, type, enum and const apply to integers, fractions and very large numbers",
         arguments: [
             (#"{"minimum": 1.5}"#, ["2", "1.5", "1e9"], ["1", "1.4999999999999999999999"]),
             (#"{"exclusiveMinimum": 1}"#, ["2", "1.0000000000000000000001"], ["1", "1.0", "0"]),

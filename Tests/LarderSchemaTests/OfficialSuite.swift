@@ -2,11 +2,11 @@ import Foundation
 import LarderJSON
 import LarderSchema
 
-/// The official test suite of JSON Schema (github.com/json-schema-org/JSON-Schema-Test-Suite), if `LARDER_SUITES` names
-/// the folder that contains it as `json-schema`.
+/// The official test suite of JSON Schema (github.com/json-schema-org/JSON-Schema-Test-Suite). Its tests run only if
+/// `LARDER_SUITES` names a folder that contains the suite in the subfolder `json-schema`.
 enum OfficialSuite {
     struct Case: Sendable, CustomStringConvertible {
-        /// The file without extension, such as `optional/format/date`.
+        /// The path of the file in the tests of the draft, without extension, such as `optional/format/date`.
         var file: String
         var group: String
         var test: String
@@ -23,7 +23,7 @@ enum OfficialSuite {
         return FileManager.default.fileExists(atPath: folder.path) ? folder : nil
     }()
 
-    /// The cases of the files in a folder, not including those in folders within it.
+    /// The cases for draft 2020-12 in the files of a folder, without those in its subfolders.
     static func cases(in subfolder: String) throws -> [Case] {
         guard let folder = folder?.appending(path: "tests/draft2020-12").appending(path: subfolder) else { return [] }
         var cases: [Case] = []
@@ -45,7 +45,7 @@ enum OfficialSuite {
         return cases
     }
 
-    /// Loads the documents that the suite expects at `http://localhost:1234/`.
+    /// Loads one of the documents that the suite expects at `http://localhost:1234/` from its folder `remotes`.
     static func load(_ uri: String) -> JSONValue? {
         let prefix = "http://localhost:1234/"
         guard uri.hasPrefix(prefix), let folder,

@@ -61,13 +61,13 @@ struct PatternTests {
     }
 
     @Test(
-        "no PCRE2 syntax passes unchanged",
+        "syntax that PCRE2 has and ECMA-262 does not have is rejected",
         arguments: [#"\Qa\E"#, #"\G"#, "(?R)", "(?1)", #"\R"#, #"\h"#, #"\g{1}"#, "(?|a)"])
     func noOtherSyntax(pattern: String) {
         #expect(throws: PatternError.self) { try Pattern(pattern) }
     }
 
-    @Test("a pattern that backtracks exponentially reaches the limit")
+    @Test("matching stops at the step limit if a pattern backtracks exponentially")
     func exponential() throws {
         #expect(try matches("^(a+)+$", String(repeating: "a", count: 40) + "!") == .limitReached)
         #expect(try matches("^(a|aa)+$", String(repeating: "a", count: 100) + "!") == .limitReached)
@@ -75,7 +75,7 @@ struct PatternTests {
         #expect(try matches("^([a-z]+,)*[a-z]+$", String(repeating: "abc,", count: 10_000) + "x") == .matches)
     }
 
-    @Test("deeply nested groups are rejected")
+    @Test("a pattern with deeply nested groups is rejected")
     func nesting() {
         let pattern = String(repeating: "(", count: 10_000) + String(repeating: ")", count: 10_000)
         #expect(throws: PatternError.self) { try Pattern(pattern) }

@@ -1,7 +1,7 @@
 import LarderJSON
 import TestSupport
 
-/// Validates with the Python package `jsonschema`, as another opinion.
+/// Validates with the Python package `jsonschema`, as a reference for the results of `LarderSchema`.
 enum PythonComparison {
     struct Pair {
         var schema: JSONValue
@@ -23,7 +23,7 @@ enum PythonComparison {
                 print(type(error).__name__)
         """
 
-    /// Returns for each pair whether Python accepts the value; nil if it reports an error.
+    /// Returns for each pair whether Python accepts the value; nil for a pair for which Python reports an error.
     static func validate(_ pairs: [Pair]) throws -> [Bool?] {
         let lines = pairs.map { "[\($0.schema.compactText),\($0.value.compactText)]\n" }.joined()
         let results = try Command.run("python3", ["-c", program], input: lines, until: .after(.seconds(600))).output

@@ -6,15 +6,15 @@ import Testing
 
 @Suite("Comparison with Python", .enabled(if: PythonComparison.isAvailable, "python3-jsonschema is not installed"))
 struct PythonComparisonTests {
-    /// The number of random pairs. contrib/fuzz/compare-schemas.sh sets the variable.
+    /// The number of random pairs of a schema and a value. contrib/fuzz/compare-schemas.sh sets the variable.
     private static let count =
         ProcessInfo.processInfo.environment["LARDER_SCHEMA_PAIRS"].flatMap { Int($0) } ?? 1_000
 
-    @Test("random values are accepted and rejected as Python's jsonschema does", arguments: [false, true])
+    @Test("Python's jsonschema accepts and rejects the same random values", arguments: [false, true])
     func random(isDraft7: Bool) throws {
         let seed = SeededGenerator.randomSeed
         var random = RandomSchema(seed: seed, isDraft7: isDraft7)
-        // Version 4.10, which Debian 12 has, does not implement `unevaluated…` completely.
+        // Version 4.10 of jsonschema, which Debian 12 has, does not implement `unevaluated…` completely.
         random.usesUnevaluated = false
         let valuesPerSchema = 10
         for _ in 0..<max(1, Self.count / 10_000) {
@@ -32,7 +32,7 @@ struct PythonComparisonTests {
                 accepted += isValid ? 1 : 0
                 #expect(schema.validate(pair.value).isEmpty == isValid)
                 guard let expectation else {
-                    // Version 4.10 cannot handle `additionalItems` beside a boolean as `items`.
+                    // Version 4.10 of jsonschema reports an error for `additionalItems` if `items` is a boolean.
                     unknown += 1
                     continue
                 }

@@ -1,7 +1,8 @@
 import LarderJSON
 import TestSupport
 
-/// Generates random schemas, and values that often satisfy them. Both use few names and values, so that they meet.
+/// Generates random schemas, and values that often satisfy them. Both use few distinct names and values, so that the
+/// keywords often apply to the values.
 struct RandomSchema {
     var generator: SeededGenerator
     /// Whether to generate schemas of draft-07 instead of 2020-12.
@@ -36,20 +37,22 @@ struct RandomSchema {
     }
 
     private mutating func scalarNumber() -> JSONValue {
-        // Python compares numbers of more digits imprecisely.
+        // The numbers have few digits, because Python compares longer ones imprecisely.
         isOne(in: 3) ? .double(Double(number(-8...8)) / 2) : .int(number(-3...6))
     }
 
     // MARK: Schemas
 
-    /// A schema with definitions that it refers to.
+    /// A complete schema, which contains the definitions that its references name.
     mutating func document() -> JSONValue {
         let dialect =
             isDraft7 ? "http://json-schema.org/draft-07/schema#" : "https://json-schema.org/draft/2020-12/schema"
         var members: [(String, JSONValue)] = [("$schema", .string(dialect))]
         let root = schema(depth: 3)
         if root.kind == .object { members += root.members.filter { $0.name != "$ref" }.map { ($0.name, $0.value) } }
-        // Definitions refer only to later ones, except below a member, so that references end.
+        // The keywords that apply to the same value as a definition refer only to later definitions. Otherwise,
+        // references could follow each other without end. A reference in the schema of a member or element is always
+        // permitted.
         var definitions: [(String, JSONValue)] = []
         for index in Self.definitions.indices {
             definitions.append(
@@ -65,7 +68,7 @@ struct RandomSchema {
         var members: [(String, JSONValue)] = []
         if isOne(in: 2) { members.append(("type", types())) }
         for _ in 0..<number(1...3) { members += keyword(depth: depth, references) }
-        // Of equal keywords the last one counts.
+        // If the object contains a keyword twice, the last one counts.
         return .object(members)
     }
 
@@ -85,7 +88,7 @@ struct RandomSchema {
             if isOne(in: 2) { return [("pattern", .string(pick(["^a", "b$", "^[a-z]+$", "^.$", "[0-9]"])))] }
             return [(pick(["minLength", "maxLength"]), .int(number(0...3)))]
         case 3:
-            // Python compares booleans in containers with numbers.
+            // Python considers `true` equal to 1 in arrays and objects, so these contain no booleans here.
             let depth = isOne(in: 2) ? 0 : 1
             if isOne(in: 2) { return [("const", value(depth: depth, booleans: depth == 0))] }
             return [("enum", .array((0..<number(1...4)).map { _ in value(depth: depth, booleans: depth == 0) }))]
@@ -134,7 +137,7 @@ struct RandomSchema {
         }
     }
 
-    /// Never `true`, for which Python reports an error.
+    /// A schema for `additionalItems`. It is never `true`, because Python reports an error for that.
     private mutating func additionalItems(_ depth: Int) -> JSONValue {
         let schema = schema(depth: depth - 1)
         return schema.bool == true ? .emptyObject : schema

@@ -27,7 +27,7 @@ struct ReferenceTests {
         #expect(!schema.isValid(["c": ["up": ["a": "x"]]]))
     }
 
-    @Test("anchors of a loaded document are found by the URI it was loaded from and by its identifier")
+    @Test("an anchor in a loaded document is found by the URI of the document and by its `$id`")
     func anchors() throws {
         let documents = [
             "file:///schemas/other.json":
@@ -41,7 +41,7 @@ struct ReferenceTests {
         #expect(!schema.isValid(["b": 1]))
     }
 
-    @Test("a dynamic reference uses the outermost schema with the anchor, in documents that only it leads to")
+    @Test("a dynamic reference in a loaded document uses the outermost schema with the anchor, also after a change")
     func dynamic() throws {
         let tree = ##"""
             {"$id": "https://example.com/tree", "$dynamicAnchor": "node", "type": "object",
@@ -66,7 +66,7 @@ struct ReferenceTests {
         #expect(!schema.isValid(["$defs": ["a": ["minLength": -1]]]))
     }
 
-    @Test("schemas that the metaschema rejects are errors", arguments: 0..<20)
+    @Test("a random schema that the metaschema rejects cannot be compiled", arguments: 0..<20)
     func agreement(seed: Int) throws {
         let metaschema = try compile(##"{"$ref": "https://json-schema.org/draft/2020-12/schema"}"##)
         var random = RandomSchema(seed: UInt64(seed))

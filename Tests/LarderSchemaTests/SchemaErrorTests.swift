@@ -87,14 +87,14 @@ struct SchemaErrorTests {
         #expect(error?.description == description)
     }
 
-    @Test("an error in another document names that document")
+    @Test("the location of an error in a loaded document contains the URI of that document")
     func otherDocument() throws {
         let error = try schemaError(
             #"{"$ref": "other.json"}"#, documents: ["file:///schemas/other.json": #"{"minItems": null}"#])
         #expect(error?.location == "file:///schemas/other.json#/minItems")
     }
 
-    @Test("a metaschema with an unknown required vocabulary is rejected, with an optional one it is accepted")
+    @Test("a metaschema with an unknown vocabulary is rejected if the vocabulary is required, and accepted otherwise")
     func vocabularies() throws {
         func metaschema(_ required: Bool) -> [String: String] {
             [
@@ -107,7 +107,7 @@ struct SchemaErrorTests {
         }
         let schema = #"{"$schema": "https://example.com/meta", "minimum": 5}"#
         #expect(try schemaError(schema, documents: metaschema(true))?.code == .unknownDialect)
-        // Without the vocabulary for validation, `minimum` has no meaning.
+        // The metaschema does not list the vocabulary for validation, so `minimum` has no meaning.
         let compiled = try compile(schema, documents: metaschema(false))
         #expect(compiled.isValid(1))
     }

@@ -13,7 +13,7 @@ func compile(
     }
 }
 
-/// The error of a schema; nil if it has none.
+/// The error that compiling a schema throws; nil if the schema is valid.
 func schemaError(_ text: String, documents: [String: String] = [:]) throws -> SchemaError? {
     do {
         _ = try compile(text, baseURI: documents.isEmpty ? "" : "file:///schemas/main.json", documents: documents)
@@ -27,7 +27,7 @@ func schemaError(_ text: String, documents: [String: String] = [:]) throws -> Sc
 func accepts(_ schema: String, _ value: String) throws -> Bool {
     let (schema, value) = (try compile(schema), try JSONValue(parsing: value))
     let isValid = schema.isValid(value)
-    // Both ways of validation must agree.
+    // If `isValid` and `validate` disagree, this is the result of `validate`.
     return schema.validate(value).isEmpty == isValid ? isValid : !isValid
 }
 

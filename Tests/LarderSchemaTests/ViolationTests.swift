@@ -85,14 +85,14 @@ struct ViolationTests {
         #expect(found.map(\.keyword) == ["format"])
     }
 
-    @Test("long values are shortened to 60 characters")
+    @Test("violation messages shorten long values to 60 characters")
     func longValue() throws {
         let text = String(repeating: "ä", count: 100)
         let found = try violations(#"{"type": "null"}"#, "\"\(text)\"")
         #expect(found == [" #/type expected null, found \"\(text.prefix(59))…\""])
     }
 
-    @Test("deep violations come first, at the same depth in the order of the document")
+    @Test("violations in deeper values come first, and those at the same depth are in the order of the document")
     func order() throws {
         let schema = #"""
             {"required": ["x"], "properties": {
@@ -127,7 +127,7 @@ struct ViolationTests {
             ])
     }
 
-    @Test("a violation in a definition has the location of the definition, with its document")
+    @Test("the location of a violation in a definition is that of the definition, with the URI of a loaded document")
     func locations() throws {
         let schema = try compile(
             ##"{"properties": {"a": {"$ref": "other.json#/$defs/port"}, "b": {"$ref": "#/$defs/n~0m"}}, "$defs": {"n~m": {"type": "null"}}}"##,
@@ -144,7 +144,7 @@ struct ViolationTests {
         #expect(try violations(schema, "1") == [" #/$defs/s/type expected a string, found 1"])
     }
 
-    @Test("members that unknown-member keywords reject are reported even if other keywords are violated")
+    @Test("`unevaluatedProperties` reports the members that it rejects even if other keywords are violated")
     func unevaluated() throws {
         let schema = #"""
             {"allOf": [{"properties": {"a": {"type": "string"}}}], "properties": {"b": true},
