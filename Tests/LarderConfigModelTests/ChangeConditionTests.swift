@@ -7,7 +7,7 @@ import Testing
 struct ChangeConditionTests {
     private static let epoch = "00ff00ff00ff00ff"
 
-    /// A core whose snapshot has revision 1.
+    /// A commit core whose current snapshot has revision 1.
     private func core(_ value: JSONValue = ["a": ["x": 1], "n": 5]) throws -> CommitCore {
         var layers = Layers()
         layers.host = FileDocument(document: value, updatedAt: 1)
@@ -37,7 +37,7 @@ struct ChangeConditionTests {
                 comparisons: comparisons.map { .init(path: $0.path, expected: $0.expected) }))
     }
 
-    /// The code of the error of a change; nil if it was made.
+    /// Applies a change, and returns the error code if the change is refused; nil if it is made.
     private func refusal(_ change: LayerChange, _ batch: inout ChangeBatch) -> ConfigError.Code? {
         do throws(ConfigError) {
             _ = try batch.apply(change)
@@ -49,7 +49,7 @@ struct ChangeConditionTests {
 
     // MARK: Conditions
 
-    @Test("a change is made if the revision and the epoch are the current ones, otherwise it is a conflict")
+    @Test("a condition on the revision holds if revision and epoch are current, and is a conflict otherwise")
     func revision() throws {
         var batch = batch(try core())
         #expect(refusal(set(["b"], 1).on(condition(revision: 2)), &batch) == .conflict)
@@ -59,7 +59,7 @@ struct ChangeConditionTests {
         #expect(batch.hasChanged)
     }
 
-    @Test("after an earlier change of the batch, the revision is no longer current")
+    @Test("a condition on the revision is a conflict after an earlier change of the batch")
     func revisionInBatch() throws {
         var batch = batch(try core())
         _ = try batch.apply(set(["b"], 1))
@@ -67,7 +67,7 @@ struct ChangeConditionTests {
         #expect(refusal(.unset(path: ["b"], by: nil).on(condition(revision: 1)), &batch) == .conflict)
     }
 
-    @Test("earlier changes of the batch that leave the document as it is also leave the revision current")
+    @Test("a condition on the revision holds after earlier changes of the batch that leave the document as it is")
     func sameDocumentInBatch() throws {
         var batch = batch(try core())
         _ = try batch.apply(set(["n"], 5))
@@ -76,7 +76,7 @@ struct ChangeConditionTests {
         #expect(refusal(set(["c"], 1).on(condition(revision: 1)), &batch) == nil)
     }
 
-    @Test("values are compared with the resolved document, regardless of the order of members")
+    @Test("a condition on a value compares the resolved value, regardless of the order of members")
     func values() throws {
         var batch = batch(try core(["a": ["x": 1, "y": 2], "n": 5]))
         let reordered = try JSONValue(parsing: #"{"y":2,"x":1}"#)
@@ -88,7 +88,7 @@ struct ChangeConditionTests {
         #expect(refusal(set(["b"], 3).on(condition((["n"], try JSONValue(parsing: "5.0")))), &batch) == .conflict)
     }
 
-    @Test("values are compared with the result of the earlier changes of the batch")
+    @Test("a condition on a value sees the earlier changes of the batch")
     func valuesInBatch() throws {
         var batch = batch(try core())
         let take = { (expected: Int) in
@@ -99,7 +99,7 @@ struct ChangeConditionTests {
         #expect(refusal(take(0), &batch) == nil)
         #expect(refusal(take(0), &batch) == .conflict)
         #expect(refusal(take(1), &batch) == nil)
-        // Values above and below a changed path are resolved again.
+        // A change at a path also changes the resolved values above and below that path.
         _ = try batch.apply(set(["a", "y"], 2))
         #expect(refusal(set(["b"], 1).on(condition((["a"], ["x": 1]))), &batch) == .conflict)
         #expect(refusal(set(["b"], 1).on(condition((["a"], ["x": 1, "y": 2]))), &batch) == nil)
@@ -108,7 +108,7 @@ struct ChangeConditionTests {
         #expect(refusal(set(["b"], 2).on(condition((["a", "x"], nil))), &batch) == nil)
     }
 
-    @Test("an override that a lock hides is not the value that is compared")
+    @Test("a condition at a locked path compares the resolved value, not the override that the lock hides")
     func locked() throws {
         let core = try core()
         var first = batch(core)
@@ -118,7 +118,7 @@ struct ChangeConditionTests {
         #expect(refusal(set(["b"], 1).on(condition((["n"], 5))), &first) == nil)
     }
 
-    @Test("comparisons in batches agree with the resolved document, for random changes")
+    @Test("conditions in a batch are compared with the resolved document, for random changes")
     func randomBatches() throws {
         var generator = SystemRandomNumberGenerator()
         let names = ["a", "b", "c"]
@@ -151,7 +151,7 @@ struct ChangeConditionTests {
 
     // MARK: Increments
 
-    @Test("increments add to the resolved value, count an absent value as 0, and see earlier ones of the batch")
+    @Test("increments add to the resolved value, count an absent value as 0, and add to earlier increments of the batch")
     func increments() throws {
         var batch = batch(try core())
         let add = { (path: [String], step: CounterStep) in LayerChange.increment(path: path, step, by: nil) }
@@ -164,7 +164,7 @@ struct ChangeConditionTests {
         #expect(batch.causes.map(\.path) == ["n", "new.count"].map { $0.split(separator: ".").map(String.init) })
     }
 
-    @Test("an increment beyond its bounds is a conflict; one of a value or sum that is not exact is invalid")
+    @Test("an increment beyond its bounds is a conflict; it is invalid if the value or sum is not an exact integer")
     func incrementLimits() throws {
         let largest = CounterStep.exactIntegers.upperBound
         var batch = batch(
@@ -191,7 +191,7 @@ struct ChangeConditionTests {
 
     // MARK: Several changes
 
-    @Test("several changes are made with one cause, and each is journaled")
+    @Test("several changes made as one have one cause, and each that takes effect is journaled")
     func several() throws {
         let core = try core()
         var batch = batch(core)
@@ -204,7 +204,7 @@ struct ChangeConditionTests {
         #expect(batch.layers.override.entry(at: ["a", "x"])?.reason == "test")
     }
 
-    @Test("if one of several changes is refused, none is made")
+    @Test("if one of several changes made as one is refused, none of them is made")
     func severalRefused() throws {
         var batch = batch(try core(["list": [1], "n": 5]))
         _ = try batch.apply(set(["before"], 1))
@@ -215,7 +215,7 @@ struct ChangeConditionTests {
         #expect(batch.operations.count == 3 && batch.causes.count == 2)
     }
 
-    @Test("all comparisons of several changes are made before the first of them")
+    @Test("all conditions of several changes made as one are checked before the first change is made")
     func severalCompared() throws {
         var batch = batch(try core())
         let changes = LayerChange.several([set(["n"], 6), set(["m"], 5)], by: nil)

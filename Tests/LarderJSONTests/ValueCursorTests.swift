@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Cursors")
 struct ValueCursorTests {
-    /// The value at a cursor, read only through cursors.
+    /// A copy of the value at a cursor, built only from what cursors return.
     private func plain(_ cursor: ValueCursor) -> JSONValue {
         switch cursor.rawKind {
         case JSONValue.Kind.null.rawValue: return .null
@@ -35,7 +35,7 @@ struct ValueCursorTests {
     }
 
     @Test(
-        "visiting a document with cursors gives its values",
+        "the values that cursors return are those of the document",
         arguments: [
             "null", "true", "[]", "{}", #"{"a":[1,-0.50,"é\n\ud83d\ude00"],"":{"b\u0041":false}}"#,
             #"{"a":1,"b":2,"a":3}"#, #"{"a":1,"\u0061":2}"#,
@@ -46,7 +46,7 @@ struct ValueCursorTests {
         #expect(value.withCursor { plain($0) } == value)
     }
 
-    @Test("a cursor leads back to the value, and a missing member is not found")
+    @Test("`value(at:)` returns the value of a member that a cursor finds; a cursor returns nil for a missing member")
     func lookup() throws {
         let value: JSONValue = ["a": ["b": [1, 2]]]
         let name = Array("a".utf8)

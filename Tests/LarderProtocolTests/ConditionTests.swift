@@ -14,7 +14,7 @@ struct ConditionTests {
         }
     }
 
-    @Test("conditions are written as they are read")
+    @Test("parameters with conditions are the same after they are written and read again")
     func roundTrip() throws {
         let parameters = ConfigSet.Parameters(
             path: JSONPath(["a"]), value: 1, ifRevision: RevisionCondition(4, epoch: "00ff00ff00ff00ff"),
@@ -29,14 +29,14 @@ struct ConditionTests {
             try ConfigApply.Parameters(params: JSONValue.building { apply.write(to: &$0) }).changes == apply.changes)
     }
 
-    @Test("a null ifValue is an error by name, and absent by position")
+    @Test("a null ifValue is an error among named parameters, and counts as omitted among positional ones")
     func null() throws {
         #expect(detail(#"{"path":"a","value":1,"ifValue":null}"#)?.contains("ifAbsent") == true)
         let positional = try JSONValue(parsing: #"["a",1,null,null,null,null,null,null,true]"#)
         #expect(try ConfigSet.Parameters(params: positional).ifValue == .absent)
     }
 
-    @Test("an unknown parameter is named with the closest known one, unless all parameters are known")
+    @Test("the error for an unknown parameter suggests the closest known one")
     func unknown() {
         #expect(detail(#"{"path":"a","value":1}"#) == nil)
         #expect(detail(#"{"path":"a","value":1,"value":2,"reason":null}"#) == nil)
@@ -56,7 +56,7 @@ struct ConditionTests {
                 .contains("1025 characters") == true)
     }
 
-    @Test("a conflict is written with the current state, and read back")
+    @Test("a conflict error contains the current state, and is the same after it is written and read again")
     func conflict() throws {
         let error = WireError(
             WireError.Conflict(revision: 4, epoch: "e", path: JSONPath(["a", "b.c"]), value: ["x": 1]), "detail")

@@ -19,7 +19,7 @@ struct ChangeFileTests {
         }
     }
 
-    @Test("lines set and remove overrides")
+    @Test("lines PATH=VALUE set overrides, and lines unset PATH remove them")
     func lines() throws {
         let text = """
             # a comment
@@ -38,7 +38,7 @@ struct ChangeFileTests {
             ])
     }
 
-    @Test("a JSON5 object has paths and values, and an array has changes with conditions")
+    @Test("a JSON5 object is parsed as paths and values, and a JSON5 array as changes with conditions")
     func documents() throws {
         #expect(
             try parse("// comment\n{'search.limit': 1.50, hosts: ['a',],}") == [
@@ -52,7 +52,7 @@ struct ChangeFileTests {
             ])
     }
 
-    @Test("errors name the file and the line")
+    @Test("errors name the file, and the line or the index of the change")
     func errors() {
         #expect(message("a=1\nb")?.hasPrefix("f:2: \"b\" is neither") == true)
         #expect(message("=1")?.hasPrefix("f:1: the path is empty") == true)
@@ -62,7 +62,7 @@ struct ChangeFileTests {
         #expect(message("\n# nothing\n")?.hasPrefix("f has no changes") == true)
     }
 
-    @Test("only the differences of an edit become changes, and they can be made in another value")
+    @Test("only the differences of an edit become changes, and the same differences can be applied to another value")
     func edit() throws {
         let edit = DocumentEdit(
             old: ["a": ["x": 1, "y": 2], "list": [1], "gone": true],
@@ -80,7 +80,7 @@ struct ChangeFileTests {
                 == ["a": ["x": 9, "y": 3], "other": 1, "list": [1, 2], "n": 0])
     }
 
-    @Test("the notes of an edited text are ignored and replaced")
+    @Test("the notes above an edited value are not parsed, and new notes replace them")
     func notes() throws {
         let text = EditText.text(["a": 1], notes: ["one", "two\nlines"])
         #expect(text == "// one\n// two\\nlines\n{\n  \"a\": 1\n}\n")

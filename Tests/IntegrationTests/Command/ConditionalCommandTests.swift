@@ -71,7 +71,7 @@ struct ConditionalCommandTests {
         }
     }
 
-    @Test("edit asks again after a syntax error and after a conflict, with both changes")
+    @Test("edit opens the editor again after a syntax error, and after a conflict with the other change included")
     func editConflict() throws {
         try AgentHome.with { home in
             let agent = try home.start()

@@ -49,7 +49,7 @@ extension Integration {
             }
         }
 
-        @Test("`increment` returns the sum, and is a conflict if the sum would be out of bounds")
+        @Test("`increment` returns the sum, and fails with `conflict` if the sum would be out of bounds")
         func increment() async throws {
             try await AgentHome.with(starting: true) { (home) async throws in
                 let client = LarderClient(socket: home.socket)
@@ -62,7 +62,7 @@ extension Integration {
             }
         }
 
-        @Test("concurrent updates of one value all take effect")
+        @Test("concurrent `update` calls of several clients for one value all take effect")
         func concurrentUpdates() async throws {
             try await AgentHome.with(starting: true) { (home) async throws in
                 let socket = home.socket
@@ -84,7 +84,7 @@ extension Integration {
             }
         }
 
-        @Test("an update keeps the members that the type does not have, and hides members that it removes")
+        @Test("`update` keeps members that the Swift type does not have, and hides members that the closure removes")
         func otherMembers() async throws {
             try await AgentHome.with(starting: true) { (home) async throws in
                 let client = LarderClient(socket: home.socket)
@@ -98,7 +98,7 @@ extension Integration {
             }
         }
 
-        @Test("an update of an absent value without a default is `notFound`")
+        @Test("`update` without a default fails with `notFound` if there is no value")
         func absent() async throws {
             try await AgentHome.with(starting: true) { (home) async throws in
                 let client = LarderClient(socket: home.socket)

@@ -5,8 +5,8 @@ import TestSupport
 import Testing
 
 extension Integration {
-    /// Clients sell numbered tickets: the configuration has the number of tickets left, and a client that takes one
-    /// away has sold the ticket with the previous number. `LARDER_TICKETS` sets the number of tickets.
+    /// Clients sell numbered tickets. The configuration contains the number of tickets left. A client that lowers this
+    /// number from n to n - 1 has sold ticket n. `LARDER_TICKETS` sets the number of tickets at the start.
     @Suite("Tickets", .timeLimit(.minutes(20)))
     struct TicketTests {
         /// How a client makes sure that no other one sells the same ticket.
@@ -17,7 +17,8 @@ extension Integration {
         private struct Seller {
             let guardian: Guard
             var client: LineClient
-            /// The ticket that the pending request sells; nil if it is an increment or a read.
+            /// The ticket that the pending or next `config.set` sells; nil for increments, and while the number of
+            /// tickets left is unknown.
             var ticket: Int?
             /// The revision and epoch of the last reply.
             var state: (revision: JSONValue, epoch: JSONValue)?
@@ -31,15 +32,16 @@ extension Integration {
         private static let clients = 64
 
         private struct Sales {
-            /// The acknowledged tickets of each guard, in the order of the replies.
+            /// The tickets that clients with each guard have sold according to the replies, in the order of the
+            /// replies.
             var sold: [Guard: [Int]] = [:]
-            /// The number of sales whose reply was lost.
+            /// The number of sale requests for each guard that had no reply when the agent was killed.
             var lost: [Guard: Int] = [:]
             var conflicts = 0
             var count: Int { sold.values.reduce(0) { $0 + $1.count } }
         }
 
-        @Test("64 clients that compare or increment never sell a ticket twice, across kills of the agent")
+        @Test("64 clients with conditions or increments never sell a ticket twice, although the agent is killed four times")
         func tickets() throws {
             let variable = ProcessInfo.processInfo.environment["LARDER_TICKETS"]
             let tickets = variable.flatMap { Int($0) } ?? 240
@@ -72,7 +74,8 @@ extension Integration {
             }
         }
 
-        /// Sells until `goal` tickets have been acknowledged in total, and then kills the agent; or until none is left.
+        /// Sells until the sale of `goal` tickets in total has been acknowledged, and then kills the agent. If the
+        /// tickets are sold out before that, the agent keeps running.
         private func sell(_ agent: AgentProcess, until goal: Int, _ sales: inout Sales) throws {
             var sellers: [Seller] = []
             for index in 0..<Self.clients {
@@ -96,7 +99,7 @@ extension Integration {
             if sellers.contains(where: { !$0.isDone }) {
                 agent.kill()
                 for index in sellers.indices {
-                    // Replies that the agent sent before the kill.
+                    // Count the replies that the agent sent before it was killed.
                     for line in sellers[index].client.availableLines() {
                         try take(JSONValue(parsing: line), of: &sellers[index], &sales)
                     }
@@ -112,7 +115,7 @@ extension Integration {
                 LineClient.text(id: 0, "config.get", ["namespace": seller.namespace, "path": "left"]))
         }
 
-        /// Records a sale or the current state that a reply reports.
+        /// Records the sale that a reply confirms, or the current revision and value that it reports.
         private func take(_ reply: JSONValue, of seller: inout Seller, _ sales: inout Sales) throws {
             let wasSale = seller.hasPendingSale
             seller.hasPendingSale = false
@@ -135,7 +138,7 @@ extension Integration {
                 return
             }
             seller.state = try (require(data["revision"], "revision"), require(data["epoch"], "epoch"))
-            // A conflict of the revision does not report the value.
+            // A conflict over the revision does not report the value. The seller reads it again if `ticket` is nil.
             seller.ticket = data["value"]?.int
         }
 

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Login user of a peer")
 struct LoginUserTests {
-    @Test("the login user is the one in /proc; none is reported for an unset one or an unknown process")
+    @Test("the login user of a process is that in /proc, and nil if it is not set or the process does not exist")
     func loginUser() {
         let text = (try? String(contentsOfFile: "/proc/self/loginuid", encoding: .utf8)) ?? ""
         let expected = Int(text.trimmingCharacters(in: .whitespacesAndNewlines)).flatMap {
