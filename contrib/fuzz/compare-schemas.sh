@@ -2,7 +2,7 @@
 # Validates random values with random schemas, and compares the results with those of Python's jsonschema.
 #
 #   contrib/fuzz/compare-schemas.sh          100,000 pairs for each draft; takes some minutes
-#   contrib/fuzz/compare-schemas.sh 5000     this number of pairs
+#   contrib/fuzz/compare-schemas.sh 5000     5,000 pairs for each draft
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -3,20 +3,21 @@ import LarderJSON
 
 /// The input is a schema and two values, separated by zero bytes.
 ///
-/// Checks that the fast validation and the one that collects violations agree, that the metaschema accepts every schema
-/// that can be compiled, and that the validation of the second value as a change of the first one equals a complete one.
+/// Checks that `isValid` and `validate` agree, and that the metaschema accepts every schema that can be compiled. Also
+/// checks that validation after a change from the first value to the second one finds the same violations as a complete
+/// validation of the second value.
 @Sendable
 func fuzzSchema(_ input: UnsafeRawBufferPointer) {
     let parts = parts(input, 3)
     guard let document = try? JSONValue(parsing: parts[0]) else { return }
     var options = SchemaOptions()
     options.formats = .asserted
-    // Less than the defaults, so that one input cannot take long.
+    // These limits are below the defaults, so that one input cannot take long.
     options.limits.steps = 20_000
     options.limits.stepsPerValue = 20
     do throws(SchemaError) {
         let schema = try JSONSchema(document, options: options)
-        // A dialect of its own can give keywords another meaning.
+        // A schema that names its dialect is not checked, because the dialect can give keywords another meaning.
         if document["$schema"] == nil, !usesOldKeywords(document) {
             require(metaschema.isValid(document), "the metaschema rejects the schema")
         }
