@@ -151,7 +151,7 @@ struct ChangeConditionTests {
 
     // MARK: Increments
 
-    @Test("increments add to the resolved value, count an absent value as 0, and add to earlier increments of the batch")
+    @Test("increments add to the resolved value, including earlier increments of the batch, or to 0 for no value")
     func increments() throws {
         var batch = batch(try core())
         let add = { (path: [String], step: CounterStep) in LayerChange.increment(path: path, step, by: nil) }

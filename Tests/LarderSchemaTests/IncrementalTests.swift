@@ -5,7 +5,9 @@ import Testing
 
 @Suite("Validation after a change")
 struct IncrementalTests {
-    @Test("validation after a random change returns the same violations as a complete validation", arguments: [false, true])
+    @Test(
+        "validation after a random change returns the same violations as a complete validation",
+        arguments: [false, true])
     func random(isDraft7: Bool) throws {
         let seed = SeededGenerator.randomSeed
         var random = RandomSchema(seed: seed, isDraft7: isDraft7)

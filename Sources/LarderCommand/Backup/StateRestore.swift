@@ -6,7 +6,7 @@ import LarderPlatform
 /// exchanges the names of the two trees: in one step if the file system supports it, else in two.
 struct StateRestore {
     let directory: String
-    /// The name, in the state directory, that the replaced tree of the configuration gets.
+    /// The name under which the restore keeps the old configuration tree in the state directory.
     static let previousName = "config.before-restore"
 
     private var current: String { directory + "/config" }

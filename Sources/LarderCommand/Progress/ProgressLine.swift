@@ -28,7 +28,7 @@ struct ProgressLine {
     func bar(columns: Int) -> String {
         let count = "\(String(tally.settled).rightAligned(to: String(tally.total).count))/\(tally.total)"
         let percent = "\(tally.percent)%".rightAligned(to: 4)
-        // The numbers in display order. If there is too little space, the number with the highest rank is omitted
+        // The numbers in display order. If there is too little space, the number with the largest `rank` is omitted
         // first.
         let figures: [(rank: Int, text: String?)] = [
             (0, percent), (2, bytes.rightAligned(to: 6)), (4, rate.rightAligned(to: 8)),

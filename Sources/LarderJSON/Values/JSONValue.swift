@@ -224,7 +224,7 @@ extension JSONValue: CustomStringConvertible {
     /// The range of the text within the text of the document, in bytes.
     package var textRange: Range<Int> { Int(entry.offset)..<Int(entry.offset) + Int(entry.length) }
 
-    /// Whether the text that ``withTextBytes(_:)`` passes equals ``compactBytes``.
+    /// Whether ``withTextBytes(_:)`` passes the same bytes to its closure as ``compactBytes`` returns.
     public var isCompact: Bool { entry.has(Node.Flag.clean) }
 
     /// The value as compact JSON: without whitespace between tokens and without duplicate members, of which the last

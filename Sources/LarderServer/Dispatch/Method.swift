@@ -24,7 +24,7 @@ extension Method {
     static func lateBytes(of result: Result) -> Int? { nil }
 }
 
-/// How a request gets its reply. The same method may use different outcomes.
+/// How a request gets its reply. This can differ between requests of the same method.
 enum Outcome<Result: WireResult> {
     /// The reply is written on the event loop.
     /// - source: the snapshot that the reply was read from. While that snapshot is current, the reply cache sends this

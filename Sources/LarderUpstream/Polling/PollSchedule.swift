@@ -32,9 +32,9 @@ package struct PollSchedule: Sendable, Hashable {
 
     /// Returns the time to wait until the next poll.
     ///
-    /// The next poll is at the first time of this host that is more than half an interval away, plus jitter. If this
-    /// minimum were shorter, a host whose poll was early because of the jitter could poll again at the time for which
-    /// that poll was scheduled. The wait is between 0.25 and 1.75 intervals, and one interval on average.
+    /// Each host has its own fixed poll times, one interval apart. The next poll is at the first of these that is more
+    /// than half an interval away, plus jitter. Without this minimum distance, a host that polled early because of the
+    /// jitter could poll again at the time for which that poll was scheduled. The wait is between 0.25 and 1.75 intervals, and one interval on average.
     ///
     /// - Parameters:
     ///   - now: the wall-clock time since 1970-01-01T00:00:00Z

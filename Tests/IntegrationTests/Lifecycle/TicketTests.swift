@@ -41,7 +41,7 @@ extension Integration {
             var count: Int { sold.values.reduce(0) { $0 + $1.count } }
         }
 
-        @Test("64 clients with conditions or increments never sell a ticket twice, although the agent is killed four times")
+        @Test("64 clients with conditions or increments sell no ticket twice, although the agent is killed four times")
         func tickets() throws {
             let variable = ProcessInfo.processInfo.environment["LARDER_TICKETS"]
             let tickets = variable.flatMap { Int($0) } ?? 240

@@ -216,7 +216,7 @@ struct BrokenStateTests {
 
     // MARK: No generation
 
-    @Test("after a crash before the first generation, the store awaits its source and uses a new revision")
+    @Test("a store that crashed before it wrote a generation awaits its source and uses a new revision")
     func placeholder() async throws {
         var fixture = StoreFixture()
         fixture.clock = ManualClock()

@@ -118,7 +118,7 @@ struct ReplyCacheTests {
         }
     }
 
-    @Test("a reply of a removed namespace is not cached, and its publication is released")
+    @Test("a reply for a removed namespace is not cached, and its ConfigPublication object is deallocated")
     func ended() throws {
         var cache = ReplyCache()
         weak var released: ConfigPublication?

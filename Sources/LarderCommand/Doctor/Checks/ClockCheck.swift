@@ -18,7 +18,9 @@ enum ClockCheck {
                     Finding(
                         .warning, name,
                         "the clock was set \(direction) by \(Human.span(milliseconds: abs(shift))) since the agent started",
-                        detail: ["ages and times that the agent recorded before the change are off by the same amount"]))
+                        detail: [
+                            "ages and times that the agent recorded before the change are off by the same amount"
+                        ]))
             }
             let future = (try? agent.status.get())?.namespaces.filter {
                 ($0.publishedAt?.milliseconds ?? 0) > agent.now.milliseconds + tolerance
