@@ -1,8 +1,8 @@
 import LarderJSON
 
-/// The subschemas that can apply to any value at a path.
+/// Finds the subschemas that can apply to a value at a path, whether or not a document has such a value.
 struct SubschemaSearch {
-    /// A subschema, and whether it is one of several alternatives.
+    /// A subschema, and whether it is one of several alternatives, such as a branch of `anyOf`.
     struct Node {
         var index: Int
         var isAlternative: Bool
@@ -19,7 +19,7 @@ struct SubschemaSearch {
         nodes = closure(of: [Node(index: 0, isAlternative: false)])
     }
 
-    /// Continues with a member or element.
+    /// Continues with the member or element `segment` of the current value.
     mutating func descend(_ segment: String) {
         var found: [Node] = []
         var unevaluated: [Node] = []
@@ -59,7 +59,7 @@ struct SubschemaSearch {
         return [rule.items, rule.contains].filter { !$0.isNone }.map(\.position)
     }
 
-    /// Adds the subschemas for the same value.
+    /// Returns the given schemas, and all subschemas that they can apply to the same value.
     private func closure(of start: [Node]) -> [Node] {
         var result: [Node] = []
         var known: Set<Int> = []
@@ -76,7 +76,7 @@ struct SubschemaSearch {
                     case .conditional: true
                     default: false
                     }
-                // The condition describes values that need not be valid.
+                // `if` is skipped, because a value need not satisfy it.
                 let indexes = program.nodes(applicator.nodes).dropFirst(applicator.kind == .conditional ? 1 : 0)
                 targets += indexes.filter { $0 >= 0 }
                     .map { Node(index: Int($0), isAlternative: node.isAlternative || isAlternative) }
@@ -135,7 +135,7 @@ struct SubschemaSearch {
     }
 }
 
-/// Matches names without a validation.
+/// Holds a ``PatternMatcher``, which cannot be copied, so that ``SubschemaSearch`` can be copied.
 private final class PatternMatcherBox {
     private var matcher = PatternMatcher()
 
