@@ -24,7 +24,7 @@ struct Dialect: Sendable, Equatable {
         "https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#",
     ]
 
-    /// The dialect of a value of `$schema`; nil if it is not a supported draft.
+    /// Returns the dialect that a value of `$schema` names; nil if the value is not the URI of a supported draft.
     static func named(_ uri: String) -> Dialect? {
         var name = uri[...]
         if name.hasSuffix("#") { name.removeLast() }
@@ -36,9 +36,10 @@ struct Dialect: Sendable, Equatable {
         }
     }
 
-    /// The dialect of a metaschema of draft 2020-12 with its own `$vocabulary`.
+    /// Returns the dialect that `$vocabulary` in a metaschema of draft 2020-12 describes.
     ///
-    /// - Returns: nil with the name of the vocabulary if a required vocabulary is unknown
+    /// - Returns: the standard dialect if `$vocabulary` is missing; nil, with the name of the vocabulary, if the
+    ///   metaschema requires an unknown vocabulary
     static func custom(_ vocabulary: JSONValue?) -> (dialect: Dialect?, unknown: String?) {
         guard let vocabulary, vocabulary.kind == .object else { return (draft202012, nil) }
         var result = Dialect(version: .draft202012, vocabularies: [])

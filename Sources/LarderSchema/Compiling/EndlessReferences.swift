@@ -1,4 +1,4 @@
-/// Finds schemas that apply themselves to the same value, such as `{"$ref": "#"}`.
+/// Finds schemas that apply themselves again to the value that they are applied to, such as `{"$ref": "#"}`.
 ///
 /// Only keywords that always apply are followed. A cycle through `then`, `else`, a dependency or a dynamic reference is
 /// stopped by the depth limit of the validation.

@@ -1,4 +1,4 @@
-/// The keywords that validate.
+/// The keywords that a validation evaluates.
 enum Keyword: String, Sendable {
     case reference = "$ref", dynamicReference = "$dynamicRef"
     case allOf, anyOf, oneOf, not, `if`, then, `else`, dependentSchemas, dependencies
@@ -11,12 +11,12 @@ enum Keyword: String, Sendable {
     case minLength, maxLength, pattern, format
 }
 
-/// Where the value of a keyword contains subschemas.
+/// How the value of a keyword contains subschemas: as one schema, an array of schemas or an object of schemas.
 enum SubschemaPosition {
     case schema, list, map
     /// `items` of draft-07.
     case schemaOrList
-    /// `dependencies`: schemas or arrays of names.
+    /// The value of `dependencies`: an object whose members are schemas or arrays of names.
     case dependencyMap
 
     static func of(_ keyword: String, _ dialect: Dialect) -> SubschemaPosition? {

@@ -16,7 +16,7 @@ struct KeywordReader {
 
     func location(_ name: String) -> SchemaLocation { schema.appending(name, self[name] ?? schema.value) }
 
-    /// The locations of the members of an object.
+    /// Returns the members of the object that is the value of a keyword; nil if the schema does not have the keyword.
     func members(_ name: String) throws(SchemaError) -> [(name: String, location: SchemaLocation)]? {
         guard let value = self[name] else { return nil }
         guard value.kind == .object else { throw error(name, "must be an object") }
@@ -46,14 +46,15 @@ struct KeywordReader {
         return value.withCursor { DecimalNumber($0.source) }
     }
 
-    /// A count. Counts that do not fit have the largest value that does.
+    /// Returns the value of a keyword that must be an integer of at least 0. Integers above `Int.max` are read as
+    /// `Int.max`.
     func count(_ name: String) throws(SchemaError) -> Int? {
         guard let number = try number(name) else { return nil }
         guard number.isInteger, !number.isNegative else { throw error(name, "must be an integer of at least 0") }
         return number.int ?? .max
     }
 
-    /// An array of different strings.
+    /// Returns the value of a keyword that must be an array of different strings.
     func names(_ name: String) throws(SchemaError) -> [String]? {
         guard let value = self[name] else { return nil }
         guard let names = Self.names(value) else { throw error(name, "must be an array of different strings") }
@@ -71,7 +72,7 @@ struct KeywordReader {
         return isUnique ? names : nil
     }
 
-    /// A nonempty array of schemas.
+    /// Returns the locations of the schemas in a keyword that must be a nonempty array.
     func schemas(_ name: String) throws(SchemaError) -> [SchemaLocation]? {
         guard let value = self[name] else { return nil }
         guard value.kind == .array, value.count > 0 else { throw error(name, "must be a nonempty array of schemas") }
@@ -105,7 +106,8 @@ extension JSONValue {
 }
 
 extension String {
-    /// The first code points, and an ellipsis if there are more.
+    /// The first `limit` code points, and an ellipsis if there are more. A closing quotation mark is added if the text
+    /// begins with one.
     func shortened(to limit: Int) -> String {
         guard utf8.count > limit, let end = unicodeScalars.index(startIndex, offsetBy: limit, limitedBy: endIndex),
             end < endIndex

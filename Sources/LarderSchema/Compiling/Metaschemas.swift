@@ -1,7 +1,7 @@
 import LarderJSON
 
-/// The metaschemas of the supported drafts, which schemas may refer to (json-schema.org, BSD-3-Clause or AFL-3.0).
-/// Without their comments.
+/// The metaschemas of the supported drafts (json-schema.org, BSD-3-Clause or AFL-3.0), so that schemas can refer to
+/// them without loading. The comments of the originals are left out.
 enum Metaschemas {
     static func document(_ uri: String) -> JSONValue? {
         texts.first { $0.uri == uri }.flatMap { try? JSONValue(parsing: $0.text) }

@@ -1,14 +1,14 @@
 import LarderJSON
 
-/// Translates a schema, and the schemas that it refers to, into a program.
+/// Translates a schema, and the schemas that it refers to, into a ``SchemaProgram``.
 struct SchemaCompiler {
     private(set) var registry: SchemaRegistry
     var program = SchemaProgram()
     private let assertsFormats: Bool?
     private var nodesByLocation: [SchemaLocation.Key: Int] = [:]
-    /// The number of nodes that are compiled; the others are reserved.
+    /// The number of compiled nodes. The nodes after these are reserved for schemas that still have to be compiled.
     private var compiledNodes = 0
-    /// For each dynamic reference: the name of its anchor.
+    /// The names of the anchors to which dynamic references refer, in the order of `SchemaProgram.dynamicTargets`.
     private var dynamicNames: [String] = []
     private var patterns: [String: Int] = [:]
 
@@ -29,7 +29,8 @@ struct SchemaCompiler {
         return program
     }
 
-    /// The node of a schema. It is compiled later, so that references may form cycles.
+    /// Returns the node of a schema, and reserves it if it is new. The node is compiled later, so that references may
+    /// form cycles.
     mutating func node(_ location: SchemaLocation) throws(SchemaError) -> RuleIndex {
         let location = registry.entered(location)
         if let index = nodesByLocation[location.key] { return RuleIndex(index) }
@@ -102,7 +103,7 @@ struct SchemaCompiler {
         }
     }
 
-    /// Checks the kinds of keywords that do not validate.
+    /// Checks the types of the values of `$comment`, `title`, `description` and the keywords for definitions.
     private func checkIdentifiers(_ keywords: KeywordReader) throws(SchemaError) {
         for name in ["$comment", "title", "description"] { _ = try keywords.string(name) }
         for name in ["$defs", "definitions"] {
@@ -165,7 +166,8 @@ struct SchemaCompiler {
         return Applicator(kind: .dynamicReference, nodes: nodes, table: RuleIndex(table))
     }
 
-    /// Compiles the possible targets of dynamic references. They can contain further references, also dynamic ones.
+    /// Compiles the possible targets of dynamic references. Repeats this if these targets contain further dynamic
+    /// references or load further resources.
     private mutating func addDynamicTargets() throws(SchemaError) {
         var known = (names: 0, resources: 0)
         while known != (dynamicNames.count, registry.resources.count) {

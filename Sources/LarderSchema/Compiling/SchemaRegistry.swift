@@ -3,12 +3,12 @@
 /// The documents and resources of a schema, and the targets of references.
 struct SchemaRegistry {
     struct Document {
-        /// The URI that it was loaded from; empty for the main document if it has none.
+        /// The URI that the document was loaded from; empty for the main document if it has none.
         var uri: String
         var root: JSONValue
     }
 
-    /// A schema with an identifier of its own.
+    /// A schema resource: the root of a document, or a schema with its own `$id`.
     struct Resource {
         var uri: URIReference
         var dialect: Dialect
@@ -19,7 +19,7 @@ struct SchemaRegistry {
 
     private(set) var documents: [Document] = []
     private(set) var resources: [Resource] = []
-    /// Resources by absolute URI without fragment.
+    /// Indexes of `resources` by absolute URI without fragment.
     private var byURI: [String: Int] = [:]
     private var byRoot: [SchemaLocation.Key: Int] = [:]
     private var scanned: Set<SchemaLocation.Key> = []
@@ -33,7 +33,7 @@ struct SchemaRegistry {
         self.load = load
     }
 
-    /// The location with the resource that begins there, if there is one.
+    /// Returns a location with its `resource` changed to the resource that begins there, if one does.
     func entered(_ location: SchemaLocation) -> SchemaLocation {
         var result = location
         result.resource = byRoot[location.key] ?? location.resource
@@ -42,7 +42,7 @@ struct SchemaRegistry {
 
     func dialect(of location: SchemaLocation) -> Dialect { resources[location.resource].dialect }
 
-    /// The location as text, with the URI of the document unless it is the main one.
+    /// Returns a location as text. The URI of the document is left out if it is the main document.
     func text(_ location: SchemaLocation) -> String {
         (location.document == 0 ? "" : documents[location.document].uri) + "#" + location.pointer
     }
@@ -65,12 +65,13 @@ struct SchemaRegistry {
         byRoot[location.key] = location.resource
         byURI[base.withoutFragment] = byURI[base.withoutFragment] ?? location.resource
         try scan(location)
-        // `$id` may have started another resource at the root. It has the anchors.
+        // If the schema at the root has an `$id`, it is a second resource at the same location. Only that resource has
+        // the anchors, so the URI of the document must lead to it.
         if byURI[base.withoutFragment] == location.resource { byURI[base.withoutFragment] = byRoot[location.key] }
         return entered(location)
     }
 
-    /// The dialect that `$schema` names.
+    /// Returns the dialect that `$schema` names; `inherited` if the schema does not have `$schema`.
     private func dialect(
         _ schema: JSONValue, at location: SchemaLocation, inherited: Dialect, depth: Int = 0
     ) throws(SchemaError) -> Dialect {
@@ -109,12 +110,13 @@ struct SchemaRegistry {
                 guard let position = SubschemaPosition.of(name, dialect) else { continue }
                 subschemas += Self.subschemas(of: position, location.appending(name, value))
             }
-            // In the order of the document.
+            // Reversed, because the last pending schema is read next, and schemas are read in the order of the
+            // document.
             pending += subschemas.reversed()
         }
     }
 
-    /// The subschemas of a keyword whose value is at `location`.
+    /// Returns the subschemas in the value of a keyword. `location` is that of the value.
     static func subschemas(of position: SubschemaPosition, _ location: SchemaLocation) -> [SchemaLocation] {
         let value = location.value
         switch (position, value.kind) {
@@ -195,7 +197,7 @@ struct SchemaRegistry {
 }
 
 extension SchemaRegistry {
-    /// Finds the target of a reference, and loads its document if necessary.
+    /// Finds the target of a reference, and loads the document with the target if necessary.
     ///
     /// - Parameter place: the location of the keyword, in the resource that the reference is relative to
     mutating func resolve(_ reference: String, at place: SchemaLocation) throws(SchemaError) -> SchemaLocation {
@@ -256,7 +258,8 @@ extension SchemaRegistry {
             guard let next else { return nil }
             location = entered(location.appending(segment, next))
         }
-        // The target may be in a place that is not known to contain schemas.
+        // A reference may lead to a value that no keyword marks as a schema, so the value may not have been scanned
+        // yet.
         try scan(location)
         return entered(location)
     }

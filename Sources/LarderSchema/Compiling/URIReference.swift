@@ -23,7 +23,7 @@ struct URIReference: Sendable, Equatable {
         scheme = scheme?.lowercased()
     }
 
-    /// Resolves the reference against a base (section 5.2.2).
+    /// Resolves the reference against a base (RFC 3986, section 5.2.2).
     func resolved(against base: URIReference) -> URIReference {
         var result = self
         if scheme == nil {
@@ -48,7 +48,7 @@ struct URIReference: Sendable, Equatable {
         return path[...slash] + relative
     }
 
-    /// Removes the segments `.` and `..` (section 5.2.4).
+    /// Removes the segments `.` and `..` from a path (RFC 3986, section 5.2.4).
     private static func withoutDots(_ path: String) -> String {
         guard path.contains("./") || path.hasSuffix(".") else { return path }
         var output: [Substring] = []
@@ -66,12 +66,13 @@ struct URIReference: Sendable, Equatable {
         return output.joined(separator: "/")
     }
 
-    /// The text without the fragment.
+    /// The reference as text, without its fragment.
     var withoutFragment: String {
         (scheme.map { $0 + ":" } ?? "") + (authority.map { "//" + $0 } ?? "") + path + (query.map { "?" + $0 } ?? "")
     }
 
-    /// The fragment with percent encodings resolved; nil if it is not valid UTF-8.
+    /// The fragment with percent encodings resolved; empty if there is no fragment, nil if the result is not valid
+    /// UTF-8.
     var decodedFragment: String? {
         guard let fragment else { return "" }
         var bytes: [UInt8] = []
